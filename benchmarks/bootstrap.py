@@ -19,11 +19,12 @@ import numpy as np
 import pandas as pd
 
 from napari_mamamia.core.cohort import CaseRecord, Cohort, MenopausalStatus
-from napari_mamamia.scoring.cohort.discrimination import bootstrap_discrimination
-from napari_mamamia.scoring.cohort.group_rules import rules_of
-from napari_mamamia.scoring.cohort.groups import Grouping, group_cases
-from napari_mamamia.scoring.cohort.response_cohort import bootstrap_response
-from napari_mamamia.scoring.cohort.response_predictions import ResponsePredictions
+from napari_mamamia.scoring.cohort.groups import Grouping, group_cases, rules_of
+from napari_mamamia.scoring.cohort.response_cohort import (
+    ResponsePredictions,
+    bootstrap_discrimination,
+    bootstrap_response,
+)
 from napari_mamamia.scoring.cohort.segmentation_cohort import bootstrap_segmentation
 from napari_mamamia.scoring.statistics.bootstrap import Bootstrap, bootstrap_sums
 from napari_mamamia.scoring.statistics.performance import SegmentationScores, ratio

@@ -16,8 +16,7 @@ from napari_mamamia.features.classifiers.scoring.audit import MetadataColumn, au
 from napari_mamamia.features.classifiers.scoring.split import PartShare, deal_patients
 from napari_mamamia.features.classifiers.scoring.stacking import fit_stack
 from napari_mamamia.scoring.classifier.operating import Units
-from napari_mamamia.scoring.classifier.results import ClassifierCases
-from napari_mamamia.scoring.classifier.scores import score_classifiers
+from napari_mamamia.scoring.classifier.scores import ClassifierCases, score_classifiers
 
 N = 100_000
 LIMITS = {

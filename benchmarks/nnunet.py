@@ -227,8 +227,7 @@ def export(threads: int) -> list[str]:
 
     from napari_mamamia.segmentation.model.nnunet_geometry import model_frame
     from napari_mamamia.segmentation.model.nnunet_plans import read_plans
-    from napari_mamamia.segmentation.nnunet.export import export_labels
-    from napari_mamamia.segmentation.nnunet.prepare import Prepared
+    from napari_mamamia.segmentation.nnunet.engine import Prepared, export_labels
 
     torch.set_num_threads(threads)
     root = model_folder()

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.choices import Interpolation, TransformKind
+from napari_mamamia.kinetics.map_blocks import percent_enhancement
 from napari_mamamia.kinetics.registration.registration import register_phases, resample
 from napari_mamamia.kinetics.registration.settings import RegistrationSettings
 from napari_mamamia.kinetics.timing import choose_phases
@@ -29,7 +30,6 @@ from napari_mamamia.kinetics.tumour_volume import (
     functional_tumour_volume,
     prepare_ftv,
 )
-from napari_mamamia.kinetics.voxel_maps import percent_enhancement
 from napari_mamamia.phantom import PhantomSpec, TumourSpec, make_phantom
 
 NOISE_FREE, NOISES = 200.0, (20.0, 10.0, 5.0, 3.0, 2.0)

@@ -16,11 +16,12 @@ from qtpy.QtWidgets import QApplication
 
 from napari_mamamia.core.cohort import CaseRecord, Cohort, MenopausalStatus
 from napari_mamamia.core.records import CaseScore, CaseTag, ScoreStatus
-from napari_mamamia.scoring.case.failure_kinds import Failure, FailureKind
-from napari_mamamia.services.score.case_facets import (
+from napari_mamamia.scoring.case.failures import Failure, FailureKind
+from napari_mamamia.services.score.case_table import (
     case_table,
+    with_failures,
+    with_tags,
 )
-from napari_mamamia.services.score.case_findings import with_failures, with_tags
 from napari_mamamia.services.score.inspections import CaseInspection
 from napari_mamamia.services.score.score import cohort_numbers
 from napari_mamamia.services.score.settings import ScoreSettings

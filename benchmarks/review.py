@@ -36,7 +36,7 @@ from napari_mamamia.features.review.io.keys import signature_fits
 from napari_mamamia.features.review.io.store import FolderStore
 from napari_mamamia.features.review.io.study_file import write_study
 from napari_mamamia.features.review.rules.replay import ReplayMemory, replay_events
-from napari_mamamia.io.files.chained_lines import canonical
+from napari_mamamia.io.files.append_file import canonical
 
 N_READERS, N_SESSIONS, N_EVENTS, N_CASES = 200, 5, 300, 1500
 LIMIT_S = 2.0

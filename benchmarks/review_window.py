@@ -32,7 +32,7 @@ from napari_mamamia.features.review.core.review import (  # noqa: E402
 )
 from napari_mamamia.features.review.io.study_file import write_study  # noqa: E402
 from napari_mamamia.features.review.services.judging import reopen_case  # noqa: E402
-from napari_mamamia.io.files.chained_lines import canonical  # noqa: E402
+from napari_mamamia.io.files.append_file import canonical  # noqa: E402
 from napari_mamamia.io.files.checksums import sha256_of  # noqa: E402
 from napari_mamamia.widgets.dock.place import show_dock  # noqa: E402
 

@@ -687,7 +687,7 @@ PROTOCOLS = (
     Protocol("map without any time", map_without_any_time, said="--leave-out"),
     Protocol("forty phases", forty_phases, tuple((min(k, 5), k) for k in range(40)),
              times=tuple(range(0, 1200, 30))),
-    Protocol("one phase", one_phase, (0,), times=(0,), said="one phase only"),
+    Protocol("one phase", one_phase, (0,), times=(0,), said="only one phase"),
     Protocol("late phase", late_phase, (*P, (5, 8)), times=(*TIMES, 975), said="600 s between"),
     Protocol("turned in mid series", turned_in_mid_series, said="one orientation"),
     Protocol("mixed matrix sizes", mixed_matrix_sizes, said="size (rows, columns)"),

@@ -20,8 +20,8 @@ from napari_mamamia.features.review.core.review import (
 from napari_mamamia.features.review.io.store import Claim, FolderStore, StoreReading
 from napari_mamamia.features.review.io.study_file import write_study
 from napari_mamamia.features.review.rules.replay import replay_events
-from napari_mamamia.io.files.chained_lines import canonical
-from napari_mamamia.io.workspace.event_order import Event
+from napari_mamamia.io.files.append_file import canonical
+from napari_mamamia.io.workspace.event_store import Event
 
 MASK = b"a mask's file"
 SHA = hashlib.sha256(MASK).hexdigest()

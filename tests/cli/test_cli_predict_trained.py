@@ -26,8 +26,7 @@ from napari_mamamia.segmentation.run.weights import recognise_model
 from napari_mamamia.services.case.data_set import open_data_set
 from napari_mamamia.services.case.open_case import load_case
 from napari_mamamia.services.predict.cases import predict_data_set
-from napari_mamamia.services.predict.model_choice import open_model
-from napari_mamamia.services.predict.run_choices import RunChoices
+from napari_mamamia.services.predict.model_choice import RunChoices, open_model
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("dynamic_network_architectures")

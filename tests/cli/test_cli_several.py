@@ -24,8 +24,12 @@ from napari_mamamia.segmentation.run.paces import remember_pace
 from napari_mamamia.segmentation.run.registry import add_model, default_registry
 from napari_mamamia.services.case.data_set import open_data_set
 from napari_mamamia.services.case.open_case import load_case
-from napari_mamamia.services.predict.model_choice import choice_of, open_models, segmenter_of
-from napari_mamamia.services.predict.run_choices import RunChoices
+from napari_mamamia.services.predict.model_choice import (
+    RunChoices,
+    choice_of,
+    open_models,
+    segmenter_of,
+)
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("dynamic_network_architectures")

@@ -18,7 +18,7 @@ from tests.cli import warm_program
 
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.io.seg.ucsf import read_ucsf_seg
-from napari_mamamia.services.kinetics.ucsf_place import place_seg
+from napari_mamamia.services.kinetics.ftv_from import place_seg
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 

@@ -17,7 +17,7 @@ from napari_mamamia.io.layouts import known
 from napari_mamamia.kinetics.map_kinds import MAPS
 from napari_mamamia.metrics.registry import METRIC_REGISTRY
 from napari_mamamia.scoring.case.profiles import CLINICAL, PROFILES
-from napari_mamamia.scoring.cohort.group_rules import GROUP_RULES, rules_of
+from napari_mamamia.scoring.cohort.groups import GROUP_RULES, rules_of
 from napari_mamamia.segmentation.run.engines import MODEL_KINDS
 from napari_mamamia.services.export.formats import EXPORT_FORMATS
 from napari_mamamia.widgets.base.pages import BUILT_IN, list_pages

@@ -171,7 +171,7 @@ def test_of_a_messy_siemens_study_the_dynamic_alone_becomes_the_case(program, dr
     phases = dropped(studies.messy_siemens)
     rows = table(program)
     said = {number: what for number, what, _, _ in rows}
-    assert [said[5 + k] for k in range(5)] == [f"DCE phase {k}" for k in range(5)]
+    assert [said[5 + k] for k in range(5)] == ["DCE: pre", *(f"DCE: post {k}" for k in range(1, 5))]
     assert said[1].startswith("left out: localiser")
     assert said[2].startswith("left out: another sequence (spin echo")
     assert all(said[20 + k].startswith("left out: motion-corrected copy") for k in range(5))
@@ -199,7 +199,7 @@ def test_of_a_philips_mdixon_the_water_is_taken_and_each_part_is_seen(program, d
         ("left out: fat image", False),
         ("left out: in-phase image", False),
         ("left out: opposed-phase image", False),
-        ("DCE phases 0-4", True),
+        ("DCE: pre – post 4", True),
     ]
     assert all(grey for *_, grey in rows)
     assert import_it(program, "philips_mdixon") == [0, 90, 180, 270, 360]
@@ -215,9 +215,9 @@ def test_an_ultrafast_series_like_the_standard_one_is_asked_about_and_a_tick_dec
     assert not program.widget("import_start")["enabled"]
     click_tick(program, 1)
     assert [what for _, what, _, _ in table(program)] == [
-        "DCE phase 0",
+        "DCE: pre",
         "left out: not chosen",
-        "DCE phases 1-4",
+        "DCE: post 1 – post 4",
     ]
     times = import_it(program, "ultrafast_and_standard")
     assert times == [0, 90, 180, 270, 360]
@@ -233,7 +233,7 @@ def test_a_repeated_pre_is_left_out_or_kept_by_a_tick_and_averaged_on_the_page_k
     assert [ticked for _, _, ticked, _ in rows] == [False, True]
     assert rows[0][1].startswith("left out: earlier pre-contrast (no contrast before phase 2")
     click_tick(program, 0)
-    assert [what for _, what, _, _ in table(program)] == ["DCE phases 0-5"]
+    assert [what for _, what, _, _ in table(program)] == ["DCE: pre – post 5"]
     assert import_it(program, "repeated_pre") == [0, 120, 210, 300, 390, 480]
     earlier = studies.noisy(phases[0], 3)
     assert_files(program, "repeated_pre", [earlier, *phases], (0, 120, 210, 300, 390, 480))
@@ -272,7 +272,10 @@ def test_a_failed_phase_is_left_out_by_one_click_beside_the_refusal(
     assert "are not alike" in program.widget("import_problem")["text"]
     assert program.widget("import_remedy_0")["text"] == "Leave out phase 5 of series 5"
     press(program, "import_remedy_0")
-    assert [what for _, what, _, _ in table(program)] == ["DCE phases 0-4", "left out: not chosen"]
+    assert [what for _, what, _, _ in table(program)] == [
+        "DCE: pre – post 4",
+        "left out: not chosen",
+    ]
     program.window_picture(picture_folder / "import_failed_phase_left_out.png")
     assert import_it(program, "failed_last_phase") == list(studies.TIMES_S)
     assert_files(program, "failed_last_phase", phases, studies.TIMES_S)

@@ -84,8 +84,8 @@ def ask(program, code):
 def state(program):
     """Return where the window stands, having made sure that number and pixels are of one slice."""
     found = ask(program, STATE)
-    assert found["number"] == found["shown"], found
-    assert found["total"] == found["count"] - 1, found
+    assert found["number"] == found["shown"] + 1, found
+    assert found["total"] == found["count"], found
     assert found["shown"] in found["same"], found
     return found["shown"]
 
@@ -121,7 +121,7 @@ def drag_and_type(program):
     wait_until(lambda: ask(program, STATE)["shown"] == 0, "the first slice, drawn to the left", 10)
     program.screen.click(*number, times=2)
     program.screen.xdotool("key", "ctrl+a")
-    program.screen.xdotool("type", "2")
+    program.screen.xdotool("type", "3")
     program.screen.key("Return")
     wait_until(lambda: ask(program, STATE)["shown"] == 2, "the slice that was typed", 10)
     assert state(program) == 2

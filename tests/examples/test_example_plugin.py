@@ -27,7 +27,7 @@ engines.require_torch = missing
 from napari_mamamia.segmentation.run.registry import list_models
 from napari_mamamia.services.predict.added_models import new_host, why_not_here
 from napari_mamamia.services.predict.model_choice import planned
-from napari_mamamia.services.predict.run_choices import RunChoices
+from napari_mamamia.services.predict.model_choice import RunChoices
 (entry,) = list_models(Path(sys.argv[1]))
 host = new_host()
 print(repr(why_not_here(planned(entry, RunChoices(), host))))
@@ -110,7 +110,7 @@ def test_the_kind_of_model_is_recognised_shown_and_predicts(installed, data_set,
     (image,) = sorted((data_set / "images").glob("*/*_0000.nii.gz"))
     for command in (
         ["models", "add", model, *own],
-        ["predict", data_set, "--model", "bright", *own, "--out", out],
+        ["predict", data_set, "--model", "bright", "--recipe", "p0", *own, "--out", out],
     ):
         answer = run(installed, *PROGRAM, *command)
         assert answer.returncode == 0, answer.stderr

@@ -93,7 +93,7 @@ def test_a_session_that_went_on_in_two_places_is_a_fork(read):
     lines = path.read_bytes().splitlines(keepends=True)
     other = path.with_name("joined.jsonl")
     # The same session, whose last event the other computer wrote with another note.
-    from napari_mamamia.io.files.chained_lines import canonical, parse_line
+    from napari_mamamia.io.files.append_file import canonical, parse_line
 
     last = parse_line(lines[-1], 0, 0)
     entry = json.loads(canonical(last.entry))

@@ -33,7 +33,7 @@ from napari_mamamia.findings.form_values import (
     parse_answers_text,
     record_answers,
 )
-from napari_mamamia.io.files.chained_lines import canonical
+from napari_mamamia.io.files.append_file import canonical
 from napari_mamamia.io.forms.form_file import parse_form
 
 ONE, TWO = Place(FieldScope.LESION, "1"), Place(FieldScope.LESION, "2")

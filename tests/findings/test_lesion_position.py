@@ -32,7 +32,7 @@ from napari_mamamia.findings.lesion_position import (
     place_lesions,
 )
 from napari_mamamia.io.forms.form_file import read_shipped_lexicon
-from napari_mamamia.scoring.case.failure_kinds import THRESHOLDS
+from napari_mamamia.scoring.case.failures import THRESHOLDS
 from napari_mamamia.services.findings.case_facts import measure_case
 
 FORM = read_shipped_lexicon("breast-mri-2013").form

@@ -313,7 +313,7 @@ def _json_of_somebody(folder: Path) -> Path:
 
 
 def _told_by_volume(path: Path) -> object:
-    from napari_mamamia.io.dicom.volume_persons import _read_identifiers
+    from napari_mamamia.io.dicom.persons import _read_identifiers
 
     return _read_identifiers(path)
 
@@ -381,7 +381,7 @@ def _read_seg_source(folder: Path) -> object:
 
 
 def _read_timing(folder: Path) -> object:
-    from napari_mamamia.io.exam.timing import read_scan_timing
+    from napari_mamamia.io.exam.phases import read_scan_timing
 
     files = sorted(folder.glob("*.dcm"))
     return read_scan_timing(files[-1], files[0])
@@ -430,7 +430,7 @@ def _read_ucsf_seg(path: Path) -> object:
     from napari_mamamia.core.errors import GridMismatchError
     from napari_mamamia.core.grid import Grid
     from napari_mamamia.io.seg.ucsf import is_segmentation, read_ucsf_seg
-    from napari_mamamia.services.kinetics.ucsf_place import place_seg
+    from napari_mamamia.services.kinetics.ftv_from import place_seg
 
     is_segmentation(path)
     found = read_ucsf_seg(path)

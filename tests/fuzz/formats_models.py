@@ -207,7 +207,7 @@ def _responses(folder: Path) -> Path:
 
 
 def _take_responses(folder: Path) -> object:
-    from napari_mamamia.features.challenge.services.submission.table import take_responses
+    from napari_mamamia.features.challenge.services.submission.run_submission import take_responses
 
     return take_responses(folder, ("A", "B"))
 

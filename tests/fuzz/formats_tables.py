@@ -397,7 +397,7 @@ def _move_info(path: Path) -> object:
 
 
 def _challenge_facts(path: Path) -> object:
-    from napari_mamamia.features.challenge.io.challenge_info import challenge_facts
+    from napari_mamamia.features.challenge.io.handed_in import challenge_facts
 
     return challenge_facts(path, "X")
 
@@ -444,7 +444,7 @@ NOTE = {"mamamia_workspace": 1, "data_sets": [{"path": "../d", "cases": {"A_1": 
 
 def _read_note(path: Path) -> object:
     from napari_mamamia.io.files.sources import CaseFiles, DataSet, LayoutKind, PhaseSource
-    from napari_mamamia.io.workspace.mark import WorkspaceMark, points_to, relation_to
+    from napari_mamamia.io.workspace.place import WorkspaceMark, points_to, relation_to
 
     case = CaseFiles("A_1", (PhaseSource((path,)),))
     found = relation_to(path.parent, DataSet(path.parent, LayoutKind.MAMA_MIA, (case,)))
@@ -581,7 +581,7 @@ def _journal(folder: Path) -> Path:
     tests = from_tests("io/test_journal")
     path = folder / "A.journal"
     from napari_mamamia.core.edits import Turn
-    from napari_mamamia.io.workspace.journal_records import Saved
+    from napari_mamamia.io.workspace.journal import Saved
 
     tests.written(
         path, tests.opened(), tests.step(1), Turn.UNDO, Turn.REDO, tests.step(2), Saved("ab", 3)
@@ -729,7 +729,7 @@ _LAYOUT_IMAGES = {
 
 
 def _checked_lines(folder: Path) -> Path:
-    from napari_mamamia.io.files.checked_lines import CheckedLines
+    from napari_mamamia.io.files.append_file import CheckedLines
 
     with CheckedLines(folder / "results.jsonl", keep=False) as lines:
         for k in range(3):
@@ -738,7 +738,7 @@ def _checked_lines(folder: Path) -> Path:
 
 
 def _read_checked_lines(path: Path) -> object:
-    from napari_mamamia.io.files.checked_lines import read_checked_lines
+    from napari_mamamia.io.files.append_file import read_checked_lines
 
     return list(read_checked_lines(path))
 
@@ -851,7 +851,7 @@ def _read_ledger(folder: Path) -> object:
 
 def _sealed(folder: Path) -> Path:
     from napari_mamamia.features.challenge.io.challenge_file import FrozenFile
-    from napari_mamamia.features.challenge.io.manifest import (
+    from napari_mamamia.features.challenge.io.handed_in import (
         Manifest,
         SubmissionKind,
         write_manifest,
@@ -933,9 +933,9 @@ def _take(folder: Path) -> object:
     from napari_mamamia.features.challenge.io.handed_in import (
         digest_of,
         find_submissions,
+        look_inside,
         seal_submission,
     )
-    from napari_mamamia.features.challenge.io.manifest import look_inside
     from napari_mamamia.io.files.own_paths import own_folder
 
     limits = ChallengeLimits(submission_bytes=1 << 20)

@@ -17,7 +17,7 @@ from napari_mamamia.io.data_set.patient_info import read_patient_info, read_time
 from napari_mamamia.io.dicom.facts import remapped_uid, user_secret
 from napari_mamamia.io.dicom.headers import read_slices
 from napari_mamamia.io.exam.study import imported_study
-from napari_mamamia.io.files.chained_lines import ChainedLines
+from napari_mamamia.io.files.append_file import ChainedLines
 from napari_mamamia.io.tables.spreadsheets import write_sheet
 from napari_mamamia.io.workspace.journal import Damage, scan_journal
 from napari_mamamia.io.workspace.protocol import read_protocol

@@ -25,7 +25,7 @@ from napari_mamamia.io.clinical.rules import (
 )
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.tables.cells import is_missing, parse_id
-from napari_mamamia.io.tables.summary_rows import is_summary
+from napari_mamamia.io.tables.headers import is_summary
 
 PRE, PERI, POST = MenopausalStatus.PRE, MenopausalStatus.PERI, MenopausalStatus.POST
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from napari_mamamia.io.exam.blanks import blank_tails
+from napari_mamamia.io.exam.looks import blank_tails
 
 
 def _counted(plane: np.ndarray) -> int:

@@ -14,11 +14,11 @@ from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.io.dicom import headers as dicom_headers
 from napari_mamamia.io.dicom.files import read_studies
 from napari_mamamia.io.dicom.headers import read_slices
+from napari_mamamia.io.dicom.kinds import role_by_description
 from napari_mamamia.io.dicom.pixels import fill_planes
 from napari_mamamia.io.dicom.probe import is_dicom_file
 from napari_mamamia.io.dicom.quick import read_quickly
 from napari_mamamia.io.dicom.roles import Role
-from napari_mamamia.io.dicom.words import role_by_description
 from napari_mamamia.io.exam.exam import find_exam
 from napari_mamamia.io.exam.phases import find_phases
 from napari_mamamia.io.exam.selectors import Selection, named_series

@@ -4,8 +4,7 @@ import itertools
 
 import pytest
 
-from napari_mamamia.io.dicom.quick import QuickHeader
-from napari_mamamia.io.dicom.times import (
+from napari_mamamia.io.dicom.elements import (
     Moment,
     TimeElements,
     read_date,
@@ -13,6 +12,7 @@ from napari_mamamia.io.dicom.times import (
     read_time_s,
     read_zone_s,
 )
+from napari_mamamia.io.dicom.quick import QuickHeader
 
 NINE = 9 * 3600
 

@@ -11,12 +11,11 @@ from pydicom.dataset import Dataset, FileMetaDataset
 from pydicom.uid import ExplicitVRLittleEndian, generate_uid
 
 from napari_mamamia.core.choices import Clock
-from napari_mamamia.io.dicom.clocks import Verdict
+from napari_mamamia.io.dicom.clocks import Verdict, partial_warnings
 from napari_mamamia.io.dicom.files import read_studies
 from napari_mamamia.io.dicom.slices import unit_of
-from napari_mamamia.io.dicom.trust import partial_warnings
 from napari_mamamia.io.exam.exam import find_exam
-from napari_mamamia.io.exam.timing import moments_of, read_scan_timing
+from napari_mamamia.io.exam.phases import moments_of, read_scan_timing
 
 _SPEC = importlib.util.spec_from_file_location(
     "dicom_phantoms", Path(__file__).parents[1] / "dicom_phantoms.py"

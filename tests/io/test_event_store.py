@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from napari_mamamia.io.files.chained_lines import NO_ORIGIN, ChainedLines, canonical
+from napari_mamamia.io.files.append_file import NO_ORIGIN, ChainedLines, canonical
 from napari_mamamia.io.workspace import event_store
 from napari_mamamia.io.workspace.event_store import EventWriter, read_events
 

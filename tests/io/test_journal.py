@@ -14,9 +14,8 @@ from napari_mamamia.core.difference import BitChange, Difference
 from napari_mamamia.core.edits import Action, Brush, Edit, Step, Stroke, Tool, Turn
 from napari_mamamia.core.errors import FormatError, SaveConflictError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.io.files.chained_lines import ChainedLines, canonical
-from napari_mamamia.io.workspace.journal import Damage, Journal, read_journal
-from napari_mamamia.io.workspace.journal_records import Opened, Saved
+from napari_mamamia.io.files.append_file import ChainedLines, canonical
+from napari_mamamia.io.workspace.journal import Damage, Journal, Opened, Saved, read_journal
 
 SHAPE = (3, 4, 5)
 GRID = Grid(SHAPE, np.diag([-0.7, 0.7, 2.0, 1.0]))

@@ -49,7 +49,7 @@ def test_the_manifest_of_napari_names_the_suffixes_of_the_table():
 
 
 def test_no_other_module_has_a_list_of_suffixes_of_its_own():
-    known = {"io/volumes/formats.py", "io/dicom/volume_persons.py", "services/export/privacy.py"}
+    known = {"io/volumes/formats.py", "io/dicom/persons.py", "services/export/privacy.py"}
     lists = [
         path.relative_to(ROOT / "src/napari_mamamia").as_posix()
         for path in (ROOT / "src").rglob("*.py")

@@ -10,8 +10,7 @@ from tests.stepped import Stepped
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.io.dicom.headers import read_slices
 from napari_mamamia.io.dicom.probe import is_dicom_file
-from napari_mamamia.io.files.chained_lines import line_at, scan_chained_lines
-from napari_mamamia.io.files.checked_lines import scan_checked_lines
+from napari_mamamia.io.files.append_file import line_at, scan_chained_lines, scan_checked_lines
 from napari_mamamia.io.files.checksums import sha256_of, sha256_of_large
 from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.tables.tables import read_case_scores

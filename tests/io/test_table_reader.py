@@ -24,7 +24,7 @@ from napari_mamamia.io.data_set.case_list import read_case_list
 from napari_mamamia.io.data_set.named_columns import read_named_columns
 from napari_mamamia.io.data_set.score_files import read_response_table, read_score_table
 from napari_mamamia.io.tables.cells import NumberStyle, parse_label, parse_number, style_of
-from napari_mamamia.io.tables.summary_rows import is_summary, is_unit_row
+from napari_mamamia.io.tables.headers import is_summary, is_unit_row
 from napari_mamamia.io.tables.tables import read_case_scores
 
 IDS = ("C1", "C2", "C3", "C4")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.io.dicom.volume_persons import find_volume_identifiers
+from napari_mamamia.io.dicom.persons import find_volume_identifiers
 from napari_mamamia.io.files import json_text
 from napari_mamamia.io.privacy.identifiers import folded, signs_of
 

@@ -10,16 +10,17 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.io.files import json_text
 from napari_mamamia.io.files.foreign import open_plain
 from napari_mamamia.io.files.sources import CaseFiles, DataSet, LayoutKind, PhaseSource
-from napari_mamamia.io.workspace import mark
+from napari_mamamia.io.workspace import place
 from napari_mamamia.io.workspace import place as workspace_place
-from napari_mamamia.io.workspace.mark import (
+from napari_mamamia.io.workspace.place import (
     MARK_NAME,
     Relation,
     WorkspaceMark,
+    find_workspace,
     prints_of,
     relation_to,
+    require_own,
 )
-from napari_mamamia.io.workspace.place import find_workspace, require_own
 from napari_mamamia.io.workspace.preferences import Preferences, remember_workspace
 from napari_mamamia.io.workspace.workspace import Workspace
 
@@ -242,7 +243,7 @@ def test_what_the_disk_refuses_now_is_not_forgotten(trial, monkeypatch, refused)
         return open_plain(path)
 
     with monkeypatch.context() as patch:
-        for module in (mark, json_text):
+        for module in (place, json_text):
             patch.setattr(module, "open_plain", refuse)
         seen = prints_of(first)
         assert len(seen) == (8 if refused == "the note" else 7)

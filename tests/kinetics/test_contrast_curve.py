@@ -12,14 +12,17 @@ from napari_mamamia.kinetics.background import (
     bright_from,
     central_half,
 )
-from napari_mamamia.kinetics.contrast_curve import (
+from napari_mamamia.kinetics.curve_figure import curve_figure
+from napari_mamamia.kinetics.curves import (
+    CurvePlot,
+    DelayedCourse,
+    InitialRise,
     contrast_curve,
+    curve_rows,
+    line_of,
     patch_curve,
     region_contrast_curve,
 )
-from napari_mamamia.kinetics.curve_figure import curve_figure
-from napari_mamamia.kinetics.curve_lines import CurvePlot, curve_rows, line_of
-from napari_mamamia.kinetics.curve_types import DelayedCourse, InitialRise
 from napari_mamamia.kinetics.time_axis import Timing, TimingRule
 from napari_mamamia.kinetics.timing import choose_phases
 from napari_mamamia.kinetics.tumour_volume import functional_tumour_volume, prepare_ftv

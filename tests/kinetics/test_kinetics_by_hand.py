@@ -8,25 +8,26 @@ from tests.stepped import Stepped
 
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.progress import listening
-from napari_mamamia.kinetics.curve_types import (
+from napari_mamamia.kinetics.curves import (
     CurveThresholds,
     DelayedCourse,
     InitialRise,
+    curve_enhancement,
     delayed_change,
     delayed_course,
     initial_rise,
+    region_curve,
 )
-from napari_mamamia.kinetics.curves import curve_enhancement, region_curve
-from napari_mamamia.kinetics.map_kinds import MapKind, MapNeeds, map_recipe
-from napari_mamamia.kinetics.time_axis import TimingRule
-from napari_mamamia.kinetics.timing import (
-    choose_phases,
-)
-from napari_mamamia.kinetics.voxel_maps import (
+from napari_mamamia.kinetics.map_blocks import (
     peak_enhancement,
     percent_enhancement,
     signal_enhancement_ratio,
     subtraction,
+)
+from napari_mamamia.kinetics.map_kinds import MapKind, MapNeeds, map_recipe
+from napari_mamamia.kinetics.time_axis import TimingRule
+from napari_mamamia.kinetics.timing import (
+    choose_phases,
 )
 
 NAN = float("nan")

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from napari_mamamia.kinetics.curve_types import DelayedCourse, InitialRise
+from napari_mamamia.kinetics.curves import DelayedCourse, InitialRise
 from napari_mamamia.kinetics.lesion import lesion_kinetics
 from napari_mamamia.kinetics.time_axis import Timing
 from napari_mamamia.kinetics.timing import PhaseChoice

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from napari_mamamia.kinetics.voxel_maps import (
+from napari_mamamia.kinetics.map_blocks import (
     peak_enhancement,
     percent_enhancement,
     signal_enhancement_ratio,

@@ -9,17 +9,18 @@ import nibabel as nib
 import numpy as np
 import pytest
 
-from napari_mamamia.kinetics.curve_types import (
+from napari_mamamia.kinetics.curves import (
     DelayedCourse,
     InitialRise,
+    curve_enhancement,
     delayed_change,
     delayed_course,
     initial_rise,
+    region_curve,
 )
-from napari_mamamia.kinetics.curves import curve_enhancement, region_curve
+from napari_mamamia.kinetics.map_blocks import percent_enhancement
 from napari_mamamia.kinetics.time_axis import Timing, TimingRule
 from napari_mamamia.kinetics.timing import choose_curve_phases, choose_phases
-from napari_mamamia.kinetics.voxel_maps import percent_enhancement
 
 pytestmark = pytest.mark.real
 

@@ -15,7 +15,7 @@ from napari_mamamia.core.errors import CaseError, GridMismatchError, MissingExtr
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.kinetics.registration import registration as registration_resampling
-from napari_mamamia.kinetics.registration import tries as registration_tries
+from napari_mamamia.kinetics.registration import registration as registration_tries
 from napari_mamamia.kinetics.registration.itk import Warp
 from napari_mamamia.kinetics.registration.quality import (
     Fit,

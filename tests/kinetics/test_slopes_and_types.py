@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.kinetics.curve_types import delayed_change, delayed_course
-from napari_mamamia.kinetics.map_kinds import MAPS, MapKind, MapNeeds, map_recipe
-from napari_mamamia.kinetics.time_axis import Timing, TimingRule
-from napari_mamamia.kinetics.timing import choose_curve_phases, choose_phases
-from napari_mamamia.kinetics.voxel_maps import (
+from napari_mamamia.kinetics.curves import delayed_change, delayed_course
+from napari_mamamia.kinetics.map_blocks import (
     curve_types,
     percent_enhancement,
     wash_in_slope,
     wash_out_slope,
 )
+from napari_mamamia.kinetics.map_kinds import MAPS, MapKind, MapNeeds, map_recipe
+from napari_mamamia.kinetics.time_axis import Timing, TimingRule
+from napari_mamamia.kinetics.timing import choose_curve_phases, choose_phases
 
 NAN = float("nan")
 TIMES = (0.0, 60.0, 120.0, 300.0)

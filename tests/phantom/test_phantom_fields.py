@@ -5,9 +5,13 @@ import pytest
 from scipy import ndimage
 
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.phantom.body.points import Points
-from napari_mamamia.phantom.body.shapes import distance_to_mask, ellipsoid, filled
-from napari_mamamia.phantom.body.texture import make_field
+from napari_mamamia.phantom.body.points import (
+    Points,
+    distance_to_mask,
+    ellipsoid,
+    filled,
+    make_field,
+)
 
 BOUNDS = ((-20.0, 20.0), (-10.0, 30.0), (0.0, 25.0))
 

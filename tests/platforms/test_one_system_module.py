@@ -137,4 +137,4 @@ def test_text_is_read_and_written_in_a_named_encoding():
         for path, tree in modules_with(calls_of(("read_text", "write_text", "open", "fdopen")))
         if (lines := [*without_encoding(tree)])
     }
-    assert list(found) == ["io/tables/workbook_writer.py"]  # a member of a zip: bytes
+    assert list(found) == ["io/tables/spreadsheets.py"]  # a member of a zip: bytes

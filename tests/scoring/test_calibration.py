@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from napari_mamamia.scoring.cohort.chance import (
+from napari_mamamia.scoring.cohort.response_cohort import (
     Significance,
     auc_against_chance,
     balanced_accuracy_against_chance,

@@ -9,9 +9,8 @@ from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.errors import GridMismatchError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.records import CaseScore, ScoreStatus
-from napari_mamamia.scoring.case.pair import _wrap_to_uint8
 from napari_mamamia.scoring.case.profiles import CLINICAL, OFFICIAL_CODE, PAPER
-from napari_mamamia.scoring.case.score import norm_hd, score_label_maps
+from napari_mamamia.scoring.case.score import _wrap_to_uint8, norm_hd, score_label_maps
 
 SHAPE = (12, 14, 16)
 AFFINE = np.diag([-0.5, 0.5, 2.0, 1.0])  # voxels of 0.5 mm3

@@ -7,16 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from napari_mamamia.core.cohort import CaseRecord, Cohort
-from napari_mamamia.scoring.cohort.classification import (
+from napari_mamamia.scoring.cohort.groups import EmptyGroups, Grouping, group_cases, rules_of
+from napari_mamamia.scoring.cohort.response_cohort import (
+    ResponsePredictions,
     balanced_accuracy,
     equalised_odds,
     group_rates,
     outcomes,
     recalls,
 )
-from napari_mamamia.scoring.cohort.group_rules import EmptyGroups, rules_of
-from napari_mamamia.scoring.cohort.groups import Grouping, group_cases
-from napari_mamamia.scoring.cohort.response_predictions import ResponsePredictions
 
 NAN = float("nan")
 CLINICAL, OFFICIAL, PAPER = (rules_of(n) for n in ("clinical", "official-code", "paper"))

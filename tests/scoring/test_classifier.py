@@ -5,15 +5,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from napari_mamamia.scoring.classifier.against import (
-    BayesFactor,
-    BayesRule,
-    against_reader,
-    bayes_factor,
-    challengescoring_factors,
-    climb,
-    robust_leader,
-)
 from napari_mamamia.scoring.classifier.operating import (
     SortedCases,
     Units,
@@ -24,8 +15,18 @@ from napari_mamamia.scoring.classifier.operating import (
     severity_of_birads,
     too_few_for,
 )
-from napari_mamamia.scoring.classifier.results import ClassifierCases, ClassifierRules
-from napari_mamamia.scoring.classifier.scores import score_classifiers
+from napari_mamamia.scoring.classifier.scores import (
+    BayesFactor,
+    BayesRule,
+    ClassifierCases,
+    ClassifierRules,
+    against_reader,
+    bayes_factor,
+    challengescoring_factors,
+    climb,
+    robust_leader,
+    score_classifiers,
+)
 
 LABEL = np.array([1, 1, 1, 1, 0, 0, 0, 0, 0, 0], dtype=float)
 SCORE = np.array([0.9, 0.8, 0.8, 0.3, 0.85, 0.8, 0.4, 0.3, 0.2, 0.1])

@@ -6,15 +6,13 @@ import pytest
 from tests.halves import half_by_day
 
 from napari_mamamia.core.cohort import CaseRecord, Cohort, MenopausalStatus
-from napari_mamamia.scoring.cohort.fairness import group_table
-from napari_mamamia.scoring.cohort.group_rules import rules_of
-from napari_mamamia.scoring.cohort.groups import group_cases
+from napari_mamamia.scoring.cohort.groups import group_by_column, group_cases, rules_of
 from napari_mamamia.scoring.cohort.ranking import ModelScore, ranking_score, sweep_weights
 from napari_mamamia.scoring.cohort.segmentation_cohort import (
     bootstrap_segmentation,
+    group_table,
     score_groups,
 )
-from napari_mamamia.scoring.cohort.strata import group_by_column
 from napari_mamamia.scoring.statistics.auc import auc
 from napari_mamamia.scoring.statistics.bootstrap import Bootstrap
 from napari_mamamia.scoring.statistics.performance import (

@@ -6,21 +6,19 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from napari_mamamia.scoring.cohort.classification import equalised_odds
 from napari_mamamia.scoring.cohort.comparison import (
     NamedScores,
     compare_models,
     compare_with_baseline,
     holm,
 )
-from napari_mamamia.scoring.cohort.fairness import variable_fairness
-from napari_mamamia.scoring.cohort.group_rules import rules_of
-from napari_mamamia.scoring.cohort.groups import Grouping
-from napari_mamamia.scoring.cohort.permutation import (
+from napari_mamamia.scoring.cohort.disparities import (
     permute_odds_groups,
     permute_segmentation_groups,
 )
-from napari_mamamia.scoring.cohort.response_predictions import ResponsePredictions
+from napari_mamamia.scoring.cohort.groups import Grouping, rules_of
+from napari_mamamia.scoring.cohort.response_cohort import ResponsePredictions, equalised_odds
+from napari_mamamia.scoring.cohort.segmentation_cohort import variable_fairness
 from napari_mamamia.scoring.statistics.performance import SegmentationScores
 
 NAN = float("nan")

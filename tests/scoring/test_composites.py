@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from napari_mamamia.core.choices import CompositeName
-from napari_mamamia.scoring.cohort.composites import CompositeChoice, ScoredModel, composite_results
+from napari_mamamia.scoring.cohort.ranking import CompositeChoice, ScoredModel, composite_results
 
 GOOD = ScoredModel("good", 0.8, 0.6, low=0.75, high=0.85)
 FAIR = ScoredModel("fair", 0.5, 1.0, low=0.45, high=0.55)

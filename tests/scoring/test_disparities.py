@@ -10,20 +10,19 @@ from hypothesis import strategies as st
 from napari_mamamia.core.cohort import CaseRecord, Cohort, MenopausalStatus
 from napari_mamamia.scoring.cohort.comparison import holm
 from napari_mamamia.scoring.cohort.disparities import (
+    GapInterval,
     counted_groups,
     odds_uncertainty,
     of_scored_alone,
     segmentation_uncertainty,
 )
-from napari_mamamia.scoring.cohort.fairness import segmentation_fairness
-from napari_mamamia.scoring.cohort.gap_records import GapInterval
-from napari_mamamia.scoring.cohort.group_rules import rules_of
-from napari_mamamia.scoring.cohort.groups import Grouping
+from napari_mamamia.scoring.cohort.groups import Grouping, rules_of
 from napari_mamamia.scoring.cohort.model_results import response_result, segmentation_result
-from napari_mamamia.scoring.cohort.response_predictions import ResponsePredictions
+from napari_mamamia.scoring.cohort.response_cohort import ResponsePredictions
 from napari_mamamia.scoring.cohort.results import Resampling
+from napari_mamamia.scoring.cohort.segmentation_cohort import segmentation_fairness
 from napari_mamamia.scoring.report.figures import _measure_arms
-from napari_mamamia.scoring.report.gaps import (
+from napari_mamamia.scoring.report.tables import (
     disparity_table,
     range_table,
     say_beside,
@@ -195,7 +194,7 @@ def predictions_of(groups):
 
 
 def odds_of(groups, least=5):
-    from napari_mamamia.scoring.cohort.classification import equalised_odds
+    from napari_mamamia.scoring.cohort.response_cohort import equalised_odds
 
     predictions, grouping = predictions_of(groups)
     odds = equalised_odds(predictions, [grouping], RULES)

@@ -6,11 +6,18 @@ import pytest
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import LabelMap, Mask
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.scoring.case.contrast import Enhancement, contrast_to_noise
-from napari_mamamia.scoring.case.failure_kinds import THRESHOLDS, FailureKind, FailureThresholds
-from napari_mamamia.scoring.case.failures import find_failures, match_parts, midline_x_mm
-from napari_mamamia.scoring.case.pair import measure_pair
+from napari_mamamia.scoring.case.failures import (
+    THRESHOLDS,
+    Enhancement,
+    FailureKind,
+    FailureThresholds,
+    contrast_to_noise,
+    find_failures,
+    match_parts,
+    midline_x_mm,
+)
 from napari_mamamia.scoring.case.profiles import CLINICAL, OFFICIAL_CODE
+from napari_mamamia.scoring.case.score import measure_pair
 from napari_mamamia.services.score.inspections import look_at_case
 
 # 30 x 40 x 150 voxels of 2 mm: 300 mm from left to right, the middle at x index 74.5. The affine

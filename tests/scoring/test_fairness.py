@@ -9,14 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from napari_mamamia.core.cohort import CaseRecord, Cohort, MenopausalStatus
-from napari_mamamia.scoring.cohort.fairness import (
+from napari_mamamia.scoring.cohort.groups import EmptyGroups, Grouping, group_cases, rules_of
+from napari_mamamia.scoring.cohort.segmentation_cohort import (
     disparity,
     group_table,
     segmentation_fairness,
     variable_fairness,
 )
-from napari_mamamia.scoring.cohort.group_rules import EmptyGroups, rules_of
-from napari_mamamia.scoring.cohort.groups import Grouping, group_cases
 from napari_mamamia.scoring.statistics.performance import SegmentationScores
 
 NAN = float("nan")

@@ -5,8 +5,13 @@ import pytest
 
 from napari_mamamia.core.cohort import CaseRecord, Cohort, MenopausalStatus
 from napari_mamamia.scoring.case.profiles import PROFILES
-from napari_mamamia.scoring.cohort.group_rules import GROUP_RULES, rules_of
-from napari_mamamia.scoring.cohort.groups import FAIRNESS_VARIABLES, Grouping, group_cases
+from napari_mamamia.scoring.cohort.groups import (
+    FAIRNESS_VARIABLES,
+    GROUP_RULES,
+    Grouping,
+    group_cases,
+    rules_of,
+)
 
 
 def label_of(profile: str, **fields) -> list[str | None]:

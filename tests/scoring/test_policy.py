@@ -17,8 +17,7 @@ from napari_mamamia.scoring.case.profiles import (
     UnusableReason,
     UnusableRules,
 )
-from napari_mamamia.scoring.cohort.group_rules import EmptyGroups, rules_of
-from napari_mamamia.scoring.cohort.groups import Grouping
+from napari_mamamia.scoring.cohort.groups import EmptyGroups, Grouping, rules_of
 from napari_mamamia.scoring.cohort.lowest import complete_cases, lowest_numbers, lowest_score
 from napari_mamamia.scoring.cohort.policy import count_cases
 from napari_mamamia.scoring.cohort.ranking import (

@@ -7,11 +7,14 @@ from hypothesis import strategies as st
 from scipy.stats import kendalltau, norm, rankdata
 
 from napari_mamamia.core.choices import Correction, RankMethod, RankResampling, RankTies
-from napari_mamamia.scoring.ranking.draws import NamedDraws
 from napari_mamamia.scoring.ranking.methods import Scorer, rank_cases, weighted_quantile
-from napari_mamamia.scoring.ranking.ranking import rank_table, rank_tables
+from napari_mamamia.scoring.ranking.ranking import (
+    NamedDraws,
+    kendall_tau_b,
+    rank_table,
+    rank_tables,
+)
 from napari_mamamia.scoring.ranking.signed_rank import better_p_values, significant_wins
-from napari_mamamia.scoring.ranking.stability import kendall_tau_b
 from napari_mamamia.scoring.ranking.table import (
     MissingRule,
     RankingTable,

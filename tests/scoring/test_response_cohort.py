@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 
 from napari_mamamia.core.cohort import CaseRecord, Cohort, MenopausalStatus
-from napari_mamamia.scoring.cohort.chance import Significance
-from napari_mamamia.scoring.cohort.classification import equalised_odds
-from napari_mamamia.scoring.cohort.discrimination import bootstrap_discrimination
-from napari_mamamia.scoring.cohort.group_rules import rules_of
-from napari_mamamia.scoring.cohort.groups import Grouping, group_cases
-from napari_mamamia.scoring.cohort.response_cohort import bootstrap_response, score_response
-from napari_mamamia.scoring.cohort.response_predictions import ResponsePredictions
+from napari_mamamia.scoring.cohort.groups import Grouping, group_cases, rules_of
+from napari_mamamia.scoring.cohort.response_cohort import (
+    ResponsePredictions,
+    Significance,
+    bootstrap_discrimination,
+    bootstrap_response,
+    equalised_odds,
+    score_response,
+)
 from napari_mamamia.scoring.statistics.auc import auc, average_precision
 
 NAN = float("nan")

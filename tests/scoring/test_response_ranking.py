@@ -3,15 +3,14 @@
 import numpy as np
 import pytest
 
-from napari_mamamia.scoring.classifier.against import BayesRule
 from napari_mamamia.scoring.classifier.response_ranking import (
     NamedPredictions,
     find_groups,
     rank_responses,
 )
-from napari_mamamia.scoring.cohort.group_rules import rules_of
-from napari_mamamia.scoring.cohort.groups import Grouping
-from napari_mamamia.scoring.cohort.response_predictions import ResponsePredictions
+from napari_mamamia.scoring.classifier.scores import BayesRule
+from napari_mamamia.scoring.cohort.groups import Grouping, rules_of
+from napari_mamamia.scoring.cohort.response_cohort import ResponsePredictions
 from napari_mamamia.scoring.statistics.resampling import draw_cases
 
 N = 40

@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 from napari_mamamia.core.cohort import CaseRecord, Cohort, MenopausalStatus
-from napari_mamamia.scoring.cohort.fairness import segmentation_fairness
-from napari_mamamia.scoring.cohort.group_rules import rules_of
-from napari_mamamia.scoring.cohort.groups import Grouping, group_cases
+from napari_mamamia.scoring.cohort.groups import Grouping, group_cases, rules_of
 from napari_mamamia.scoring.cohort.segmentation_cohort import (
     bootstrap_segmentation,
     score_groups,
+    segmentation_fairness,
 )
 from napari_mamamia.scoring.statistics.bootstrap import IntervalMethod
 from napari_mamamia.scoring.statistics.performance import (

@@ -14,14 +14,13 @@ from napari_mamamia.core.errors import SaveConflictError
 from napari_mamamia.scoring.cohort.model_results import compare_results
 from napari_mamamia.scoring.cohort.ranking import ModelScore, sweep_weights
 from napari_mamamia.scoring.ranking.methods import rank_scores
-from napari_mamamia.scoring.ranking.ranking import MethodRanking
-from napari_mamamia.scoring.ranking.stability import stability_of
+from napari_mamamia.scoring.ranking.ranking import MethodRanking, stability_of
 from napari_mamamia.scoring.report.answers import answer_comparison
 from napari_mamamia.scoring.report.content import RankedModels, ReportContent
 from napari_mamamia.scoring.report.figures import weight_sweep
 from napari_mamamia.scoring.report.models import comparison_tables, say_weights
 from napari_mamamia.scoring.report.report import write_reports
-from napari_mamamia.services.score.composite import rank_models
+from napari_mamamia.services.score.report import rank_models
 
 NAMES = ("Ä & <b>", "b", "c")
 

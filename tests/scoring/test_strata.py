@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from napari_mamamia.core.cohort import CaseRecord, Cohort
-from napari_mamamia.scoring.cohort.strata import (
+from napari_mamamia.scoring.cohort.groups import (
     group_by_column,
     group_by_cuts,
     group_by_diameter,

@@ -7,9 +7,13 @@ from pathlib import Path
 from napari_mamamia.core.choices import IsolationKind, Task
 from napari_mamamia.segmentation.sandbox.external import read_submission
 from napari_mamamia.segmentation.sandbox.isolation import Isolation, find_isolation
-from napari_mamamia.segmentation.sandbox.limits import RunLimits, RunOfSubmission
 from napari_mamamia.segmentation.sandbox.run import run_submission_once
-from napari_mamamia.segmentation.sandbox.sandbox import Patient, find_interpreter
+from napari_mamamia.segmentation.sandbox.sandbox import (
+    Patient,
+    RunLimits,
+    RunOfSubmission,
+    find_interpreter,
+)
 
 OPEN = Isolation(IsolationKind.NONE)
 

@@ -7,7 +7,7 @@ import pytest
 
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.segmentation.kinetic.breast import breast_mask
-from napari_mamamia.segmentation.kinetic.breast_settings import BreastSettings
+from napari_mamamia.segmentation.kinetic.kinetic_settings import BreastSettings
 
 STEP_MM = 3.0
 CHEST_MM = 90.0  # depth of the chest's skin in the midline, behind the anterior face

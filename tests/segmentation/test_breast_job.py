@@ -9,7 +9,7 @@ from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Cancelled, listening
 from napari_mamamia.segmentation.kinetic.breast import breast_mask, find_breast
-from napari_mamamia.segmentation.kinetic.pooling import pooled
+from napari_mamamia.segmentation.kinetic.enhancement import pooled
 from napari_mamamia.segmentation.model.card import ModelCard
 from napari_mamamia.segmentation.model.kinds import ModelKind
 from napari_mamamia.segmentation.model.recipe import Recipe, RegionKind

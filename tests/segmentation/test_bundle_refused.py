@@ -26,7 +26,7 @@ from napari_mamamia.segmentation.bundle.allowed import (  # noqa: E402
     NETWORKS,
     SPATIAL,
 )
-from napari_mamamia.segmentation.bundle.references import References, understood  # noqa: E402
+from napari_mamamia.segmentation.bundle.config import References, understood  # noqa: E402
 from napari_mamamia.segmentation.model import device  # noqa: E402
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings  # noqa: E402
 from napari_mamamia.segmentation.model.kinds import ModelKind  # noqa: E402

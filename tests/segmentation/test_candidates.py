@@ -9,14 +9,17 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.segmentation.kinetic.candidates import (
     Features,
     Place,
+    Region,
     Scored,
+    enhancing,
     measured,
+    pieces_of,
+    regions_of,
     separate,
 )
 from napari_mamamia.segmentation.kinetic.enhancement import enhancement_of
-from napari_mamamia.segmentation.kinetic.judgement import reasons, score, unsure
 from napari_mamamia.segmentation.kinetic.kinetic_settings import KineticSettings
-from napari_mamamia.segmentation.kinetic.regions import Region, enhancing, pieces_of, regions_of
+from napari_mamamia.segmentation.kinetic.ranking import reasons, score, unsure
 
 SETTINGS = KineticSettings()
 ISO = (1.0, 1.0, 1.0)

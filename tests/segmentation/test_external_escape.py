@@ -24,9 +24,8 @@ from napari_mamamia.segmentation.sandbox.isolation import (
     bubblewrap_command,
     has_graphics_card,
 )
-from napari_mamamia.segmentation.sandbox.limits import Ending
 from napari_mamamia.segmentation.sandbox.outputs import take_mask
-from napari_mamamia.segmentation.sandbox.sandbox import Interpreter, lay_out
+from napari_mamamia.segmentation.sandbox.sandbox import Ending, Interpreter, lay_out
 from napari_mamamia.segmentation.sandbox.seccomp import call_filter, filter_file
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from napari_mamamia.segmentation.sandbox import run, seccomp, watch
-from napari_mamamia.segmentation.sandbox.limits import Ending
-from napari_mamamia.segmentation.sandbox.resources import RESOURCES, Hold
+from napari_mamamia.segmentation.sandbox.sandbox import Ending
+from napari_mamamia.segmentation.sandbox.watch import RESOURCES, Hold
 
 sys.path.insert(0, str(Path(__file__).parent))
 import foreign

@@ -13,8 +13,7 @@ from tests.stepped import Stepped
 from napari_mamamia.core.choices import IsolationKind
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.segmentation.sandbox.isolation import find_isolation
-from napari_mamamia.segmentation.sandbox.limits import Ending
-from napari_mamamia.segmentation.sandbox.sandbox import find_interpreter
+from napari_mamamia.segmentation.sandbox.sandbox import Ending, find_interpreter
 
 sys.path.insert(0, str(Path(__file__).parent))
 import foreign

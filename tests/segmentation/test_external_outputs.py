@@ -9,7 +9,7 @@ import pytest
 
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.features.challenge.services.submission.table import (
+from napari_mamamia.features.challenge.services.submission.run_submission import (
     Response,
     constant_note,
     take_responses,

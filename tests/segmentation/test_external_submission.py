@@ -11,9 +11,9 @@ import pytest
 
 from napari_mamamia.core.choices import Task
 from napari_mamamia.core.errors import ModelError
-from napari_mamamia.features.challenge.io.challenge_info import challenge_facts
+from napari_mamamia.features.challenge.io.handed_in import challenge_facts
 from napari_mamamia.segmentation.sandbox.external import read_submission
-from napari_mamamia.segmentation.sandbox.limits import Ending, RunLimits
+from napari_mamamia.segmentation.sandbox.sandbox import Ending, RunLimits
 
 sys.path.insert(0, str(Path(__file__).parent))
 import foreign

@@ -18,10 +18,12 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import listening
 from napari_mamamia.metrics.overlap import dice
-from napari_mamamia.segmentation.kinetic.breast_settings import BreastSettings
 from napari_mamamia.segmentation.kinetic.kinetic import KineticSegmenter
-from napari_mamamia.segmentation.kinetic.kinetic_settings import KineticSettings
-from napari_mamamia.segmentation.kinetic.settings import described
+from napari_mamamia.segmentation.kinetic.kinetic_settings import (
+    BreastSettings,
+    KineticSettings,
+    described,
+)
 from napari_mamamia.segmentation.model.segmenter import BoxPrompt, Click
 
 SHAPE = (40, 60, 50)  # superior, posterior, left

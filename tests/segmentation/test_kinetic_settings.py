@@ -4,9 +4,12 @@ import math
 
 import pytest
 
-from napari_mamamia.segmentation.kinetic.breast_settings import BreastSettings
-from napari_mamamia.segmentation.kinetic.kinetic_settings import KineticSettings
-from napari_mamamia.segmentation.kinetic.settings import described, values_of
+from napari_mamamia.segmentation.kinetic.kinetic_settings import (
+    BreastSettings,
+    KineticSettings,
+    described,
+    values_of,
+)
 
 
 def test_every_setting_has_meaning_source_and_a_default_within_its_range():

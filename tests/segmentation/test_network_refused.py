@@ -33,8 +33,7 @@ from napari_mamamia.segmentation.run.registry import (
 )
 from napari_mamamia.segmentation.run.weights import recognise_model
 from napari_mamamia.segmentation.worker.wire import card_from, card_on_wire
-from napari_mamamia.services.predict.model_choice import open_model
-from napari_mamamia.services.predict.run_choices import RunChoices
+from napari_mamamia.services.predict.model_choice import RunChoices, open_model
 
 torch = pytest.importorskip("torch")
 onnx = pytest.importorskip("onnx")

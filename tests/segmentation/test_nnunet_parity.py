@@ -301,8 +301,7 @@ def test_foreground_between_the_voxels_of_a_coarser_case_is_that_of_nnunet(made,
 
     from napari_mamamia.segmentation.model.nnunet_geometry import model_frame
     from napari_mamamia.segmentation.model.nnunet_plans import read_plans
-    from napari_mamamia.segmentation.nnunet.export import export_labels
-    from napari_mamamia.segmentation.nnunet.prepare import Prepared
+    from napari_mamamia.segmentation.nnunet.engine import Prepared, export_labels
 
     root = made.write_model(tmp_path, made.Spec(spacing=(1.0, 1.0, 1.0)))
     predictor = stock_predictor(root, EngineSettings())

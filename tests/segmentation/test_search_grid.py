@@ -6,8 +6,14 @@ from scipy import ndimage
 from tests.stepped import Stepped
 
 from napari_mamamia.core.progress import listening, part
-from napari_mamamia.segmentation.kinetic.pooling import pool_factors, pooled, pooled_job, spread
-from napari_mamamia.segmentation.kinetic.smoothing import noise_left, smoothed
+from napari_mamamia.segmentation.kinetic.enhancement import (
+    noise_left,
+    pool_factors,
+    pooled,
+    pooled_job,
+    smoothed,
+    spread,
+)
 
 
 def slow_pooled(volume, factors):

@@ -16,7 +16,7 @@ from tests.stepped import Stepped
 
 from napari_mamamia.core.errors import ClusterError, MissingExtraError
 from napari_mamamia.core.records import FailureCause
-from napari_mamamia.io.files.checked_lines import read_checked_lines
+from napari_mamamia.io.files.append_file import read_checked_lines
 from napari_mamamia.services.batch import cluster as batch_cluster
 from napari_mamamia.services.batch.batch import run_batch
 from napari_mamamia.services.batch.cluster import TaskAnswer

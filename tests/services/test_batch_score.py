@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from napari_mamamia.cli import app
-from napari_mamamia.io.files.checked_lines import read_checked_lines
+from napari_mamamia.io.files.append_file import read_checked_lines
 from napari_mamamia.io.tables.tables import read_case_scores
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from napari_mamamia.core.errors import SaveConflictError, SaveError
 from napari_mamamia.core.progress import Cancelled, listening
-from napari_mamamia.io.files.checked_lines import CheckedLines, read_checked_lines
+from napari_mamamia.io.files.append_file import CheckedLines, read_checked_lines
 from napari_mamamia.services.batch.batch import run_batch
 from napari_mamamia.services.batch.output_folder import Existing
 
@@ -156,7 +156,7 @@ def test_a_kill_of_the_program_loses_nothing_that_was_added(tmp_path):
     path = tmp_path / "lines.jsonl"
     program = (
         "import os, signal, sys; from pathlib import Path;"
-        "from napari_mamamia.io.files.checked_lines import CheckedLines;"
+        "from napari_mamamia.io.files.append_file import CheckedLines;"
         "lines = CheckedLines(Path(sys.argv[1]), keep=True);"
         "[lines.add({'n': n}) for n in range(50)];"
         "os.kill(os.getpid(), signal.SIGKILL)"

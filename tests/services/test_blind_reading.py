@@ -16,8 +16,7 @@ from napari_mamamia.core.blinding import (
 )
 from napari_mamamia.core.edits import Brush, Tool
 from napari_mamamia.core.errors import FormatError, HiddenError, SaveConflictError, SaveError
-from napari_mamamia.io.workspace.journal import journal_path, read_journal
-from napari_mamamia.io.workspace.journal_records import Opened, decoded, encoded
+from napari_mamamia.io.workspace.journal import Opened, decoded, encoded, journal_path, read_journal
 from napari_mamamia.io.workspace.protocol import read_protocol
 from napari_mamamia.io.workspace.provenance import read_provenance, sidecar_path
 from napari_mamamia.services.case.data_set import case_row, case_rows, open_data_set
@@ -289,7 +288,7 @@ def test_the_end_of_a_blind_reading_is_on_record_before_anything_is_shown(world,
 
 
 def test_the_end_is_refused_while_another_window_holds_the_mask(world, monkeypatch):
-    monkeypatch.setattr("napari_mamamia.services.refine.edit_opening._OWN_LOCK_S", 0.1)
+    monkeypatch.setattr("napari_mamamia.services.refine.edit_case._OWN_LOCK_S", 0.1)
     opened = opened_blind(world)
     case = case_of(world, opened)
     editing = open_editing(case, opened.workspace, "Ana")

@@ -3,7 +3,7 @@
 import numpy as np
 
 from napari_mamamia.scoring.cohort.groups import Grouping
-from napari_mamamia.services.score.case_facets import _merge_groupings
+from napari_mamamia.services.score.case_table import _merge_groupings
 
 
 def grouping_of(labels):

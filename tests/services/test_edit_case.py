@@ -16,11 +16,10 @@ from napari_mamamia.core.errors import FormatError, SaveConflictError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.io.data_set.volumes import read_labels
 from napari_mamamia.io.files.append_file import is_open_here
-from napari_mamamia.io.workspace.journal import read_journal
-from napari_mamamia.io.workspace.journal_records import Opened, Saved
+from napari_mamamia.io.workspace.journal import Opened, Saved, read_journal
 from napari_mamamia.io.workspace.provenance import read_provenance
 from napari_mamamia.io.workspace.workspace import Workspace
-from napari_mamamia.services.refine import edit_opening
+from napari_mamamia.services.refine import edit_case
 from napari_mamamia.services.refine.edit_case import (
     is_begun,
     open_editing,
@@ -291,7 +290,7 @@ def test_a_journal_of_something_else_is_set_aside_and_never_deleted(
         path.rename(kept)
     elif change == "version":
         content = path.read_bytes()
-        from napari_mamamia.io.files.checked_lines import CheckedLines
+        from napari_mamamia.io.files.append_file import CheckedLines
 
         with CheckedLines(path, keep=False) as lines:
             lines.add({"kind": "opened", "at": "", "version": 2, "software": "later"})
@@ -368,7 +367,7 @@ def test_values_that_are_no_labels_are_refused(opened, case):
 def test_a_second_window_on_the_same_mask_is_refused_but_not_on_another_readers(
     opened, monkeypatch
 ):
-    monkeypatch.setattr(edit_opening, "_OWN_LOCK_S", 0.0)
+    monkeypatch.setattr(edit_case, "_OWN_LOCK_S", 0.0)
     opened()
     with pytest.raises(SaveConflictError, match="this program has already opened it in another"):
         opened()

@@ -26,10 +26,9 @@ from napari_mamamia.io.volumes import voxel_writer
 from napari_mamamia.io.workspace.provenance import read_provenance
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.case.data_set import open_data_set
-from napari_mamamia.services.export import writer as export_writer
-from napari_mamamia.services.export.export import export_bundle
+from napari_mamamia.services.export import format_spec as export_writer
+from napari_mamamia.services.export.export import TargetState, export_bundle, look_at_target
 from napari_mamamia.services.export.plan import ExportSettings, MaskFolder
-from napari_mamamia.services.export.target import TargetState, look_at_target
 
 AFFINE = np.diag([-0.8, 0.8, 2.0, 1.0])  # LAS
 SHAPE = (8, 32, 48)

@@ -11,8 +11,7 @@ from napari_mamamia.core.choices import ExportFormat, SegmentMaker
 from napari_mamamia.core.provenance import Maker, Provenance
 from napari_mamamia.io.exam.selectors import named_series, read_selectors
 from napari_mamamia.io.workspace.provenance import sidecar_path, write_provenance
-from napari_mamamia.services.export.masks import DrawnMask
-from napari_mamamia.services.export.plan import ExportSettings, MaskFolder
+from napari_mamamia.services.export.plan import DrawnMask, ExportSettings, MaskFolder
 
 pydicom = pytest.importorskip("pydicom")
 pytest.importorskip("highdicom")

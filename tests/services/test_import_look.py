@@ -19,11 +19,10 @@ from napari_mamamia.io.dicom import files as dicom_files
 from napari_mamamia.io.exam.selectors import named_series
 from napari_mamamia.io.files.sources import DataSet, LayoutKind
 from napari_mamamia.services.dicom.check import check_import, default_target
-from napari_mamamia.services.dicom.dicom import import_dicom
+from napari_mamamia.services.dicom.dicom import WantedStudy, import_dicom, import_studies
 from napari_mamamia.services.dicom.finding import ImportSettings
 from napari_mamamia.services.dicom.inspection import judge_again, look_at_source, read_dicom_case
 from napari_mamamia.services.dicom.preview import part_picture, preview_study
-from napari_mamamia.services.dicom.studies import WantedStudy, import_studies
 
 pytest.importorskip("pydicom")
 

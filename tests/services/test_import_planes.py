@@ -10,8 +10,8 @@ from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import Cancelled
 from napari_mamamia.io.data_set.imported_case import upright
 from napari_mamamia.io.dicom.headers import read_slices
-from napari_mamamia.io.exam.blanks import blank_tails
 from napari_mamamia.io.exam.exam import find_exam
+from napari_mamamia.io.exam.looks import blank_tails
 from napari_mamamia.services.dicom.dicom import PhasePlanes
 
 _SPEC = importlib.util.spec_from_file_location(

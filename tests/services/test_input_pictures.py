@@ -95,8 +95,8 @@ def test_the_weight_free_model_gets_three_phases_and_a_missing_late_one_has_no_p
     case = case_of(ramp.signal, times=times)
     channels = kinetic_channels(case, choose_phases(times))
     assert [one.text for one in channels] == [
-        "before contrast ← phase 0",
-        "early ← phase 1 (90 s)",
+        "before contrast ← pre",
+        "early ← post 1 (90 s)",
         "no late phase",
     ]
     found = input_pictures(case, channels).pictures

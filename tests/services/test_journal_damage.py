@@ -10,7 +10,7 @@ from tests.stepped import Stepped
 
 from napari_mamamia.core.edits import Brush, Tool
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.io.files.checked_lines import CheckedLines
+from napari_mamamia.io.files.append_file import CheckedLines
 from napari_mamamia.io.workspace.journal import read_journal
 from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.services.refine.edit_case import open_editing, save_editing

@@ -20,8 +20,12 @@ from napari_mamamia.services.batch.work import Place
 from napari_mamamia.services.case.data_set import open_data_set
 from napari_mamamia.services.case.open_case import load_case
 from napari_mamamia.services.predict.cases import predict_data_set
-from napari_mamamia.services.predict.model_choice import choice_of, open_model, segmenter_of
-from napari_mamamia.services.predict.run_choices import RunChoices
+from napari_mamamia.services.predict.model_choice import (
+    RunChoices,
+    choice_of,
+    open_model,
+    segmenter_of,
+)
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("dynamic_network_architectures")

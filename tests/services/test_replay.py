@@ -13,8 +13,7 @@ from napari_mamamia.core.case import Case
 from napari_mamamia.core.edits import Brush, Tool, Turn
 from napari_mamamia.core.errors import CaseError, FormatError, SaveConflictError
 from napari_mamamia.io.data_set.volumes import read_labels
-from napari_mamamia.io.workspace.journal import Journal, read_journal
-from napari_mamamia.io.workspace.journal_records import Opened
+from napari_mamamia.io.workspace.journal import Journal, Opened, read_journal
 from napari_mamamia.io.workspace.provenance import read_provenance
 from napari_mamamia.services.refine.edit_case import save_editing
 from napari_mamamia.services.refine.journal_play import JournalPlay, play_journal
@@ -240,7 +239,7 @@ def test_a_stroke_settled_by_other_rules_is_told_and_not_counted_as_different(
     journal = painting.journal_of(tmp_path)
     done = replay_journal(journal, tmp_path / "a.nii.gz", case)
     assert (done.n_repeated, done.n_strokes, done.notes) == (2, 2, ())
-    monkeypatch.setattr("napari_mamamia.services.refine.replay.VERSION", 99)
+    monkeypatch.setattr("napari_mamamia.services.refine.journal_play.VERSION", 99)
     done = replay_journal(journal, tmp_path / "b.nii.gz", case)
     assert (done.n_repeated, done.n_strokes) == (0, 0)
     assert "2 strokes were settled by the rules of another version" in done.notes[0]

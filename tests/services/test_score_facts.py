@@ -16,7 +16,7 @@ from napari_mamamia.io.tables.tables import read_case_scores, write_case_scores
 from napari_mamamia.io.workspace.provenance import write_provenance
 from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.scoring.case.prediction_cost import prediction_costs
-from napari_mamamia.scoring.cohort.composites import CompositeChoice
+from napari_mamamia.scoring.cohort.ranking import CompositeChoice
 from napari_mamamia.scoring.report.drawing import Drawing, draw_now
 from napari_mamamia.scoring.report.figures import volume_histogram
 from napari_mamamia.services.batch.in_subprocess import drawing_beside

@@ -13,9 +13,8 @@ from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.edits import Action, Brush, Extent, Features, Tool
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.smartpaint.brush.brush import deposit, dose, paint
+from napari_mamamia.smartpaint.brush.brush import Stamp, deposit, dose, paint, sample_at
 from napari_mamamia.smartpaint.brush.features import Channel, FeatureImages
-from napari_mamamia.smartpaint.brush.path import Stamp
 from napari_mamamia.smartpaint.brush.reach import (
     START_INSIDE,
     START_OUTSIDE,
@@ -23,7 +22,6 @@ from napari_mamamia.smartpaint.brush.reach import (
     stamp_box,
     suggested_radius_mm,
 )
-from napari_mamamia.smartpaint.brush.sample import sample_at
 
 SPACING = (2.0, 0.7, 0.7)
 SHAPE = (11, 31, 33)

@@ -13,9 +13,8 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.edits import Action, Brush, Extent, Sampling, Tool
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.smartpaint.brush.brush import dose, paint
+from napari_mamamia.smartpaint.brush.brush import StrokePath, dose, paint
 from napari_mamamia.smartpaint.brush.features import measure_features
-from napari_mamamia.smartpaint.brush.path import StrokePath
 from napari_mamamia.smartpaint.brush.reach import (
     START_INSIDE,
     START_OUTSIDE,

@@ -11,7 +11,7 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.smartpaint.brush.features import Channel, FeatureImages
 from napari_mamamia.smartpaint.evidence import outlined, region
 from napari_mamamia.smartpaint.evidence.outlined import grow_outlines
-from napari_mamamia.smartpaint.evidence.shape import interpolate_shape, measure_depth, planes_in
+from napari_mamamia.smartpaint.evidence.region import interpolate_shape, measure_depth, planes_in
 from napari_mamamia.smartpaint.grow.grow import grow
 from napari_mamamia.smartpaint.grow.start import Outline
 

@@ -10,8 +10,7 @@ from napari_mamamia.core.edits import Action, Brush, Jump, Sampling, Tool, Turn
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.smartpaint.brush.features import measure_features
-from napari_mamamia.smartpaint.session.recorded_mask import PAINTED_OUTSIDE
-from napari_mamamia.smartpaint.session.session import EditingSession
+from napari_mamamia.smartpaint.session.session import PAINTED_OUTSIDE, EditingSession
 
 SHAPE = (8, 24, 24)
 GRID = Grid(SHAPE, np.diag([-1.0, 1.0, 2.0, 1.0]))

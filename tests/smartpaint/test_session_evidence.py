@@ -16,8 +16,7 @@ from napari_mamamia.smartpaint.brush.features import measure_features
 from napari_mamamia.smartpaint.evidence.marks import unpack_marks
 from napari_mamamia.smartpaint.evidence.stroke import VERSION, SettledStroke, settle_stroke
 from napari_mamamia.smartpaint.session.evidence_stroke import keep_stroke
-from napari_mamamia.smartpaint.session.recorded_mask import PAINTED_OUTSIDE
-from napari_mamamia.smartpaint.session.session import EditingSession
+from napari_mamamia.smartpaint.session.session import PAINTED_OUTSIDE, EditingSession
 from napari_mamamia.smartpaint.session.stroke import TOO_FAR
 
 SHAPE = (10, 32, 32)

@@ -210,7 +210,7 @@ def test_a_case_that_is_opened_counts_every_label_again(qtbot, compared):
 
 
 def test_the_legend_on_a_low_picture_leaves_what_the_picture_is_free(qtbot, viewer, dock):
-    """With the results below the picture at text of 150 % it lay over *phase 1 · 120 s*."""
+    """With the results below the picture at text of 150 % it lay over *post 1 · 120 s*."""
     legend, overlays = dock.legend, viewer.canvas.overlays
     canvas = legend._canvas = QWidget()
     qtbot.addWidget(canvas)

@@ -12,7 +12,7 @@ from napari_mamamia.core.errors import FormatError, SaveConflictError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.records import CaseFailure, CaseScore, CaseTag, ScoreStatus
 from napari_mamamia.io.data_set.case_list import CaseList
-from napari_mamamia.scoring.case.failure_kinds import Failure, FailureKind
+from napari_mamamia.scoring.case.failures import Failure, FailureKind
 from napari_mamamia.scoring.cohort.comparison import NamedScores, compare_models
 from napari_mamamia.scoring.cohort.ranking import ModelScore, sweep_weights
 from napari_mamamia.scoring.cohort.results import (

@@ -72,25 +72,25 @@ def test_there_are_no_letters_in_three_dimensions(scene, text, viewer, case):
 def test_the_corner_names_the_phase_and_its_time(scene, text, viewer, case):
     scene.show_case(case, (0, 1))
     scene.go_to_phase(2)
-    assert shown(viewer)["phase"] == "phase 2 · 180 s"
+    assert shown(viewer)["phase"] == "post 2 · 180 s"
     scene.go_to_phase(0)
-    assert shown(viewer)["phase"] == "phase 0 · before contrast"
+    assert shown(viewer)["phase"] == "pre · 0 s"
 
 
 def test_a_phase_that_is_not_read_yet_says_so(scene, text, viewer, case):
     scene.show_case(case, (0, 1))
     scene.go_to_phase(2)
     text.set_loaded(frozenset({1}))
-    assert shown(viewer)["phase"] == "phase 2 · still reading"
+    assert shown(viewer)["phase"] == "post 2 · still reading"
     text.set_loaded(None)
-    assert shown(viewer)["phase"] == "phase 2 · 180 s"
+    assert shown(viewer)["phase"] == "post 2 · 180 s"
 
 
 def test_a_subtraction_is_named_as_one(scene, text, viewer, case):
     scene.show_case(case, (0, 1))
     array = np.zeros(case.grid.shape, np.float32)
     scene.overlays.show_subtraction(tag_for(case, Role.SUBTRACTION, phase=2), array, (0.0, 1.0))
-    assert shown(viewer)["phase"] == "phase 2 − phase 0 · 180 s"
+    assert shown(viewer)["phase"] == "post 2 − pre · 180 s"
 
 
 def test_scale_bar_letters_and_black_surround_go_with_the_case(scene, text, viewer, case):

@@ -7,7 +7,7 @@ import pytest
 from qtpy.QtCore import QRectF
 from qtpy.QtGui import QImage, QPainter
 
-from napari_mamamia.kinetics.curve_lines import CurveLine, CurvePlot
+from napari_mamamia.kinetics.curves import CurveLine, CurvePlot
 from napari_mamamia.widgets.kinetics import curves_tab
 from napari_mamamia.widgets.kinetics.curves_tab import CurvePlotView
 

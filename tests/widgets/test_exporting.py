@@ -12,9 +12,14 @@ from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import InputFile
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.services.batch.output_folder import Existing
-from napari_mamamia.services.export.export import ExportedMask, ExportSummary
-from napari_mamamia.services.export.labels import LabelFile
-from napari_mamamia.services.export.target import ExportTarget, TargetState, look_at_target
+from napari_mamamia.services.export.export import (
+    ExportedMask,
+    ExportSummary,
+    ExportTarget,
+    TargetState,
+    look_at_target,
+)
+from napari_mamamia.services.export.plan import LabelFile
 from napari_mamamia.widgets.dock.dock import MamamiaDock
 from napari_mamamia.widgets.export.options import ExportOptions
 from napari_mamamia.widgets.export.page import ExportPage

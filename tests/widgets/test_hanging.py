@@ -72,7 +72,7 @@ def test_the_first_step_projects_the_first_subtraction_and_takes_no_brush(qtbot,
     both.scene.go_to_phase(2)
     go(qtbot, both, MIP)
     qtbot.waitUntil(lambda: both.scene.layer(Role.PROJECTION) is not None)
-    assert corner(viewer, "phase") == "MIP · phase 1 − 0"
+    assert corner(viewer, "phase") == "MIP · post 1 − pre"
     signal = both.session.case.signal.astype(int)
     mip = (signal[1] - signal[0]).clip(0).max(axis=0)
     np.testing.assert_array_equal(picture(viewer, Role.PROJECTION), mip[::-1])  # rows run to A
@@ -105,11 +105,11 @@ def test_right_and_left_are_mirrored_pre_over_post_and_the_letters_follow(qtbot,
     go(qtbot, both, SIDES)
     below, pre, post = both.planes.panes
     assert [corner(m, "phase") for m in (viewer, below.model)] == [
-        "phase 0 · before contrast",
-        "phase 1 · 90 s",
+        "pre · 0 s",
+        "post 1 · 90 s",
     ]
-    assert corner(pre.model, "phase") == "phase 0 · before contrast"
-    assert corner(post.model, "phase") == "phase 1 · 90 s"
+    assert corner(pre.model, "phase") == "pre · 0 s"
+    assert corner(post.model, "phase") == "post 1 · 90 s"
     assert [below.kind.is_below, pre.kind.is_below, post.kind.is_below] == [True, False, False]
     assert corner(viewer, "plane") == "axial, right"
     assert corner(below.model, "plane") == "axial, right"
@@ -227,9 +227,9 @@ def test_a_sagittal_case_of_both_breasts_shows_the_slice_as_far_on_the_other_sid
 def test_the_late_step_lays_the_map_over_the_late_phase_beside_it(qtbot, both, viewer):
     go(qtbot, both, LATE)
     qtbot.waitUntil(lambda: both.scene.layer(Role.MAP) is not None)
-    assert corner(viewer, "phase") == "phase 2 · 180 s"
+    assert corner(viewer, "phase") == "post 2 · 180 s"
     (beside,) = both.planes.panes
-    assert corner(beside.model, "phase") == "phase 2 · 180 s"
+    assert corner(beside.model, "phase") == "post 2 · 180 s"
     assert find_layer(beside.model.layers, Role.MAP) is None
     go(qtbot, both, SIDES)
     assert both.scene.layer(Role.MAP) is None
@@ -241,7 +241,7 @@ def test_leaving_gives_the_own_view_back(qtbot, both, viewer, image):
     both.view_flow.choose_image(image)
     shown = Role.PHASE if image == "phase" else Role.SUBTRACTION
     qtbot.waitUntil(lambda: both.scene.layer(shown) is not None)
-    qtbot.waitUntil(lambda: corner(viewer, "phase").startswith("phase 2"))
+    qtbot.waitUntil(lambda: corner(viewer, "phase").startswith("post 2"))
     both.scene.layer(Role.PHASE).contrast_limits = (7.0, 77.0)
     both.scene.layer(shown).contrast_limits = (3.0, 33.0)
     viewer.scene.camera.zoom *= 3

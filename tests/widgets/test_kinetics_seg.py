@@ -77,8 +77,8 @@ def test_ours_and_ucsf_s_stand_side_by_side_with_phases_and_mask_named(
         *(("differing voxels", "0") if ser == pe else ()),
     ]
     basis = text(dock, "kinetics_ftv_seg_basis")
-    assert "early phase 1" in basis
-    assert "late phase 3" in basis
+    assert "early post 1" in basis
+    assert "late post 3" in basis
     assert basis.endswith("manual · ucsf-ispy1")
     assert not find(dock, "kinetics_ftv_seg_remark").isVisible()
 
@@ -193,16 +193,16 @@ def test_a_repeated_pre_is_left_out_averaged_or_kept_as_chosen(qtbot, twice):
     pre, phases = find(twice, "kinetics_pre"), find(twice, "kinetics_phases")
     assert pre.isVisible()
     assert [pre.itemText(k) for k in range(3)] == [
-        "phase 1; phase 0 left out",
-        "mean of phases 0-1",
-        "phase 0; phase 1 kept",
+        "pre 2; pre 1 left out",
+        "mean of pre 1 – pre 2",
+        "pre 1; pre 2 kept",
     ]
     qtbot.waitUntil(lambda: first_signal(twice) == 200)
-    assert "early phase 2" in phases.text()
+    assert "early post 1" in phases.text()
     choose_pre(qtbot, twice, RepeatedPre.AVERAGE)
     assert first_signal(twice) == 150
     assert "S0 is the mean of the phases before contrast" in phases.text()
-    assert "early phase 2" in phases.text()
+    assert "early post 1" in phases.text()
     choose_pre(qtbot, twice, RepeatedPre.KEEP)
     assert first_signal(twice) == 100
     assert "unchanged" in phases.text()

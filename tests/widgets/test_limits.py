@@ -71,13 +71,13 @@ def test_beside_the_case_the_slice_shown_is_its_first_or_last(opened):
         assert view.slice_shown() == (0, index)
 
 
-def test_each_axis_is_numbered_from_0_to_the_last_of_the_case(opened):
+def test_phases_are_numbered_from_0_and_slices_from_1_to_the_last_of_the_case(opened):
     count = len(opened.session.case.phases)
-    ends = (count - 1, *LAST)
+    ends = (count - 1, *(last + 1 for last in LAST))
     for first_slice in (0, -10):
         numbers = [opened.scene._steps.number(axis) for axis in range(4)]
         assert [number.last for number in numbers] == list(ends)
-        assert numbers[1].first == first_slice
+        assert numbers[1].first == first_slice + 1
         assert all(str(last) in number.tip for number, last in zip(numbers, ends, strict=True))
         add_around(opened)  # begins 10 slices before the case
     assert opened.scene._steps.number(4) is None

@@ -13,9 +13,8 @@ from napari_mamamia.core.case import Phase
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.kinetics.map_kinds import MapKind
-from napari_mamamia.kinetics.registration.motion import PhaseMotion
 from napari_mamamia.kinetics.registration.quality import Displacement, Fit
-from napari_mamamia.kinetics.registration.registration import Registered
+from napari_mamamia.kinetics.registration.registration import PhaseMotion, Registered
 from napari_mamamia.kinetics.registration.settings import RegistrationSettings, Verdict
 from napari_mamamia.services.register.case import RegisteredCase, VolumeChange
 from napari_mamamia.widgets.base.layers import Role, array_of, find_layer

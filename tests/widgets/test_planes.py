@@ -393,7 +393,7 @@ def test_two_phases_stand_side_by_side_with_the_same_slice(qtbot, opened, viewer
     viewer.dims.set_current_step(1, 4)
     press(viewer, ".")
     assert pane.model.dims.current_step[:2] == (0, 4)
-    assert pane.model.canvas.overlays["mamamia_phase"].text == "phase 0 · before contrast"
+    assert pane.model.canvas.overlays["mamamia_phase"].text == "pre · 0 s"
     viewer.scene.camera.zoom = 7.0
     assert pane.model.scene.camera.zoom == 7.0
     pane.model.scene.camera.center = (3.0, 4.0)
@@ -409,7 +409,7 @@ def test_the_second_phase_stays_a_phase_while_the_main_view_shows_a_subtraction(
     (pane,) = opened.planes.panes
     assert copy_in(pane, Role.SUBTRACTION) is None
     assert copy_in(pane, Role.PHASE).visible
-    assert pane.model.canvas.overlays["mamamia_phase"].text == "phase 0 · before contrast"
+    assert pane.model.canvas.overlays["mamamia_phase"].text == "pre · 0 s"
 
 
 def test_a_case_of_one_phase_has_no_second_one_to_show(qtbot, opened, new_case):

@@ -156,7 +156,7 @@ def test_a_chosen_model_shows_its_inputs_and_what_it_would_take(qtbot, page, mod
     assert not page.options.isVisible()
     choose(page, 1)
     assert page.card.title.text() == "baseline"
-    assert page.card.inputs.texts == ("channel 0 pre ← phase 0", "channel 1 post ← phase 1")
+    assert page.card.inputs.texts == ("channel 0 pre ← pre", "channel 1 post ← post 1")
     assert page.options.isVisible()
     qtbot.waitUntil(lambda: "time not known" in page.card.needs.text())
     page.card.measure.click()
@@ -338,7 +338,7 @@ def test_several_chosen_models_are_fused_by_the_rule_that_is_shown(qtbot, severa
     assert isinstance(made, FusedSegmenter)
     assert made.rule is FusionRule.MAJORITY
     assert [one.name for one in made.members] == ["baseline", "second"]
-    assert several.card.inputs.texts == ("phase 0", "phase 1", "phase 2")
+    assert several.card.inputs.texts == ("pre", "post 1", "post 2")
     qtbot.waitUntil(lambda: "second: time not known" in several.card.needs.text())
     assert not several.options.edit.isEnabled()
     choose(several, 1)

@@ -27,8 +27,8 @@ def test_the_page_names_model_note_needs_and_phases(opened):
     assert page.card.note.text() == "kinetic threshold, not a trained model"
     assert "About 1 s" in page.card.needs.text()
     assert page.card.inputs.texts == (
-        "before contrast ← phase 0",
-        "early ← phase 2 (180 s)",
+        "before contrast ← pre",
+        "early ← post 2 (180 s)",
         "no late phase",
     )
 

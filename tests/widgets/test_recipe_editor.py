@@ -315,7 +315,7 @@ def test_an_edited_recipe_changes_the_inputs_and_is_called_edited(qtbot, page):
     qtbot.waitUntil(lambda: flow.dialog is None)
     assert page.saved["kept"] == [Recipe(channels=("p0", "p1-p0"))]
     assert page.options.recipe.currentText() == "own (edited)"
-    assert page.card.inputs.texts[1] == "channel 1 DCE_post ← phase 1 - phase 0"
+    assert page.card.inputs.texts[1] == "channel 1 DCE_post ← post 1 - pre"
     qtbot.waitUntil(lambda: page.card.inputs.has_pictures)
 
 

@@ -167,7 +167,7 @@ def test_no_radius_is_suggested_far_from_the_mask(refining):
 
 def test_what_smartpaint_compares_is_shown_with_its_phases(refining):
     # times 0, 90, 180 s: post is the phase nearest to 150 s; there is none near 450 s
-    assert "phase 2" in text_of(refining, "refine_tools_hint")
+    assert "post 2" in text_of(refining, "refine_tools_hint")
 
 
 # ----------------------------------------------------------------------- numbers

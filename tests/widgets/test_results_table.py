@@ -8,13 +8,14 @@ from tests.door.layout import combo_faults
 
 from napari_mamamia.core.cohort import CaseRecord, Cohort
 from napari_mamamia.core.records import CaseScore, CaseTag, ScoreStatus
-from napari_mamamia.scoring.case.failure_kinds import Failure, FailureKind
+from napari_mamamia.scoring.case.failures import Failure, FailureKind
 from napari_mamamia.scoring.cohort.results import ModelScores, Resampling
 from napari_mamamia.scoring.report.text import Column, ReportTable, Row
-from napari_mamamia.services.score.case_facets import (
+from napari_mamamia.services.score.case_table import (
     case_table,
+    with_failures,
+    with_tags,
 )
-from napari_mamamia.services.score.case_findings import with_failures, with_tags
 from napari_mamamia.services.score.inspections import CaseInspection
 from napari_mamamia.widgets.base.jobs import JobRunner
 from napari_mamamia.widgets.base.notify import Notifier

@@ -50,16 +50,16 @@ def test_any_phase_can_be_subtracted_and_the_result_is_signed(qtbot, opened, vie
     found = array_of(opened.scene.layer(Role.SUBTRACTION))
     np.testing.assert_array_equal(found, signal[1] - signal[2])
     assert found.min() < 0
-    assert corner(opened) == "phase 1 − phase 2 · 90 s"
+    assert corner(opened) == "post 1 − post 2 · 90 s"
     pick(opened, "view_minus", 0)
-    qtbot.waitUntil(lambda: corner(opened) == "phase 1 − phase 0 · 90 s")
+    qtbot.waitUntil(lambda: corner(opened) == "post 1 − pre · 90 s")
 
 
 def test_a_phase_is_never_subtracted_from_itself(qtbot, opened, viewer):
     pick(opened, "view_minus", 1)
     press(viewer, "D")
     qtbot.waitUntil(lambda: opened.scene.layer(Role.SUBTRACTION) is not None)
-    assert corner(opened) == "phase 0 − phase 1 · 0 s"
+    assert corner(opened) == "pre − post 1 · 0 s"
 
 
 def test_the_mip_is_the_brightest_enhancement_along_each_view(qtbot, three, viewer):
@@ -74,7 +74,7 @@ def test_the_mip_is_the_brightest_enhancement_along_each_view(qtbot, three, view
     )
     np.testing.assert_array_equal(sagittal[:, :, 3], rise.max(axis=2))
     np.testing.assert_array_equal(coronal[:, 8, :], rise.max(axis=1))
-    assert corner(three) == "MIP · phase 1 − 0"
+    assert corner(three) == "MIP · post 1 − pre"
     assert not three.scene.layer(Role.PHASE).visible
     press(viewer, "I")
     assert three.scene.layer(Role.PROJECTION) is None

@@ -307,7 +307,7 @@ def test_texts_that_wait_for_their_turns_are_not_written_over_the_next_case(shar
     for step in later:
         step()
     assert {name: overlays[name].text for name in written} == written
-    assert written["mamamia_phase"] == "phase 1 · 60 s"  # not: still reading
+    assert written["mamamia_phase"] == "post 1 · 60 s"  # not: still reading
 
 
 def test_napari_makes_the_controls_of_a_layer_when_their_box_is_seen(shared_dock, qtbot):

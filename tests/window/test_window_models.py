@@ -96,11 +96,11 @@ def test_drop_edit_predict_cancel_predict_again_and_step(
     page = opened.predict_page
     window.theme = "dark"
     picture(window, "predict-kinetic-dark")
-    assert page.card.inputs.texts[0] == "before contrast ← phase 0"
+    assert page.card.inputs.texts[0] == "before contrast ← pre"
     drop(page, model_folder)
     qtbot.waitUntil(lambda: page.models.list.count() == 2, timeout=120_000)
     assert page.models.current == "Dataset900_Made_3d_fullres"
-    assert "channel 0 pre ← phase 0" in page.card.inputs.texts
+    assert "channel 0 pre ← pre" in page.card.inputs.texts
     assert page.start.isEnabled()
     qtbot.waitUntil(lambda: "tiles x 8 copies x 2 folds" in page.card.needs.text(), timeout=120_000)
     qtbot.waitUntil(lambda: page.card.inputs.has_pictures, timeout=20_000)
@@ -117,7 +117,7 @@ def test_drop_edit_predict_cancel_predict_again_and_step(
     picture_of(editor, picture_folder, "predict-recipe")
     control(editor, "recipe_save")
     qtbot.waitUntil(lambda: recipes.dialog is None, timeout=20_000)
-    assert page.card.inputs.texts[1] == "channel 1 post ← phase 1 - phase 0"
+    assert page.card.inputs.texts[1] == "channel 1 post ← post 1 - pre"
     assert page.options.recipe.currentText() == "own (edited)"
     qtbot.waitUntil(lambda: page.card.inputs.has_pictures, timeout=20_000)
     qtbot.waitUntil(lambda: "tiles x 8 copies" in page.card.needs.text(), timeout=120_000)

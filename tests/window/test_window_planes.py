@@ -178,3 +178,20 @@ def test_no_scale_bar_reaches_the_letter_below_the_image(three):
         bar = [x for x in white if x > width * 0.55]
         assert bar
         assert min(bar) > width * 0.65
+
+
+def test_a_double_click_shows_one_view_alone_and_another_shows_all(qtbot, three):
+    sagittal, at = pixel(three, three.planes.panes[0], PLACE)
+    main = main_canvas(three)
+    before = sagittal.width(), main.width()
+    main.setFocus()
+    here = three.scene.view.slice_shown()[1]
+    QTest.mouseDClick(sagittal, Qt.MouseButton.LeftButton, pos=at)
+    qtbot.waitUntil(lambda: sagittal.width() > before[0] + 100)
+    assert main.visibleRegion().isEmpty()
+    assert three.window().focusWidget() is sagittal
+    QTest.keyClick(sagittal, Qt.Key.Key_Down)
+    assert three.scene.view.slice_shown()[1] == here + 1
+    QTest.mouseDClick(sagittal, Qt.MouseButton.LeftButton, pos=sagittal.rect().center())
+    qtbot.waitUntil(lambda: not main.visibleRegion().isEmpty())
+    assert (sagittal.width(), main.width()) == before

@@ -107,9 +107,8 @@ def import_(
 ) -> None:
     """Turn DICOM into cases: OUT/images/ID/ID_000k.nii.gz, patient info, a clinical row."""
     from napari_mamamia.io.exam.selectors import named_series, read_selectors
-    from napari_mamamia.services.dicom.dicom import import_dicom
+    from napari_mamamia.services.dicom.dicom import import_dicom, write_looked
     from napari_mamamia.services.dicom.finding import ImportSettings, look_into
-    from napari_mamamia.services.dicom.record import write_looked
 
     refuse_idle(context, OPTIONS)
     settings = ImportSettings(

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from napari_mamamia.segmentation.model.segmenter import Segmenter
     from napari_mamamia.services.batch.work import Place
     from napari_mamamia.services.predict.cases import PredictSummary
-    from napari_mamamia.services.predict.run_choices import RunChoices
+    from napari_mamamia.services.predict.model_choice import RunChoices
 
 
 _TRAINED = "Trained models only"
@@ -218,7 +218,7 @@ def _make_choices(
     recipe: str,
 ) -> "RunChoices":
     from napari_mamamia.segmentation.model.planner import LADDER
-    from napari_mamamia.services.predict.run_choices import RunChoices
+    from napari_mamamia.services.predict.model_choice import RunChoices
 
     named = tuple(fold.strip() for fold in folds.split(",") if fold.strip())
     return RunChoices(

@@ -42,7 +42,7 @@ from napari_mamamia.core.choices import CompositeName, ProfileName, UnusableRule
 from napari_mamamia.core.features import find_hook
 
 if TYPE_CHECKING:
-    from napari_mamamia.scoring.cohort.composites import CompositeChoice
+    from napari_mamamia.scoring.cohort.ranking import CompositeChoice
     from napari_mamamia.services.score.score import ScoreSummary
     from napari_mamamia.services.score.settings import ScoreSettings
 
@@ -215,7 +215,7 @@ def score_pcr(
     from napari_mamamia.services.classifier import responses
     from napari_mamamia.services.classifier.text import classifier_lines
     from napari_mamamia.services.score import pcr as service
-    from napari_mamamia.services.score.composite import say_unequal_responses
+    from napari_mamamia.services.score.report import say_unequal_responses
 
     existing = existing_policy(False, overwrite)
     plain = _score_settings(profile, None, columns, None, bootstrap, seed, minimum_group)
@@ -263,7 +263,7 @@ def _score_settings(
     cases: Path | None = None,
 ) -> "ScoreSettings":
     from napari_mamamia.scoring.case.profiles import profile_named
-    from napari_mamamia.scoring.cohort.gap_records import MINIMUM_GROUP
+    from napari_mamamia.scoring.cohort.disparities import MINIMUM_GROUP
     from napari_mamamia.services.score.settings import ScoreSettings
 
     try:
@@ -294,7 +294,7 @@ def _choose_composites(
     names: list[CompositeName] | None, gate: float | None, baseline: str = ""
 ) -> "CompositeChoice":
     """Return the requested variants; a gate without a variant selects the gated variant."""
-    from napari_mamamia.scoring.cohort.composites import CompositeChoice
+    from napari_mamamia.scoring.cohort.ranking import CompositeChoice
 
     variants = tuple(names or ())
     if gate is not None and not variants:

@@ -17,7 +17,7 @@ from napari_mamamia.core.form import (
     FieldScope,
     Form,
 )
-from napari_mamamia.io.files.chained_lines import canonical
+from napari_mamamia.io.files.append_file import canonical
 from napari_mamamia.io.files.json_text import parsed_json
 
 _FORM: Final = "@form"

@@ -15,7 +15,7 @@ from napari_mamamia.core.program.lazy import lazy_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from napari_mamamia.kinetics.contrast_curve import ContrastCurve as ContrastCurve
+    from napari_mamamia.kinetics.curves import ContrastCurve as ContrastCurve
     from napari_mamamia.kinetics.of_case import CaseMaps as CaseMaps
     from napari_mamamia.kinetics.of_case import curve as curve
     from napari_mamamia.kinetics.of_case import ftv as ftv

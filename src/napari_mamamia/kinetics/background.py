@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from napari_mamamia.core.box import Box
-from napari_mamamia.kinetics.voxel_maps import percent_enhancement
+from napari_mamamia.kinetics.map_blocks import percent_enhancement
 
 _LEAST_VOXELS: Final = 200  # our choice: fewer voxels give no stable mean
 _LEVELS: Final = 256

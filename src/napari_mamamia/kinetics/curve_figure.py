@@ -4,7 +4,7 @@ import math
 from textwrap import fill
 from typing import TYPE_CHECKING, Final
 
-from napari_mamamia.kinetics.curve_lines import CurveLine, CurvePlot
+from napari_mamamia.kinetics.curves import CurveLine, CurvePlot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

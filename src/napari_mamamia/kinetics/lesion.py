@@ -9,18 +9,18 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from napari_mamamia.core.box import Box
-from napari_mamamia.kinetics.curve_types import (
+from napari_mamamia.kinetics.curves import (
     CurveThresholds,
     DelayedCourse,
     InitialRise,
     delayed_change,
     delayed_course,
     initial_rise,
+    region_curve,
 )
-from napari_mamamia.kinetics.curves import region_curve
+from napari_mamamia.kinetics.map_blocks import peak_enhancement, percent_enhancement
 from napari_mamamia.kinetics.map_formulas import ANGIO_FROM_PERCENT
 from napari_mamamia.kinetics.timing import PhaseChoice
-from napari_mamamia.kinetics.voxel_maps import peak_enhancement, percent_enhancement
 
 LEAST_CLUSTER: Final = 3
 """Least number of connected voxels (26 neighbours) of the worst curve type; single voxels are

@@ -1,6 +1,12 @@
-"""Compute a map block by block, so that blocks stay in the CPU cache and memory use is low."""
+"""Compute maps of voxels block by block, so that blocks stay in the CPU cache.
 
-from collections.abc import Iterator
+Every function takes the phases as ``(phase, ...)``, usually ``(phase, z, y, x)``, in the file's
+integer type or in floating point, and returns float32 of one phase's shape. Maps are computed in
+blocks, so that they need only a few megabytes besides the result. Undefined values are NaN, never
+0.
+"""
+
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -9,7 +15,11 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.progress import listening, report_progress
+from napari_mamamia.kinetics import map_formulas
+from napari_mamamia.kinetics.curves import CurveThresholds
 from napari_mamamia.kinetics.map_formulas import Formula
+from napari_mamamia.kinetics.time_axis import known_times
+from napari_mamamia.kinetics.timing import PhaseChoice
 
 _BLOCK_VOXELS: Final = 1 << 16
 """Voxels of one block: with 256 kB of float32, a formula's arrays fit into one core's cache.
@@ -78,3 +88,267 @@ def _iterate_blocks(shape: tuple[int, ...]) -> Iterator[tuple[slice, slice, bool
         index = slice(plane, min(plane + planes, shape[0]))
         for row in range(0, max(n_rows, 1), rows):
             yield index, slice(row, row + rows), row + rows >= n_rows
+
+
+def subtraction(signal: NDArray[Any], later: int, earlier: int = 0) -> NDArray[np.float32]:
+    """Return phase `later` minus phase `earlier`, signed, in the signal's unit.
+
+    Progress counts planes.
+
+    Parameters
+    ----------
+    signal
+        ``(phase, ...)``, any real type.
+    later, earlier
+        Indices of the two phases.
+
+    Examples
+    --------
+    >>> subtraction(np.array([[[[300]]], [[[100]]]], dtype=np.uint16), later=1)
+    array([[[-200.]]], dtype=float32)
+    """
+    return MapRecipe(map_formulas.difference(later, earlier), (later, earlier)).fill(signal)
+
+
+def percent_enhancement(
+    signal: NDArray[Any], phase: int, *, eps: float = 0.0
+) -> NDArray[np.float32]:
+    """Return PE = 100 (S - S0) / S0 of `phase` against phase 0, in percent.
+
+    Parameters
+    ----------
+    signal
+        ``(phase, ...)``, any real type.
+    phase
+        The post-contrast phase.
+    eps
+        Voxels with S0 <= eps are undefined; in the signal's unit.
+
+    Returns
+    -------
+    numpy.ndarray
+        float32; NaN where S0 <= eps or a value is not finite.
+
+    Raises
+    ------
+    CaseError
+        If a phase does not exist.
+
+    Source: UCSF FTV code (SeQ). The I-SPY 1 dictionary of TCIA prints 100 S / S0; only the form
+    with -1 agrees with that code.
+
+    Examples
+    --------
+    >>> percent_enhancement(np.array([[100, 50, 0], [150, 40, 9]]), phase=1)
+    array([ 50., -20.,  nan], dtype=float32)
+    """
+    return MapRecipe(map_formulas.percent(phase, eps), (0, phase)).compute(signal)
+
+
+def signal_enhancement_ratio(
+    signal: NDArray[Any], early: int, late: int, *, eps: float = 0.0
+) -> NDArray[np.float32]:
+    """Return SER = (S_early - S0) / (S_late - S0), no unit.
+
+    Above 1 the signal falls after the early phase (washout), near 1 it stays constant (plateau),
+    below 1 it continues to rise.
+
+    Parameters
+    ----------
+    signal
+        ``(phase, ...)``, any real type.
+    early, late
+        Indices of the two phases.
+    eps
+        Voxels with S0 <= eps or S_late - S0 <= eps are undefined; in the signal's unit.
+
+    Returns
+    -------
+    numpy.ndarray
+        float32; NaN where S0 <= eps, S_late - S0 <= eps, or a value is not finite.
+
+    Raises
+    ------
+    CaseError
+        If a phase does not exist.
+
+    Source: Arasu, Hylton et al. 2011, figure 1; UCSF FTV code.
+
+    Examples
+    --------
+    >>> signal_enhancement_ratio(np.array([[100, 100], [220, 220], [200, 90]]), early=1, late=2)
+    array([1.2, nan], dtype=float32)
+    """
+    formula = map_formulas.ratio(early, late, eps)
+    return MapRecipe(formula, (0, early, late)).compute(signal)
+
+
+def peak_enhancement(signal: NDArray[Any], *, eps: float = 0.0) -> NDArray[np.float32]:
+    """Return the largest PE of all post-contrast phases, in percent.
+
+    NaN as in `percent_enhancement`, and where any post-contrast phase is NaN.
+
+    Parameters
+    ----------
+    signal
+        ``(phase, ...)``, any real type.
+    eps
+        Voxels with S0 <= eps are undefined; in the signal's unit.
+
+    Examples
+    --------
+    >>> peak_enhancement(np.array([[100], [150], [180], [120]]))
+    array([80.], dtype=float32)
+    """
+    return MapRecipe(map_formulas.peak(eps), (0, 1)).compute(signal)
+
+
+def wash_in_slope(
+    signal: NDArray[Any], times_s: Sequence[float | None], *, eps: float = 0.0
+) -> NDArray[np.float32]:
+    """Return the wash-in slope PE_max / (t_max - t_0), in % per second.
+
+    PE_max is the largest PE, t_max the time of its (first) phase, t_0 the start of phase 0.
+
+    Parameters
+    ----------
+    signal
+        ``(phase, ...)``, any real type.
+    times_s
+        Seconds since the start of phase 0, one for each phase.
+    eps
+        Voxels with S0 <= eps are undefined; in the signal's unit.
+
+    Source: OSIPI CAPLEX Q.CD1.011, WIS = (f_max - f_BL) / TTP, with PE as the data. TTP counts from
+    the arrival of the bolus, which cannot be measured with few phases. Here it counts from phase 0,
+    so that the slope is too small; the time is the same for every voxel of a case.
+
+    Raises
+    ------
+    CaseError
+        If the times cannot be used, with the reason.
+
+    Examples
+    --------
+    >>> wash_in_slope(np.array([[100], [150], [180]]), (0.0, 60.0, 120.0)).round(3)
+    array([0.667], dtype=float32)
+    """
+    formula = map_formulas.wash_in_slope(required_times(times_s, "wash-in slope"), eps)
+    return MapRecipe(formula, tuple(range(len(times_s)))).compute(signal)
+
+
+def wash_out_slope(
+    signal: NDArray[Any], times_s: Sequence[float | None], *, eps: float = 0.0
+) -> NDArray[np.float32]:
+    """Return the wash-out slope (PE_max - PE_last) / (t_max - t_last), in % per minute.
+
+    The slope is 0 or negative. It describes how fast the enhancement falls from its peak to the
+    last phase. NaN where the last phase is the highest.
+
+    Parameters
+    ----------
+    signal
+        ``(phase, ...)``, any real type.
+    times_s
+        Seconds since the start of phase 0, one for each phase.
+    eps
+        Voxels with S0 <= eps are undefined; in the signal's unit.
+
+    Source: OSIPI CAPLEX Q.CD1.012, WOS, with PE as the data.
+
+    Raises
+    ------
+    CaseError
+        If the times cannot be used, with the reason.
+
+    Examples
+    --------
+    >>> rate = wash_out_slope(np.array([[100, 100], [180, 120], [150, 150]]), (0.0, 60.0, 120.0))
+    >>> rate.round(3)
+    array([-30.,  nan], dtype=float32)
+    """
+    formula = map_formulas.wash_out_slope(required_times(times_s, "wash-out slope"), eps)
+    return MapRecipe(formula, tuple(range(len(times_s)))).compute(signal)
+
+
+def curve_types(
+    signal: NDArray[Any],
+    initial: int,
+    delayed: int,
+    thresholds: CurveThresholds | None = None,
+    *,
+    eps: float = 0.0,
+) -> NDArray[np.uint8]:
+    """Return the `DelayedCourse` of every enhancing voxel as uint8.
+
+    Values: 0 where the initial PE is below 50 % or a value is undefined; 1 persistent, 2 plateau, 3
+    washout (`curve_types.delayed_course`).
+
+    Parameters
+    ----------
+    signal
+        ``(phase, ...)``, any real type.
+    initial, delayed
+        Indices of the two phases.
+    thresholds
+        Thresholds of the classes; None for the defaults.
+    eps
+        Voxels with S0 <= eps are undefined; in the signal's unit.
+    """
+    formula = map_formulas.curve_type(initial, delayed, thresholds or CurveThresholds(), eps)
+    return MapRecipe(formula, (0, initial, delayed), dtype=np.uint8).compute(signal)
+
+
+def ratio_recipe(choice: PhaseChoice) -> MapRecipe:
+    """Return the recipe of SER for the chosen phases.
+
+    Raises
+    ------
+    CaseError
+        If there is no late phase, with the reason.
+    """
+    early, late = choice.early, _require_late(choice, "SER")
+    return MapRecipe(map_formulas.ratio(early, late, 0.0), (0, early, late), "Computing SER")
+
+
+def type_recipe(choice: PhaseChoice, thresholds: CurveThresholds | None = None) -> MapRecipe:
+    """Return the recipe of the curve type, uint8, for the phases of `choose_curve_phases`.
+
+    Parameters
+    ----------
+    choice
+        The initial and the delayed phase.
+    thresholds
+        Thresholds of the classes; None for the defaults.
+
+    Raises
+    ------
+    CaseError
+        If there is no delayed phase, with the reason.
+    """
+    early, late = choice.early, _require_late(choice, "The curve type")
+    formula = map_formulas.curve_type(early, late, thresholds or CurveThresholds(), 0.0)
+    return MapRecipe(formula, (0, early, late), dtype=np.uint8)
+
+
+def _require_late(choice: PhaseChoice, name: str) -> int:
+    if choice.late is None:
+        raise CaseError(f"{name} needs a late phase, but {choice.reason}; choose another map")
+    return choice.late
+
+
+def required_times(times_s: Sequence[float | None], name: str) -> tuple[float, ...]:
+    """Return the phases' seconds since phase 0, or raise `CaseError` if they are unknown.
+
+    Parameters
+    ----------
+    times_s
+        Seconds since the start of phase 0, one for each phase; None where unknown.
+    name
+        Name of the map for messages.
+    """
+    times, why = known_times(times_s)
+    if times is None or len(times) < 2:
+        why = why or "there is no post-contrast phase"
+        raise CaseError(f"the {name} needs acquisition times, but {why}; enter the times")
+    return times

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.kinetics.curve_types import CurveThresholds
+from napari_mamamia.kinetics.curves import CurveThresholds
 
 Block = NDArray[np.float32]
 Formula = Callable[[NDArray[Any], NDArray[Any]], None]

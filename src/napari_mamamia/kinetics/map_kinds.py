@@ -14,7 +14,7 @@ from typing import Final
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.plugins import Registry
 from napari_mamamia.kinetics import map_formulas
-from napari_mamamia.kinetics.map_blocks import MapRecipe
+from napari_mamamia.kinetics.map_blocks import MapRecipe, ratio_recipe, required_times, type_recipe
 from napari_mamamia.kinetics.map_formulas import Formula
 from napari_mamamia.kinetics.time_axis import TimingRule
 from napari_mamamia.kinetics.timing import PhaseChoice
@@ -24,7 +24,6 @@ from napari_mamamia.kinetics.ultrafast import (
     ultrafast_formula,
     ultrafast_times,
 )
-from napari_mamamia.kinetics.voxel_maps import ratio_recipe, required_times, type_recipe
 
 
 class MapKind(StrEnum):

@@ -16,7 +16,7 @@ from napari_mamamia.core.box import Box, Corners, box_of
 from napari_mamamia.core.case import Case, Mask
 from napari_mamamia.core.errors import ArgumentError, CaseError
 from napari_mamamia.core.mask_arrays import MaskLike, mask_array
-from napari_mamamia.kinetics.contrast_curve import (
+from napari_mamamia.kinetics.curves import (
     ContrastCurve,
     patch_curve,
     region_contrast_curve,

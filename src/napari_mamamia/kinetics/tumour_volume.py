@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.kinetics.map_blocks import percent_enhancement, signal_enhancement_ratio
 from napari_mamamia.kinetics.timing import PhaseChoice
-from napari_mamamia.kinetics.voxel_maps import percent_enhancement, signal_enhancement_ratio
 
 SER_BINS: Final = (
     ("blue", 0.0, 0.9),

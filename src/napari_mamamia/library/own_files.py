@@ -19,7 +19,7 @@ from napari_mamamia.io.files.file_names import case_key, safe_case_id
 from napari_mamamia.io.files.own_paths import own_folder
 from napari_mamamia.io.files.sources import CaseFiles, DataSet, LayoutKind, PhaseSource
 from napari_mamamia.io.volumes.formats import mask_stem
-from napari_mamamia.io.workspace.mark import WorkspaceMark, prints_of
+from napari_mamamia.io.workspace.place import WorkspaceMark, prints_of
 from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.library.arguments import PathLike, path_of
 from napari_mamamia.services.case.data_set import OpenDataSet

@@ -9,12 +9,12 @@ from napari_mamamia.core.errors import ArgumentError
 from napari_mamamia.core.names import name_some
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.folders import natural_key
-from napari_mamamia.scoring.cohort.disparities import segmentation_uncertainty
-from napari_mamamia.scoring.cohort.fairness import segmentation_fairness
-from napari_mamamia.scoring.cohort.group_rules import rules_of
-from napari_mamamia.scoring.cohort.groups import Grouping, Unassigned
-from napari_mamamia.scoring.cohort.permutation import permute_segmentation_groups
-from napari_mamamia.scoring.cohort.strata import MOST_GROUPS
+from napari_mamamia.scoring.cohort.disparities import (
+    permute_segmentation_groups,
+    segmentation_uncertainty,
+)
+from napari_mamamia.scoring.cohort.groups import MOST_GROUPS, Grouping, Unassigned, rules_of
+from napari_mamamia.scoring.cohort.segmentation_cohort import segmentation_fairness
 from napari_mamamia.scoring.statistics.performance import SegmentationScores
 
 if TYPE_CHECKING:

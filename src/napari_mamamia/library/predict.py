@@ -38,9 +38,8 @@ from napari_mamamia.segmentation.model.segmenter import (
 from napari_mamamia.segmentation.run.planned import PlannedSegmenter
 from napari_mamamia.segmentation.worker.client import Worker
 from napari_mamamia.services.predict.cases import PredictSummary, predict_data_set
-from napari_mamamia.services.predict.model_choice import open_model, require_ready
+from napari_mamamia.services.predict.model_choice import RunChoices, open_model, require_ready
 from napari_mamamia.services.predict.predict import predict_case
-from napari_mamamia.services.predict.run_choices import RunChoices
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -31,10 +31,16 @@ from napari_mamamia.library.progress import drive
 from napari_mamamia.library.scores import Scores, ScoreSource
 from napari_mamamia.scoring.case.profiles import profile_named
 from napari_mamamia.services.score.clinical_table import read_table
-from napari_mamamia.services.score.masks import MaskPairs, score_masks_of_cases
-from napari_mamamia.services.score.pairs import FoundPairs, find_cases, join_listings, keep_listed
 from napari_mamamia.services.score.report import Scored
-from napari_mamamia.services.score.score import score_pairs
+from napari_mamamia.services.score.score import (
+    FoundPairs,
+    MaskPairs,
+    find_cases,
+    join_listings,
+    keep_listed,
+    score_masks_of_cases,
+    score_pairs,
+)
 from napari_mamamia.services.score.settings import ScoreSettings
 from napari_mamamia.services.score.table import score_rows, table_parameters
 

@@ -16,11 +16,11 @@ from napari_mamamia.library.argument_words import advising_arguments
 from napari_mamamia.library.arguments import ExistingName, PathLike, existing_of, path_of
 from napari_mamamia.library.page import html_of
 from napari_mamamia.library.progress import drive
-from napari_mamamia.scoring.cohort.composites import CompositeChoice
-from napari_mamamia.scoring.cohort.fairness import GroupScore
 from napari_mamamia.scoring.cohort.model_results import compare_results
+from napari_mamamia.scoring.cohort.ranking import CompositeChoice
 from napari_mamamia.scoring.cohort.results import ModelComparison, ModelScores
-from napari_mamamia.scoring.report.gaps import find_test
+from napari_mamamia.scoring.cohort.segmentation_cohort import GroupScore
+from napari_mamamia.scoring.report.tables import find_test
 from napari_mamamia.services.batch.output_folder import Existing, claim_folder
 from napari_mamamia.services.score.models import beside, require_baseline, require_names
 from napari_mamamia.services.score.output import (

@@ -8,9 +8,14 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.phantom.body.anatomy import Body
-from napari_mamamia.phantom.body.points import Points
-from napari_mamamia.phantom.body.shapes import Array, ellipsoid, smoothstep
-from napari_mamamia.phantom.body.texture import Field, make_field
+from napari_mamamia.phantom.body.points import (
+    Array,
+    Field,
+    Points,
+    ellipsoid,
+    make_field,
+    smoothstep,
+)
 from napari_mamamia.phantom.spec import AXIS_OF, PhantomSpec
 from napari_mamamia.phantom.streams import Part, stream
 

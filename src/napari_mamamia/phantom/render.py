@@ -11,13 +11,20 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.phantom.acquisition import FatSuppression, suppress_fat
 from napari_mamamia.phantom.body.anatomy import SKIN_MM, Body, Depths, draw_body
 from napari_mamamia.phantom.body.canvas import Canvas, Look
-from napari_mamamia.phantom.body.parenchyma import Parenchyma, grow_parenchyma
-from napari_mamamia.phantom.body.points import Points
-from napari_mamamia.phantom.body.shapes import ellipsoid, filled, smoothstep
+from napari_mamamia.phantom.body.points import Points, ellipsoid, filled, smoothstep
 from napari_mamamia.phantom.body.tissue import Tissue
-from napari_mamamia.phantom.body.torso import paint_torso
-from napari_mamamia.phantom.body.tumours import Tumour, grow_tumours
-from napari_mamamia.phantom.body.vessels import Node, Tube, feeding_tube, lay_nodes, lay_vessels
+from napari_mamamia.phantom.body.torso import (
+    Node,
+    Parenchyma,
+    Tube,
+    Tumour,
+    feeding_tube,
+    grow_parenchyma,
+    grow_tumours,
+    lay_nodes,
+    lay_vessels,
+    paint_torso,
+)
 from napari_mamamia.phantom.enhancement import Scan, curve_of, fit_height, fit_kinetics
 from napari_mamamia.phantom.spec import PhantomSpec, TumourKind
 from napari_mamamia.phantom.streams import Part, stream

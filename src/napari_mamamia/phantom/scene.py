@@ -12,8 +12,7 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.phantom.acquisition import blank_border, coil, coil_field, rician
-from napari_mamamia.phantom.body.points import Points
-from napari_mamamia.phantom.body.shapes import distance_to_mask
+from napari_mamamia.phantom.body.points import Points, distance_to_mask
 from napari_mamamia.phantom.body.tissue import Tissue
 from napari_mamamia.phantom.render import Anatomy, Curves, render_block
 from napari_mamamia.phantom.spec import PhantomSpec

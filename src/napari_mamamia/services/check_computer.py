@@ -33,7 +33,7 @@ from napari_mamamia.metrics.overlap import dice
 from napari_mamamia.metrics.registry import METRIC_REGISTRY
 from napari_mamamia.phantom import Phantom, PhantomSpec, TumourSpec, make_phantom_job
 from napari_mamamia.scoring.case.profiles import PROFILES
-from napari_mamamia.scoring.cohort.group_rules import GROUP_RULES
+from napari_mamamia.scoring.cohort.groups import GROUP_RULES
 from napari_mamamia.segmentation.kinetic.kinetic import KineticSegmenter
 from napari_mamamia.segmentation.model.device import choose_device
 from napari_mamamia.segmentation.run.engines import MODEL_KINDS

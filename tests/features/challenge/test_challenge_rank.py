@@ -18,7 +18,7 @@ from napari_mamamia.features.challenge.services.challenge.begin import (
     ChallengeSettings,
     begin_challenge,
 )
-from napari_mamamia.features.challenge.services.challenge.rank import rank_challenge
+from napari_mamamia.features.challenge.services.challenge.board_pages import rank_challenge
 from napari_mamamia.features.challenge.services.challenge.ranking import make_ranking
 from napari_mamamia.features.challenge.services.challenge.run import run_challenge
 from napari_mamamia.features.challenge.services.challenge.verify import verify_challenge

@@ -18,13 +18,13 @@ from napari_mamamia.cli.app import app
 from napari_mamamia.core.choices import IsolationKind, Task
 from napari_mamamia.core.errors import ModelError, Remedy, SaveConflictError
 from napari_mamamia.core.records import FailureCause
-from napari_mamamia.features.challenge.services.submission.run_submission import run_submission
-from napari_mamamia.features.challenge.services.submission.settings import (
+from napari_mamamia.features.challenge.services.submission.run_submission import (
     SubmissionSettings,
     choose_isolation,
+    run_submission,
 )
 from napari_mamamia.io.workspace.provenance import read_provenance
-from napari_mamamia.segmentation.sandbox.limits import RunLimits
+from napari_mamamia.segmentation.sandbox.sandbox import RunLimits
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.case.data_set import open_data_set
 

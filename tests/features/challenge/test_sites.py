@@ -18,15 +18,13 @@ from napari_mamamia.core.choices import SiteShare
 from napari_mamamia.core.errors import CaseError, FormatError, Remedy
 from napari_mamamia.features.challenge.io.site_file import SiteNumber, read_site_file
 from napari_mamamia.features.challenge.scoring.site_aggregates import pool_means, withheld_groups
-from napari_mamamia.features.challenge.services.challenge.merge_sites import (
-    join_sites,
-    merge_sites,
-    require_equal,
-)
 from napari_mamamia.features.challenge.services.challenge.site import (
     SiteSettings,
     evaluate_site,
+    join_sites,
+    merge_sites,
     read_digests,
+    require_equal,
 )
 from napari_mamamia.io.files import checksums
 from napari_mamamia.io.files.foreign import open_plain

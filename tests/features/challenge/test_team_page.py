@@ -5,11 +5,11 @@ import pytest
 from scipy.stats import t as student
 from tests.features.challenge.test_leaderboard import content_of, tables_of, undrawn
 
-from napari_mamamia.features.challenge.scoring.team_groups import tabulate_groups
 from napari_mamamia.features.challenge.scoring.team_page import (
     TeamDetails,
     link_pages,
     name_pages,
+    tabulate_groups,
     team_page,
 )
 from napari_mamamia.scoring.cohort.groups import Grouping

@@ -20,20 +20,18 @@ from napari_mamamia.features.classifiers.scoring.detection.boxes import (
     box_overlaps,
     risk_of_size,
 )
-from napari_mamamia.features.classifiers.scoring.detection.curves import (
-    RATES,
-    CurveKind,
-    Events,
-    average_precision_of_lesions,
-)
 from napari_mamamia.features.classifiers.scoring.detection.detection import score_detection
 from napari_mamamia.features.classifiers.scoring.detection.matching import (
     MatchingRule,
     match_lesions,
 )
 from napari_mamamia.features.classifiers.scoring.detection.results import (
+    RATES,
+    CurveKind,
     DetectionInput,
     DetectionSettings,
+    Events,
+    average_precision_of_lesions,
 )
 from napari_mamamia.scoring.statistics.auc import auc
 

@@ -4,19 +4,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.stepped import Stepped
-
-from napari_mamamia.core.choices import TissueModel
-from napari_mamamia.features.perfusion.kinetics.arterial_input import ArterialInput
-from napari_mamamia.features.perfusion.kinetics.spoiled_echo import SpoiledEcho
-from napari_mamamia.features.perfusion.services.fit_case import fit_case
-from napari_mamamia.features.perfusion.services.settings import PerfusionSettings
-from napari_mamamia.phantom.perfusion_case import (
+from benchmarks.phantoms.perfusion_case import (
     FLIP_DEGREES,
     RELAXIVITY,
     REPETITION_S,
     perfusion_phantom,
 )
+from tests.stepped import Stepped
+
+from napari_mamamia.core.choices import TissueModel
+from napari_mamamia.features.perfusion.kinetics.arterial_input import ArterialInput
+from napari_mamamia.features.perfusion.kinetics.spoiled_echo import SpoiledEcho
+from napari_mamamia.features.perfusion.services.fit_cases import fit_case
+from napari_mamamia.features.perfusion.services.settings import PerfusionSettings
 
 ECHO = SpoiledEcho(REPETITION_S, FLIP_DEGREES, RELAXIVITY)
 ASKED = PerfusionSettings(

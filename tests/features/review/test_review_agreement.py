@@ -40,7 +40,7 @@ from napari_mamamia.features.review.services.compare import compare_readings
 from napari_mamamia.features.review.services.look import load_state
 from napari_mamamia.features.review.services.session import ReviewSession, require_unblinding
 from napari_mamamia.io.data_set.volumes import write_volume
-from napari_mamamia.io.files.chained_lines import canonical
+from napari_mamamia.io.files.append_file import canonical
 from napari_mamamia.io.forms.form_file import parse_form
 
 GRID = Grid.of_spacing((4, 10, 10), (2.0, 1.0, 1.0))

@@ -26,9 +26,9 @@ from napari_mamamia.features.review.services.client import StudyClient
 from napari_mamamia.features.review.services.look import load_state
 from napari_mamamia.features.review.services.session import ReviewSession
 from napari_mamamia.io.data_set.volumes import write_volume
-from napari_mamamia.io.files.chained_lines import canonical
+from napari_mamamia.io.files.append_file import canonical
 from napari_mamamia.io.workspace import event_store
-from napari_mamamia.io.workspace.event_order import list_past, merge_events
+from napari_mamamia.io.workspace.event_store import list_past, merge_events
 
 GRID = Grid.of_spacing((2, 6, 6), (2.0, 1.0, 1.0))
 WORDS = "three small words"

@@ -24,7 +24,7 @@ from napari_mamamia.features.review.services.check_study import verify_study
 from napari_mamamia.features.review.services.client import StudyClient
 from napari_mamamia.features.review.services.session import ReviewSession
 from napari_mamamia.io.data_set.volumes import write_volume
-from napari_mamamia.io.files.chained_lines import canonical
+from napari_mamamia.io.files.append_file import canonical
 
 GRID = Grid.of_spacing((2, 6, 6), (2.0, 1.0, 1.0))
 CASES = tuple("ABCDEF")

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from napari_mamamia.core.choices import UnusableRule
 from napari_mamamia.scoring.case.profiles import CLINICAL, UnusableRules
-from napari_mamamia.scoring.cohort.group_rules import rules_of
+from napari_mamamia.scoring.cohort.groups import rules_of
 
 STRICT = replace(
     CLINICAL,

@@ -335,8 +335,7 @@ def ftv_of(variant: str) -> "FtvSettings":
 
 
 def _print_kinetics(rows: "tuple[KineticRow, ...]", *, is_ultrafast: bool) -> None:
-    from napari_mamamia.services.kinetics.phase_text import phases_of_row
-    from napari_mamamia.services.kinetics.ultrafast_columns import ultrafast_text
+    from napari_mamamia.services.kinetics.row import phases_of_row, ultrafast_text
 
     curve = ("volume ml", "diameter mm", "peak PE %", "initial", "delayed", "worst")
     cells = (

@@ -20,11 +20,9 @@ from napari_mamamia.io.clinical.columns import (
 from napari_mamamia.io.clinical.rows import read_row
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.foreign import reads
-from napari_mamamia.io.tables.data_rows import data_rows
 from napari_mamamia.io.tables.headers import Header as TableHeader
-from napari_mamamia.io.tables.headers import spelled
-from napari_mamamia.io.tables.spreadsheets import Sheet, read_sheets, write_sheet
-from napari_mamamia.io.tables.workbook_writer import Cell
+from napari_mamamia.io.tables.headers import data_rows, spelled
+from napari_mamamia.io.tables.spreadsheets import Cell, Sheet, read_sheets, write_sheet
 
 _SHEET: Final = "dataset_info"
 _UNITS: Final[Mapping[str, tuple[str, ...]]] = {

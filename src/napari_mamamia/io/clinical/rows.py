@@ -16,10 +16,8 @@ from napari_mamamia.io.clinical.rules import (
     parse_times,
 )
 from napari_mamamia.io.tables.cells import parse_id
-from napari_mamamia.io.tables.data_rows import Row
-from napari_mamamia.io.tables.sheet_gaps import cell_name
-from napari_mamamia.io.tables.spreadsheets import Sheet, as_written
-from napari_mamamia.io.tables.workbook_writer import Cell
+from napari_mamamia.io.tables.headers import Row
+from napari_mamamia.io.tables.spreadsheets import Cell, Sheet, as_written, cell_name
 
 PARSERS: Final[Mapping[str, Callable[[object], Any]]] = MappingProxyType(
     {

@@ -18,9 +18,8 @@ from typing import Any, Final, TypeAlias
 from napari_mamamia.core.choices import Dates
 from napari_mamamia.core.errors import FormatError, SaveConflictError, SaveError
 from napari_mamamia.core.program.system import open_own
-from napari_mamamia.io.dicom.elements import DAMAGED, open_dicom, optional_number
+from napari_mamamia.io.dicom.elements import DAMAGED, open_dicom, optional_number, read_date
 from napari_mamamia.io.dicom.persons import is_identity_removed
-from napari_mamamia.io.dicom.times import read_date
 from napari_mamamia.io.files.foreign import open_plain, reads
 from napari_mamamia.io.files.save import saving
 from napari_mamamia.io.files.user_folders import preferences_path

@@ -12,12 +12,15 @@ from napari_mamamia.core.errors import FormatError
 from napari_mamamia.io.dicom.elements import (
     DAMAGED,
     PHILIPS_DYNAMIC_TIME,
+    PrivateElement,
+    TimeElements,
     has_bit_overlays,
     needed,
     numbers,
     open_dicom,
     optional_number,
     optional_whole,
+    read_value,
     require_room,
     scaling_of,
     shape_of,
@@ -27,7 +30,6 @@ from napari_mamamia.io.dicom.elements import (
 )
 from napari_mamamia.io.dicom.kinds import KIND_ELEMENTS, SequenceKey, kind_of, sequence_of
 from napari_mamamia.io.dicom.mosaic import is_mosaic, tiles_of
-from napari_mamamia.io.dicom.private import PrivateElement, read_value
 from napari_mamamia.io.dicom.quick import read_quickly
 from napari_mamamia.io.dicom.roles import Kind, Role
 from napari_mamamia.io.dicom.slices import (
@@ -47,7 +49,6 @@ from napari_mamamia.io.dicom.slices import (
     with_sum,
     zone_of,
 )
-from napari_mamamia.io.dicom.times import TimeElements
 from napari_mamamia.io.files.foreign import open_bounded, reads
 
 # Frames of an enhanced multi-frame MR file, with the same facts as single-frame files.

@@ -17,8 +17,13 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.program.hidden_package import without_package
-from napari_mamamia.io.dicom.elements import DAMAGED, open_dicom, optional_number
-from napari_mamamia.io.dicom.private import PrivateElement, read_value
+from napari_mamamia.io.dicom.elements import (
+    DAMAGED,
+    PrivateElement,
+    open_dicom,
+    optional_number,
+    read_value,
+)
 from napari_mamamia.io.dicom.slices import Slice, Tile
 
 with warnings.catch_warnings(), without_package("requests"):

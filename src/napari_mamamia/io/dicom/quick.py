@@ -9,9 +9,14 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO, Final
 
-from napari_mamamia.io.dicom.elements import PRIVATE_ELEMENTS
+from napari_mamamia.io.dicom.elements import (
+    PRIVATE_ELEMENTS,
+    READERS,
+    decode_text,
+    decode_texts,
+    fold_creator,
+)
 from napari_mamamia.io.dicom.kinds import KIND_ELEMENTS
-from napari_mamamia.io.dicom.private import READERS, decode_text, decode_texts, fold_creator
 
 _MR: Final = "1.2.840.10008.5.1.4.1.1.4"
 _EXPLICIT: Final = "1.2.840.10008.1.2.1"

@@ -9,10 +9,15 @@ from typing import Any, Final
 import numpy as np
 
 from napari_mamamia.core.choices import Clock
-from napari_mamamia.io.dicom.elements import PHILIPS_DYNAMIC_TIME, Scaling, optional_number
+from napari_mamamia.io.dicom.elements import (
+    PHILIPS_DYNAMIC_TIME,
+    Moment,
+    Scaling,
+    TimeElements,
+    optional_number,
+)
 from napari_mamamia.io.dicom.kinds import SequenceKey
 from napari_mamamia.io.dicom.roles import Kind, Role
-from napari_mamamia.io.dicom.times import Moment, TimeElements
 
 OFFSET_TIME: Final = "TemporalPositionTimeOffset"
 DYNAMIC_TIME: Final = "Philips dynamic scan begin time (2005,10A0)"

@@ -14,12 +14,11 @@ import numpy as np
 from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.io.dicom.clocks import order_inside, use_clock
+from napari_mamamia.io.dicom.clocks import list_refused_times, order_inside, use_clock
 from napari_mamamia.io.dicom.parts import Part, part_of
 from napari_mamamia.io.dicom.remedies import leave_out_each, use_series
 from napari_mamamia.io.dicom.roles import Role
 from napari_mamamia.io.dicom.slices import UNNUMBERED, Slice
-from napari_mamamia.io.dicom.trust import list_refused_times
 from napari_mamamia.io.exam.looks import Looks
 
 _MOVED_SHARE: Final = 0.15

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import CaseError
+from napari_mamamia.io.dicom.clocks import span_text
+from napari_mamamia.io.dicom.elements import DAY_S
 from napari_mamamia.io.dicom.remedies import leave_out_each, use_series
 from napari_mamamia.io.dicom.slices import Slice, zone_of
-from napari_mamamia.io.dicom.times import DAY_S
-from napari_mamamia.io.dicom.trust import span_text
 from napari_mamamia.io.exam.selectors import Selection
 
 _CLOCKS: Final = (Clock.ACQUISITION_TIME, Clock.CONTENT_TIME)

@@ -15,26 +15,30 @@ from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import CaseError, FormatError, Remedy
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.records import CaseWarning
-from napari_mamamia.io.dicom.clocks import Choice, choose_clock
+from napari_mamamia.io.dicom.clocks import (
+    Choice,
+    add_refused_times,
+    choose_clock,
+    list_refused_times,
+    time_oddities,
+)
 from napari_mamamia.io.dicom.parts import Image, Part, part_of, parts_of
 from napari_mamamia.io.dicom.remedies import LEAVE_UNREADABLE_OUT, leave_out
 from napari_mamamia.io.dicom.roles import PHASES, Role
 from napari_mamamia.io.dicom.slices import BadImage, Header, Slice
 from napari_mamamia.io.dicom.stack import FEWEST
-from napari_mamamia.io.dicom.trust import add_refused_times, list_refused_times, time_oddities
 from napari_mamamia.io.exam.acquisitions import Acquisition, LeftOut, is_same_place
-from napari_mamamia.io.exam.choice import Candidates, candidates_of, choose_acquisition
+from napari_mamamia.io.exam.choice import Candidates, candidates_of, choose_acquisition, or_named
 from napari_mamamia.io.exam.copies import sent_once, without_copies
 from napari_mamamia.io.exam.days import align_days, shifted_days
-from napari_mamamia.io.exam.gaps import fill_times
 from napari_mamamia.io.exam.inconsistencies import (
     check_phases,
+    fill_times,
     landmark_warnings,
+    loss_warnings,
     noise_warnings,
 )
 from napari_mamamia.io.exam.looks import Looks
-from napari_mamamia.io.exam.losses import loss_warnings
-from napari_mamamia.io.exam.questions import or_named
 from napari_mamamia.io.exam.runs import (
     Run,
     find_run,

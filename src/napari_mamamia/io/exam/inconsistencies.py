@@ -1,16 +1,26 @@
-"""Find evidence that the volumes of an acquisition are not phases of one dynamic series."""
+"""Find evidence that volumes are no dynamic series, missing images, and missing times.
 
-from collections.abc import Sequence
+Only certain losses are reported. Image numbers have gaps in complete exams too (Philips numbers
+several images of each place, archives continue from one series to the next).
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from itertools import pairwise
+from statistics import median
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
 
 from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import CaseError, Remedy
-from napari_mamamia.io.dicom.clocks import Choice
+from napari_mamamia.io.dicom.clocks import Choice, find_units_s
+from napari_mamamia.io.dicom.parts import Image, Part
 from napari_mamamia.io.dicom.remedies import leave_out, leave_out_each, use_series
-from napari_mamamia.io.dicom.slices import Slice
+from napari_mamamia.io.dicom.roles import PHASES
+from napari_mamamia.io.dicom.slices import UNNUMBERED, Slice, unit_of, with_sum, zone_of
 from napari_mamamia.io.exam.copies import repeat_uncertainty
 from napari_mamamia.io.exam.days import MOST_PAUSE_S
 from napari_mamamia.io.exam.looks import Looks
@@ -24,6 +34,11 @@ below 0.3 with and without fat saturation.
 """
 _LEAST_GAP_S: Final = 1.0
 """Least gap in s of breast volumes; frames of a heartbeat are closer."""
+_FEWEST_PHASES: Final = 3
+"""Least number of phases; between two phases a gap may be the scanner's numbering."""
+_CLOCKS: Final = (Clock.ACQUISITION_TIME, Clock.CONTENT_TIME)
+_MOST_SHARE: Final = 0.5
+"""Largest share of a phase's images whose missing times may be filled (our choice)."""
 
 
 def check_phases(
@@ -250,3 +265,214 @@ def _is_ultrafast(times_s: Sequence[float] | None) -> bool:
     if times_s is None or len(times_s) < 2:
         return False
     return float(np.median(np.diff(times_s))) < ULTRAFAST_GAP_S
+
+
+def loss_warnings(
+    images: Sequence[Image], slices: Sequence[Slice], stacks: Sequence[Sequence[Slice]]
+) -> tuple[str, ...]:
+    """Return a warning for each loss of images that the headers of an exam's series prove.
+
+    Parameters
+    ----------
+    images
+        All images of the study.
+    slices
+        Their planes, each once, used or not.
+    stacks
+        The planes of each phase.
+    """
+    by_series: dict[str, list[Slice]] = {}
+    for image in slices:
+        by_series.setdefault(image.header.series_uid, []).append(image)
+    exam_uids = list(dict.fromkeys(stack[0].header.series_uid for stack in stacks))
+    countable = {
+        uid: pieces
+        for uid, pieces in by_series.items()
+        if not _is_partly_known(images, uid, pieces)
+    }
+    warnings = _check_images(countable, exam_uids)
+    others = [uid for uid in exam_uids if uid in countable and uid not in warnings]
+    gaps = [_check_numbers(countable[uid], len(stacks[0])) for uid in others]
+    return (
+        *_check_positions([by_series[uid] for uid in exam_uids]),
+        *dict.fromkeys(warnings.values()),
+        *(gap for gap in gaps if gap),
+    )
+
+
+def _is_partly_known(images: Sequence[Image], uid: str, own: Sequence[Slice]) -> bool:
+    """Return whether a series has images that are not planes, or planes without a file."""
+    others = (i.header for i in images if not isinstance(i, tuple))
+    return any(plane.frame for plane in own) or any(h and h.series_uid == uid for h in others)
+
+
+def _check_images(countable: dict[str, list[Slice]], exam_uids: Sequence[str]) -> dict[str, str]:
+    """Return a warning for each series that has fewer images than ImagesInAcquisition.
+
+    An acquisition may be one series or several: all series of the study with the same number are
+    counted together.
+    """
+    promise = {uid: max(p.header.images for p in pieces) for uid, pieces in countable.items()}
+    warnings = {}
+    for uid in exam_uids:
+        count, n_promised = len(countable.get(uid, ())), promise.get(uid, 0)
+        if count >= n_promised:
+            continue
+        sharing = [
+            len(pieces) for other, pieces in countable.items() if promise[other] == n_promised
+        ]
+        of_used = sum(len(countable[u]) for u in exam_uids if promise.get(u) == n_promised)
+        is_shared = sum(sharing) > n_promised and n_promised % count == 0
+        if is_shared or n_promised in (sum(sharing), of_used):
+            continue
+        pieces = countable[uid]
+        warnings[uid] = (
+            f"by its header {pieces[0].series_name} has {n_promised} images (ImagesInAcquisition), "
+            f"but {count} are here{_describe_missing(_list_instances(pieces))}: check that the "
+            "copy is "
+            "complete"
+        )
+    return warnings
+
+
+def _check_numbers(own: Sequence[Slice], n_slices: int) -> str:
+    """Return a warning if the image numbers lack whole phases, else ""."""
+    numbers = _list_instances(own)
+    if len(numbers) < len(own) or len(numbers) < _FEWEST_PHASES * n_slices:
+        return ""
+    there = set(numbers)
+    starts = [n for n in numbers if n - 1 not in there]
+    ends = [n for n in numbers if n + 1 not in there]
+    runs = [end - start + 1 for start, end in zip(starts, ends, strict=True)]
+    gaps = [start - end - 1 for end, start in zip(ends, starts[1:], strict=False)]
+    is_whole = all(length % n_slices == 0 for length in (*runs, *gaps))
+    if not gaps or not is_whole or 2 * sum(gaps) > len(numbers) or max(runs) == n_slices:
+        return ""
+    return (
+        f"the image numbers of {own[0].series_name} lack {sum(gaps) // n_slices} whole phase(s) of "
+        f"{n_slices} slices{_describe_missing(numbers)}: check that the copy is complete"
+    )
+
+
+def _list_instances(own: Sequence[Slice]) -> list[int]:
+    numbers = {plane.clocks.get(Clock.INSTANCE_NUMBER) for plane in own} - {None}
+    return sorted(int(number) for number in numbers if number is not None)
+
+
+def _describe_missing(numbers: Sequence[int]) -> str:
+    """Return the image numbers that are missing inside a sequence, or ""."""
+    gaps = [(a + 1, b - 1) for a, b in pairwise(numbers) if b > a + 1]
+    spans = [f"{a} to {b}" if b > a else f"{a}" for a, b in gaps[:4]]
+    more = ", ..." * (len(gaps) > len(spans))
+    return f" (missing InstanceNumbers: {', '.join(spans)}{more})" if spans else ""
+
+
+def _check_positions(series: Sequence[Sequence[Slice]]) -> list[str]:
+    """Return a warning for series with fewer temporal positions than announced.
+
+    Series of one position each are counted together.
+    """
+    of_one: dict[int, list[Slice]] = {}
+    warnings = []
+    for pieces in series:
+        promise = max(image.header.positions for image in pieces)
+        numbers = _list_identifiers(pieces)
+        n_shown = max(len(numbers), max(Counter(image.position_mm for image in pieces).values()))
+        if n_shown == 1:
+            of_one.setdefault(promise, []).append(pieces[0])
+        else:
+            warnings.append(_describe_absent(pieces[0].series_name, promise, n_shown, numbers))
+    for promise, firsts in of_one.items():
+        names = " and ".join(first.series_name for first in firsts)
+        warnings.append(_describe_absent(names, promise, len(firsts), _list_identifiers(firsts)))
+    return [sentence for sentence in warnings if sentence]
+
+
+def _list_identifiers(pieces: Sequence[Slice]) -> set[float]:
+    numbers = (image.clocks.get(Clock.TEMPORAL_POSITION) for image in pieces)
+    return {number for number in numbers if number is not None}
+
+
+def _describe_absent(names: str, promise: int, n_shown: int, numbers: Collection[float]) -> str:
+    """Return the warning about missing positions, or "" if none is missing."""
+    losses = [k for k in range(1, promise + 1) if k not in numbers]
+    if n_shown < promise:
+        which = f" (missing: {', '.join(map(str, losses))})" if len(losses) < promise else ""
+        return (
+            f"by its header {names} has {promise} temporal positions (NumberOfTemporalPositions), "
+            f"but images of {n_shown} are here{which}: check that the copy is complete"
+        )
+    inside = _find_jumps(sorted(numbers))
+    if promise or not inside:
+        return ""
+    return (
+        f"the temporal positions of {names} (TemporalPositionIdentifier) lack "
+        f"{', '.join(map(str, inside))}: check that the copy is complete"
+    )
+
+
+def _find_jumps(numbers: Sequence[float]) -> list[int]:
+    """Return the numbers missing in a mostly continuous sequence."""
+    steps = [b - a for a, b in pairwise(numbers)]
+    if not steps or median(steps) != 1:
+        return []
+    inside = range(int(numbers[0]), int(numbers[-1]))
+    return [number for number in inside if number not in numbers]
+
+
+def fill_times(
+    slices: Sequence[Slice], parts: Iterable[Part]
+) -> tuple[list[Slice], tuple[str, ...]]:
+    """Return planes with complete times in each phase, and a warning for each filled time.
+
+    A time without seconds counts as missing if other images of the part have seconds.
+    """
+    times: dict[tuple[str, int], dict[str, float]] = {}
+    counts = dict.fromkeys(_CLOCKS, 0)
+    for part in parts:
+        for clock in _CLOCKS if part.role in PHASES else ():
+            for bare, start in _list_gaps(part, clock):
+                counts[clock] += len(bare)
+                for plane in bare:
+                    times.setdefault((str(plane.file), plane.frame), {}).update(start)
+    notes = tuple(
+        f"{clock} is missing in {n} image(s), or has no seconds, in phases whose other "
+        "images have it: the first time of the phase was assumed"
+        for clock, n in counts.items()
+        if n
+    )
+    return [_fill(p, times.get((str(p.file), p.frame), {})) for p in slices], notes
+
+
+def _list_gaps(part: Part, clock: Clock) -> list[tuple[list[Slice], dict[str, float]]]:
+    """Return the images of each phase that lack a clock, and the first value of the others."""
+    by_phase: dict[int, list[Slice]] = {}
+    for plane in part.slices:
+        by_phase.setdefault(plane.phase, []).append(plane)
+    by_phase.pop(UNNUMBERED, None)
+    least_s = min(find_units_s(clock, part.slices), default=1.0)
+    gaps = []
+    for stack in by_phase.values():
+        halves: tuple[list[Slice], list[Slice]] = ([], [])
+        for plane in stack:
+            halves[clock in plane.clocks and _find_unit(plane, clock) <= least_s].append(plane)
+        bare, timed = halves
+        if bare and len(bare) < _MOST_SHARE * len(stack):
+            first = min(timed, key=lambda p: p.clocks[clock]).clocks
+            names = (clock.value, zone_of(clock))
+            gaps.append((bare, {name: first[name] for name in names if name in first}))
+    return gaps
+
+
+def _find_unit(piece: Slice, clock: Clock) -> float:
+    return piece.clocks.get(unit_of(clock), 1.0)
+
+
+def _fill(piece: Slice, times: dict[str, float]) -> Slice:
+    if not times:
+        return piece
+    clocks = {**piece.clocks, **times}
+    for clock in _CLOCKS:
+        if clock in times:
+            clocks.pop(unit_of(clock), None)
+    return replace(piece, clocks=MappingProxyType(with_sum(clocks)))

@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import CaseError, Remedy
-from napari_mamamia.io.dicom.clocks import use_clock
+from napari_mamamia.io.dicom.clocks import span_text, use_clock
 from napari_mamamia.io.dicom.parts import Part
 from napari_mamamia.io.dicom.remedies import leave_out, leave_out_each, use_series
 from napari_mamamia.io.dicom.roles import PHASES, Role
 from napari_mamamia.io.dicom.slices import Slice
-from napari_mamamia.io.dicom.trust import span_text
 from napari_mamamia.io.exam.acquisitions import Acquisition, Volume, is_same_place
 from napari_mamamia.io.exam.looks import CONTRAST, Contrast, Looks, enhancement, gain_between
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.names import name_some
-from napari_mamamia.io.dicom.times import read_time_s
+from napari_mamamia.io.dicom.elements import read_time_s
 from napari_mamamia.io.files.file_names import case_key, safe_case_id
 from napari_mamamia.io.files.folders import natural_key
 from napari_mamamia.io.files.json_text import read_json

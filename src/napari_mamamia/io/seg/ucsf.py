@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.io.dicom.elements import (
+    find_block,
     needed,
     numbers,
     open_dicom,
@@ -22,7 +23,6 @@ from napari_mamamia.io.dicom.elements import (
     shape_of,
     spacing_of,
 )
-from napari_mamamia.io.dicom.private import find_block
 from napari_mamamia.io.files.foreign import reads
 
 CREATOR: Final = "UCSF BIRP PRIVATE CREATOR 011710xx"

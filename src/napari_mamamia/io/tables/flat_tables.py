@@ -12,7 +12,7 @@ from napari_mamamia.core.errors import FormatError, MissingExtraError
 from napari_mamamia.core.progress import paced, report_progress
 from napari_mamamia.io.files.csv_text import as_csv_text
 from napari_mamamia.io.files.save import saving
-from napari_mamamia.io.tables.workbook_writer import write_workbook
+from napari_mamamia.io.tables.spreadsheets import write_workbook
 
 _LINE_END: Final = "\n"
 

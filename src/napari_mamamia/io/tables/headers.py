@@ -1,22 +1,57 @@
-"""Find the header of a table and the columns that a reader requests."""
+"""Find the header and columns of a table, and its rows of cases without comments and totals."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Final
+from typing import Final, SupportsFloat
+
+import numpy as np
+from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import FormatError, MissingColumnsError
+from napari_mamamia.core.names import name_some
+from napari_mamamia.core.progress import paced
 from napari_mamamia.io.tables.cells import (
+    FORMULA_ERROR,
+    PLAIN_NUMBER,
     UNSEEN,
+    NumberStyle,
     is_blank,
+    is_missing,
+    is_plain_column,
+    parse_number,
+    style_of,
 )
-from napari_mamamia.io.tables.spreadsheets import Sheet
-from napari_mamamia.io.tables.summary_rows import (
-    split_unit,
-)
+from napari_mamamia.io.tables.spreadsheets import Sheet, cell_name, wrong_length
 from napari_mamamia.io.tables.text_rows import BLANKS_BETWEEN, has_blanks_between
 
+_SUMMARY_WORDS: Final = """
+mean means average averages avg median std stdev stddev sd sem se stderr var variance min minimum
+max maximum sum total totals overall count iqr ci percentile quantile quartile gmean
+mittelwert mittel durchschnitt standardabweichung stdabw stabw varianz summe gesamt insgesamt
+gesamtergebnis moyenne moy m\u00e9diane mediane \u00e9cart ecart somme ensemble media mediana
+promedio desviaci\u00f3n desviacion deviazione suma somma totale gemiddelde mediaan totaal
+standaardafwijking medel
+medelv\u00e4rde \u5e73\u5747 \u5e73\u5747\u503c \u5747\u503c \u4e2d\u4f4d\u6570
+\u6807\u51c6\u5dee \u603b\u8ba1 \u5408\u8ba1
+gesamtmittelwert vertrauensintervall konfidenzintervall m\u00e9dia \u015brednia suma
+\u0441\u0440\u0435\u0434\u043d\u0435\u0435 \u043c\u0435\u0434\u0438\u0430\u043d\u0430
+\u0441\u0443\u043c\u043c\u0430 skewness kurtosis aggregate summary qu
+"""
+_NUMBERS_OF_ALL: Final = frozenset(_SUMMARY_WORDS.split())
+"""Names that programs and people use for summary rows."""
+_OTHER_WORDS: Final = """
+of over all cases case the and patients subjects samples rows values value n dice dsc score scores
+hd nhd norm dev deviation standard error row result results lower upper low high bound limit
+interval range confidence macro micro grand weighted geometric arithmetic fold folds type typ
+est\u00e1ndar estandar de des der den aller alle f\u00e4lle et y und la le les los cas casos
+t\u00edpica tipica foreground test val validation train general g\u00e9n\u00e9ral
+g\u00e9n\u00e9rale number st nd rd th
+"""
+_BESIDE: Final = frozenset(_OTHER_WORDS.split())
+_WHOLE: Final = frozenset({"all", "all cases", "alle", "alle f\u00e4lle", "tous", "todos", "n"})
 MOST_TITLES: Final = 30
 """Largest number of rows above the header (our choice)."""
 
@@ -26,6 +61,168 @@ METRIC_DEFINITION: Final = "metric_definition"
 
 
 _INDEX_NAMES: Final = frozenset({"", "unnamed:_0", "index"})
+_NAMED: Final = 5
+
+
+_TOKEN: Final = re.compile(r"[^\W\d_]+|\d+(?:[.,]\d+)?")
+_PERCENTILE: Final = re.compile(r"\d{1,2}(\.\d+)?\s?%")
+_WITH_NUMBER: Final = frozenset(
+    {"n", "ci", "percentile", "quantile", "quartile", "cases", "qu", "fold"}
+)
+
+_DIGITS: Final = re.compile(r"\d+")
+_LETTERS: Final = re.compile(r"[^\W\d_]+")
+_COHORT: Final = re.compile(r"[^\W\d_]{2,}\d?[_-]\d+|(?=.{8})[A-Z\d]+([_-][A-Z\d]+)+")
+_LONG_NUMBER: Final = 3
+_FEWEST: Final = 4
+_MOST_SUMMARIES: Final = 12
+_STATISTICS: Final[Mapping[str, Callable[[NDArray[np.float64]], SupportsFloat]]] = {
+    "mean": np.mean,
+    "median": np.median,
+    "standard deviation": lambda values: np.std(values, ddof=1),
+    "standard deviation (n)": np.std,
+    "minimum": np.min,
+    "maximum": np.max,
+    "sum": np.sum,
+    "count": len,
+    "first quartile": lambda values: np.quantile(values, 0.25),
+    "third quartile": lambda values: np.quantile(values, 0.75),
+    "5th percentile": lambda values: np.quantile(values, 0.05),
+    "95th percentile": lambda values: np.quantile(values, 0.95),
+    "standard error": lambda values: np.std(values, ddof=1) / np.sqrt(len(values)),
+    "variance": lambda values: np.var(values, ddof=1),
+    "range": np.ptp,
+    "coefficient of variation": lambda values: np.std(values, ddof=1) / np.mean(values),
+}
+
+_UNIT_WORDS: Final = """
+mm cm m mm2 mm3 mm\u00b2 mm\u00b3 cm3 cm\u00b3 ml cc voxel voxels vox px pixel s sec seconds ms min
+y yr yrs years jahre % percent au a.u. 0/1 0-1 0..1 yes/no 1 -
+"""
+_UNITS: Final = frozenset(_UNIT_WORDS.split())
+_ID_OF_UNITS: Final = frozenset({"", "-", "unit", "units", "einheit", "einheiten", "unidad"})
+_BRACKETS: Final = re.compile(r"[\[(](.*)[\])]")
+
+
+def is_summary(cell: object) -> bool:
+    """Return whether the id cell of a row names a summary of other rows.
+
+    Examples
+    --------
+    >>> [is_summary(text) for text in ("Mean ± SD", "AVERAGE", "95% CI", "25%", "MEAN_001")]
+    [True, True, True, True, False]
+    """
+    if not isinstance(cell, str) or (cell[-1:].isdigit() and "=" not in cell):
+        return False
+    text = " ".join(cell.casefold().strip().strip("#*:=-_\u00f8\u2300 ").split())
+    if text in _WHOLE or _PERCENTILE.fullmatch(text):
+        return True
+    tokens = _TOKEN.findall(text)
+    words = {token for token in tokens if not token[0].isdigit()}
+    if len(words) < len(set(tokens)) and not words & _WITH_NUMBER:
+        return False
+    return bool(words & _NUMBERS_OF_ALL) and words <= _NUMBERS_OF_ALL | _BESIDE
+
+
+def find_odd_ids(cells: Sequence[object]) -> frozenset[str]:
+    """Return the ids whose form differs from all others, in any language.
+
+    All others have a digit and this one has none; or all others have a number of at least three
+    digits, and this one a shorter number in a form that no cohort uses (``NACT_12``,
+    ``TCGA-AR-A1AX``); or all others are plain numbers. There is no result if there are fewer than
+    four others, or more odd ids than a summary has rows.
+
+    Examples
+    --------
+    >>> cases = [f"DUKE_{number:03d}" for number in range(1, 9)]
+    >>> sorted(find_odd_ids([*cases, "ISPY1_1001", "NACT_12", "Moyen", "1st Qu."]))
+    ['1st Qu.', 'Moyen']
+    """
+    texts = dict.fromkeys(str(cell).strip() for cell in cells if cell is not None)
+    longest = {text: max(map(len, _DIGITS.findall(text)), default=0) for text in texts if text}
+    whole = [text for text, length in longest.items() if length]
+    if all(text.isdecimal() for text in whole[:_FEWEST]):
+        others = [text for text in whole if text.isdecimal()]
+    else:
+        long = {_form(text) for text in whole if longest[text] >= _LONG_NUMBER}
+        others = [
+            text
+            for text in whole
+            if not long
+            or _form(text) in long
+            or longest[text] >= _LONG_NUMBER
+            or _COHORT.fullmatch(text)
+        ]
+    odd = frozenset(longest) - frozenset(others)
+    is_rule = len(others) >= _FEWEST and len(odd) < len(others) and len(odd) <= _MOST_SUMMARIES
+    return odd if is_rule else frozenset()
+
+
+def _form(text: str) -> str:
+    return _LETTERS.sub("a", _DIGITS.sub("9", text))
+
+
+def find_statistic(cells: Sequence[tuple[str, NDArray[np.float64]]]) -> str:
+    """Return the statistic of the other rows that a row contains, or "".
+
+    Parameters
+    ----------
+    cells
+        For each column of numbers the row's number as written, and those of the other rows.
+        All must be the same statistic, each to its written digits.
+    """
+    return next(
+        (
+            name
+            for name, of in _STATISTICS.items()
+            if cells and all(_is_written(text, float(of(values))) for text, values in cells)
+        ),
+        "",
+    )
+
+
+def _is_written(text: str, value: float) -> bool:
+    mantissa, _, exponent = text.lower().partition("e")
+    decimals = len(mantissa.partition(".")[2]) - int(exponent or 0)
+    return abs(float(text) - value) <= 0.51 * 10.0**-decimals + 1e-9 * abs(value)
+
+
+def unit_of(cell: object) -> str | None:
+    """Return the unit that a cell names, or None.
+
+    Examples
+    --------
+    >>> unit_of("[mm]"), unit_of("%"), unit_of("DUKE_001")
+    ('mm', '%', None)
+    """
+    if not isinstance(cell, str):
+        return None
+    text = cell.strip().casefold()
+    bracketed = _BRACKETS.fullmatch(text)
+    inner = bracketed[1].strip() if bracketed else text
+    return inner if inner in _UNITS else None
+
+
+def is_unit_row(id_cell: object, others: list[object]) -> bool:
+    """Return whether the row below a header names units: no id, and only units or empty cells."""
+    if id_cell is not None and str(id_cell).strip(" []()").casefold() not in _ID_OF_UNITS:
+        return False
+    filled = [cell for cell in others if cell is not None and str(cell).strip()]
+    units = [unit_of(cell) for cell in filled]
+    return bool(units) and None not in units and set(units) != {"1"}
+
+
+def split_unit(name: str) -> tuple[str, str]:
+    """Return a column's name and the unit in brackets after it ("" without one).
+
+    Examples
+    --------
+    >>> split_unit("x1 (mm)"), split_unit("dsc [%]"), split_unit("dsc")
+    (('x1', 'mm'), ('dsc', '%'), ('dsc', ''))
+    """
+    before, bracket, _ = name.rstrip().rpartition("(" if name.rstrip().endswith(")") else "[")
+    unit = unit_of(name.rstrip()[len(before) :]) if bracket and before.strip() else None
+    return (before.strip(), unit) if unit is not None else (name, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,3 +450,209 @@ def _is_parted_by_blanks(names: Sequence[str], columns: Sequence[Column]) -> boo
 def _name_column(column: Column) -> str:
     others = column.spellings[1:3] if column.is_id else ()
     return f"{column.name} (or {', '.join(others)})" if others else column.name
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a case: its number in the file from 1, its cells, and its problem."""
+
+    number: int
+    cells: Sequence[object]
+    problem: str = ""
+
+
+@dataclass(slots=True)
+class DataRows:
+    """The rows below a header in order, with comments, column units, and rows left out."""
+
+    rows: list[Row] = field(default_factory=list)
+    comments: list[tuple[str, ...]] = field(default_factory=list)
+    units: dict[int, str] = field(default_factory=dict)
+    summaries: list[tuple[int, str]] = field(default_factory=list)
+    headers: list[int] = field(default_factory=list)
+    marked: list[str] = field(default_factory=list)
+    odd: list[str] = field(default_factory=list)
+
+    @property
+    def marked_note(self) -> str:
+        """Return a note about cases that begin with #, or ""."""
+        if not self.marked:
+            return ""
+        return (
+            f"{_name_rows(self.marked)} read as cases although they begin with #: remove the #, or "
+            "the rows if they are comments"
+        )
+
+    @property
+    def odd_note(self) -> str:
+        """Return a note about cases whose ids differ in form from the others, or ""."""
+        if not self.odd:
+            return ""
+        return (
+            f"{_name_rows(self.odd)} counted, although the form of the id differs from all others: "
+            "delete summaries"
+        )
+
+    @property
+    def doubtful(self) -> tuple[str, ...]:
+        """Sentences about rows that may or may not be cases."""
+        named = _name_rows([f"{row} ({word})" for row, word in self.summaries])
+        summaries = f"{named} left out as a summary: if it is a case, give it another id"
+        return tuple(filter(None, (summaries if self.summaries else "", self.marked_note)))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences about rows that were left out or may not be cases."""
+        headers = f"{_name_rows([str(row) for row in self.headers])} left out as repeated header"
+        notes = (*self.doubtful, self.odd_note, headers if self.headers else "")
+        return tuple(filter(None, notes))
+
+
+def data_rows(sheet: Sheet, header: Header, id_place: int | None, text: str) -> DataRows:
+    """Return the rows of cases below a header, and the rows left out.
+
+    Parameters
+    ----------
+    sheet, header
+        The sheet, and the position of its header; a cell in one of its `places` that only looks
+        empty
+        is a problem of the row.
+    id_place
+        The column of ids, None for a table without one: then the first column reveals summaries.
+    text
+        The progress text.
+    """
+    data = DataRows()
+    data.comments += [_texts(row) for row in sheet.rows[: header.first]]
+    width = max((index + 1 for index, name in enumerate(header.names) if name), default=0)
+    read = sorted(header.places.values())
+    named = [index for index in read or range(len(header.names)) if header.names[index]]
+    names = [spelled(name) for name in header.names]
+    start = header.last + 1
+    for place, cells in enumerate(paced(sheet.rows[start:], text, len(sheet.rows)), start):
+        gaps = sheet.gaps.get(place, {})
+        if all(is_blank(cell) for cell in cells) and not gaps:
+            continue
+        wrong = _wrong_length(sheet, cells, width, len(header.names))
+        if (comment := _read_comment(cells, wrong)) is not None:
+            if comment:
+                data.comments.append(comment)
+                continue
+            data.marked.append(f"{place + 1} ({_texts(cells)[0][:40]})")
+        at = 0 if id_place is None else id_place
+        id_cell = cells[at] if at < len(cells) else None
+        if (
+            place == start
+            and not gaps
+            and is_unit_row(id_cell, [c for k, c in enumerate(cells) if k != at])
+        ):
+            data.units |= {k: unit for k, cell in enumerate(cells) if (unit := unit_of(cell))}
+            continue
+        if named and all(
+            k < len(cells) and spelled(strip_name(cells[k])) == names[k] for k in named
+        ):
+            data.headers.append(place + 1)
+            continue
+        if (word := _find_summary(cells, id_cell, id_place)) is not None:
+            data.summaries.append((place + 1, word))
+            continue
+        gap = next((k for k in read if k in gaps), None)
+        problem = f"{cell_name(place, gap)} is {gaps[gap]}" if gap is not None else wrong
+        data.rows.append(Row(place + 1, cells, problem))
+    _part_odd_rows(data, id_place)
+    return data
+
+
+def _part_odd_rows(data: DataRows, id_place: int | None) -> None:
+    """Leave out rows whose id has another form and whose numbers are a statistic of the others.
+
+    Other rows with such an id stay, and are named in the notes.
+    """
+    if id_place is None:
+        return
+    ids = [_texts(row.cells[id_place : id_place + 1]) for row in data.rows]
+    odd = find_odd_ids([text for texts in ids for text in texts])
+    if not odd:
+        return
+    names = [texts[0] if texts and texts[0] in odd else "" for texts in ids]
+    others = [row for row, name in zip(data.rows, names, strict=True) if not name]
+    columns = _columns_of_numbers(others, id_place)
+    rows = []
+    for row, name in zip(data.rows, names, strict=True):
+        written = [
+            (text, values)
+            for index, (style, values) in columns.items()
+            if index < len(row.cells) and (text := _written_number(row.cells[index], style))
+        ]
+        if name and find_statistic(written):
+            data.summaries.append((row.number, name))
+            continue
+        rows.append(row)
+        data.odd += [f"{row.number} ({name[:40]})"] if name else []
+    data.rows = rows
+    data.summaries.sort()
+
+
+def _columns_of_numbers(
+    rows: Sequence[Row], id_place: int
+) -> dict[int, tuple[NumberStyle, NDArray[np.float64]]]:
+    """Return style and numbers of the columns with numbers in more than half of the rows."""
+    columns = {}
+    for index in range(max((len(row.cells) for row in rows), default=0)):
+        cells = [row.cells[index] for row in rows if index < len(row.cells)]
+        style = NumberStyle() if is_plain_column(cells) else style_of(cells)
+        texts = [text for cell in cells if (text := _written_number(cell, style))]
+        if index != id_place and 2 * len(texts) > len(rows):
+            columns[index] = style, np.array(texts, dtype=np.float64)
+    return columns
+
+
+def _written_number(cell: object, style: NumberStyle) -> str:
+    """Return the digits of a cell's number, or "" if it has no number."""
+    if is_missing(cell):
+        return ""
+    try:
+        number = parse_number(cell, style)
+    except ValueError:
+        return ""
+    text = str(cell).strip().replace(",", ".") if isinstance(cell, str) else ""
+    return text if PLAIN_NUMBER.fullmatch(text) else repr(number)
+
+
+def _wrong_length(sheet: Sheet, cells: Sequence[object], width: int, full: int) -> str:
+    """Return why the cells of a text row cannot be assigned to columns, or ""."""
+    if width <= len(cells) <= full:
+        return ""
+    return wrong_length(sheet, cells, full)
+
+
+def _read_comment(cells: Sequence[object], wrong: str) -> tuple[str, ...] | None:
+    """Return the texts of a comment, () for a case that begins with #, or None."""
+    first = next((str(cell).strip() for cell in cells if not is_blank(cell)), "")
+    if first[:1] not in ("#", "m", "M"):
+        return None
+    texts = _texts(cells)
+    if first.lstrip("# ").rstrip(":").casefold() == METRIC_DEFINITION:
+        return texts
+    if not first.startswith("#") or first.startswith("#N/A") or FORMULA_ERROR.fullmatch(first):
+        return None
+    return texts if wrong or len(texts) == 1 else ()
+
+
+def _find_summary(cells: Sequence[object], id_cell: object, id_place: int | None) -> str | None:
+    """Return the word that marks a row as a summary, or None."""
+    if is_summary(id_cell):
+        return str(id_cell).strip()
+    if id_place is None or not is_missing(id_cell):
+        return None
+    return next((str(cell).strip() for cell in cells if is_summary(cell)), None)
+
+
+def _texts(cells: Sequence[object]) -> tuple[str, ...]:
+    return tuple(str(cell).strip() for cell in cells if not is_blank(cell))
+
+
+def _name_rows(names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return f"row {names[0]} is"
+    return f"rows {name_some(names, _NAMED)} are"

@@ -2,6 +2,9 @@
 
 Source of .ods: OASIS OpenDocument 1.3, part 3, tables. A cell or row may be repeated a million
 times: empty ones at the end are ignored, others are counted before they are made.
+
+A formula that no spreadsheet program has computed yet has no value in the file, and of merged cells
+only the first has one. Read as empty, both values would be lost silently.
 """
 
 import csv
@@ -9,30 +12,26 @@ import io
 import math
 import re
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import IO, Any, BinaryIO, Final, TypeAlias
 from xml.etree.ElementTree import Element, iterparse
+from xml.sax.saxutils import escape
 
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.core.progress import listening, paced
+from napari_mamamia.core.progress import listening, paced, report_progress
 from napari_mamamia.io.files.csv_text import write_csv
 from napari_mamamia.io.files.foreign import open_plain, reads, said
-from napari_mamamia.io.files.save import write_text_atomically
+from napari_mamamia.io.files.save import saving, write_text_atomically
 from napari_mamamia.io.files.zip_files import open_zip
 from napari_mamamia.io.tables.budget import Room, most_cells
-from napari_mamamia.io.tables.sheet_gaps import (
-    Gaps,
-    MergedRange,
-    gaps_of_sheet,
-    merged_gaps,
-    n_hidden_rows,
-)
 from napari_mamamia.io.tables.text_rows import part_text, read_text
-from napari_mamamia.io.tables.workbook_writer import NOT_IN_XML, Cell, write_workbook
 
+Gaps: TypeAlias = Mapping[int, Mapping[int, str]]
+"""Reasons why cells have no value, by row and by column (both from 0)."""
+Cell: TypeAlias = str | float | bool | None
 _TABLE: Final = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
 _OFFICE: Final = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
 _STYLE: Final = "{urn:oasis:names:tc:opendocument:xmlns:style:1.0}"
@@ -41,6 +40,291 @@ _CELLS: Final = (f"{_TABLE}table-cell", f"{_TABLE}covered-table-cell")
 _NUMBERS: Final = ("float", "percentage", "currency")
 _SIGNS: Final = {f"{_TEXT}s": " ", f"{_TEXT}tab": "\t", f"{_TEXT}line-break": "\n"}
 _MOST_BLANKS: Final = 100
+
+
+_SUSPICIOUS: Final = re.compile(rb"<(\w+:)?(f[\s/>]|mergeCell\b)")
+_HIDDEN_ROW: Final = re.compile(rb"<(?:\w+:)?row\b[^<>]*\bhidden=[\"'](?:1|true)[\"']")
+_CHUNK: Final = 1 << 20
+_OVERLAP: Final = 64
+_MOST: Final = 1 << 20
+"""Largest number of such cells (our choice); one merged range can have 17 billion."""
+_REFERENCE: Final = re.compile(r"([A-Za-z]{1,3})([0-9]{1,7})")
+
+
+MergedRange: TypeAlias = tuple[int, int, int, int]
+"""Merged cells: first row, first column, last row, last column, counted from 0."""
+
+
+def cell_name(row: int, column: int) -> str:
+    """Return the name of a cell, counted from 0, as spreadsheet programs show it.
+
+    Examples
+    --------
+    >>> cell_name(0, 0), cell_name(6, 27)
+    ('A1', 'AB7')
+    """
+    letters = ""
+    place = column + 1
+    while place:
+        place, rest = divmod(place - 1, 26)
+        letters = chr(ord("A") + rest) + letters
+    return f"{letters}{row + 1}"
+
+
+def gaps_of_sheet(part: Callable[[], IO[bytes]], rows: Sequence[Sequence[object]]) -> Gaps:
+    """Return the gaps in the rows of a sheet; `part` opens its XML.
+
+    Raises
+    ------
+    ValueError
+        If there are more than the limit.
+    """
+    with part() as stream:
+        if not _is_suspicious(stream):
+            return {}
+    with part() as stream:
+        formulas, merged = _scan_sheet(stream)
+    gaps: dict[int, dict[int, str]] = {}
+    for row, column in formulas:
+        gaps.setdefault(row, {})[column] = "a formula without a stored result"
+    for row, cells in merged_gaps(merged, rows).items():
+        gaps[row] = {**cells, **gaps.get(row, {})}
+    return gaps
+
+
+def n_hidden_rows(part: Callable[[], IO[bytes]]) -> int:
+    """Return the number of hidden rows of a sheet, such as rows that a filter hides."""
+    count, before = 0, b""
+    with part() as stream:
+        while data := stream.read(_CHUNK):
+            text = before + data
+            # The last tag may be incomplete: it waits for the next read, and is counted once.
+            whole, _, before = text.rpartition(b"<")
+            count += len(_HIDDEN_ROW.findall(whole))
+    return count + len(_HIDDEN_ROW.findall(b"<" + before))
+
+
+def merged_gaps(
+    ranges: Sequence[MergedRange], rows: Sequence[Sequence[object]]
+) -> dict[int, dict[int, str]]:
+    """Return the cells that lost their value to a merged range.
+
+    A range without a value in its first cell is ignored.
+    """
+    width = max(map(len, rows), default=0)
+    gaps: dict[int, dict[int, str]] = {}
+    room = _MOST
+    for top, left, bottom, right in ranges:
+        if top >= len(rows) or left >= len(rows[top]) or rows[top][left] in (None, ""):
+            continue
+        last_row, last_column = min(bottom, len(rows) - 1), min(right, width - 1)
+        room -= (last_row - top + 1) * max(last_column - left + 1, 1)
+        if room < 0:
+            raise ValueError("its merged cells cover more than a table can hold")
+        text = f"merged with {cell_name(top, left)}"
+        for row in range(top, last_row + 1):
+            for column in range(left, last_column + 1):
+                if (row, column) != (top, left):
+                    gaps.setdefault(row, {})[column] = text
+    return gaps
+
+
+def _is_suspicious(stream: IO[bytes]) -> bool:
+    before = b""
+    while data := stream.read(_CHUNK):
+        if _SUSPICIOUS.search(before + data):
+            return True
+        # A tag may lie across two reads.
+        before = data[-_OVERLAP:]
+    return False
+
+
+def _scan_sheet(stream: IO[bytes]) -> tuple[list[tuple[int, int]], list[MergedRange]]:
+    """Return the positions of formulas without result, and the merged ranges."""
+    formulas: list[tuple[int, int]] = []
+    merged: list[MergedRange] = []
+    for name, row, column, element in _iterate_cells(stream):
+        if name == "mergeCell":
+            merged.append(_parse_range(element.get("ref", "")))
+        elif _is_uncomputed(element):
+            formulas.append((row, column))
+        if len(formulas) + len(merged) > _MOST:
+            raise ValueError("it has more formulas without result than a table can hold")
+    return formulas, merged
+
+
+def _iterate_cells(stream: IO[bytes]) -> Iterator[tuple[str, int, int, Element]]:
+    """Yield the cells and merged ranges of a sheet's XML: name, row, column, element."""
+    row = column = -1
+    for event, element in iterparse(stream, ("start", "end")):  # noqa: S314 - expat has limits
+        name = element.tag.rpartition("}")[2]
+        if name == "row" and event == "start":
+            row, column = int(element.get("r", row + 2)) - 1, -1
+        elif name == "row":
+            # Otherwise all rows of the sheet stay in memory.
+            element.clear()
+        elif name in {"c", "mergeCell"} and event == "end":
+            if name == "c":
+                row, column = _parse_reference(element.get("r"), row, column + 1)
+            yield name, row, column, element
+
+
+def _is_uncomputed(cell: Element) -> bool:
+    """Return whether a cell has a formula without result; an empty text is a result."""
+    parts = {part.tag.rpartition("}")[2]: part for part in cell}
+    if "f" not in parts or cell.get("t") == "str":
+        return "f" in parts and "v" not in parts
+    return "v" not in parts or not parts["v"].text
+
+
+def _parse_reference(reference: str | None, row: int, column: int) -> tuple[int, int]:
+    """Return the position in a reference like ``B7``; without one, the counted position."""
+    match = _REFERENCE.fullmatch(reference or "")
+    if match is None:
+        return row, column
+    return int(match[2]) - 1, _parse_column(match[1])
+
+
+def _parse_column(letters: str) -> int:
+    place = 0
+    for letter in letters.upper():
+        place = 26 * place + ord(letter) - ord("A") + 1
+    return place - 1
+
+
+def _parse_range(reference: str) -> MergedRange:
+    first, _, last = reference.partition(":")
+    top, left = _parse_reference(first, 0, 0)
+    bottom, right = _parse_reference(last, top, left)
+    return top, left, bottom, right
+
+
+NOT_IN_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+"""Characters that XML cannot hold."""
+_LIKE_AN_ESCAPE: Final = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
+"""Pattern of texts that spreadsheet programs read as an escaped character.
+
+``_x0041_`` is read as a character; ``_x005F_`` is an escaped underscore.
+"""
+
+_EARLIEST: Final = (1980, 1, 1, 0, 0, 0)
+"""The earliest time in a zip file; a constant time gives equal bytes for equal tables."""
+
+_HEAD: Final = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
+_FORMATS: Final = "http://schemas.openxmlformats.org"
+_MAIN: Final = f"{_FORMATS}/spreadsheetml/2006/main"
+_LINKS: Final = f"{_FORMATS}/officeDocument/2006/relationships"
+_TYPE: Final = "application/vnd.openxmlformats-officedocument.spreadsheetml"
+
+_PARTS: Final = (
+    (
+        "[Content_Types].xml",
+        f'<Types xmlns="{_FORMATS}/package/2006/content-types">'
+        '<Default Extension="rels" '
+        'ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+        '<Default Extension="xml" ContentType="application/xml"/>'
+        f'<Override PartName="/xl/workbook.xml" ContentType="{_TYPE}.sheet.main+xml"/>'
+        f'<Override PartName="/xl/worksheets/sheet1.xml" ContentType="{_TYPE}.worksheet+xml"/>'
+        "</Types>",
+    ),
+    (
+        "_rels/.rels",
+        f'<Relationships xmlns="{_FORMATS}/package/2006/relationships">'
+        f'<Relationship Id="rId1" Type="{_LINKS}/officeDocument" Target="xl/workbook.xml"/>'
+        "</Relationships>",
+    ),
+    (
+        "xl/_rels/workbook.xml.rels",
+        f'<Relationships xmlns="{_FORMATS}/package/2006/relationships">'
+        f'<Relationship Id="rId1" Type="{_LINKS}/worksheet" Target="worksheets/sheet1.xml"/>'
+        "</Relationships>",
+    ),
+)
+"""The minimal parts of a workbook. Source: ECMA-376, Office Open XML, part 1."""
+
+
+def write_workbook(
+    rows: Iterable[Sequence[Cell]],
+    n_rows: int,
+    path: Path,
+    *,
+    name: str,
+    overwrite: bool = False,
+) -> None:
+    """Write rows as the only sheet of an .xlsx file; nan and None are empty cells.
+
+    Numbers have as many digits as are needed to read them back exactly. Characters that
+    spreadsheets refuse become "?"; a text that starts with = is no formula. Cancelled work leaves
+    no file.
+
+    Raises
+    ------
+    SaveConflictError
+        If `path` exists and `overwrite` is off.
+    SaveError
+        If the system refuses to write.
+    """
+    with saving(path, overwrite=overwrite) as temporary:
+        with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as book:
+            for part, text in (*_PARTS, ("xl/workbook.xml", _format_workbook(name))):
+                book.writestr(_make_entry(part), _HEAD + text)
+            with book.open(_make_entry("xl/worksheets/sheet1.xml"), "w", force_zip64=True) as sheet:
+                sheet.write(f'{_HEAD}<worksheet xmlns="{_MAIN}"><sheetData>'.encode())
+                for row in paced(_format_rows(rows), f"Writing {path.name}", n_rows):
+                    sheet.write(row)
+                sheet.write(b"</sheetData></worksheet>")
+        report_progress(n_rows, n_rows, f"Writing {path.name}")
+
+
+def _make_entry(part: str) -> zipfile.ZipInfo:
+    entry = zipfile.ZipInfo(part, _EARLIEST)
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    return entry
+
+
+def _format_workbook(name: str) -> str:
+    quoted = escape(name, {'"': "&quot;"})
+    return (
+        f'<workbook xmlns="{_MAIN}" xmlns:r="{_LINKS}"><sheets>'
+        f'<sheet name="{quoted}" sheetId="1" r:id="rId1"/></sheets></workbook>'
+    )
+
+
+def _format_rows(rows: Iterable[Sequence[Cell]]) -> Iterator[bytes]:
+    letters: list[str] = []
+    for number, row in enumerate(rows, start=1):
+        while len(letters) < len(row):
+            letters.append(_name_column(len(letters)))
+        cells = (_format_cell(f"{letters[k]}{number}", value) for k, value in enumerate(row))
+        yield f'<row r="{number}">{"".join(cells)}</row>'.encode("utf-8", "replace")
+
+
+def _format_cell(place: str, value: Cell) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return f'<c r="{place}" t="b"><v>{value:d}</v></c>'
+    if isinstance(value, str):
+        if not value:
+            return ""
+        text = escape(_LIKE_AN_ESCAPE.sub("_x005F_", NOT_IN_XML.sub("?", str(value))))
+        # XML readers turn a bare carriage return into a line feed.
+        text = text.replace("\r", "&#13;")
+        return f'<c r="{place}" t="inlineStr"><is><t xml:space="preserve">{text}</t></is></c>'
+    number = value if isinstance(value, int) else float(value)
+    return f'<c r="{place}"><v>{number!r}</v></c>' if math.isfinite(number) else ""
+
+
+def _name_column(place: int) -> str:
+    """Return the letters of a column: A for 0, AA for 26."""
+    letters = ""
+    place += 1
+    while place:
+        place, rest = divmod(place - 1, 26)
+        letters = chr(ord("A") + rest) + letters
+    return letters
+
+
 _BEFORE_NUMBER: Final = re.compile(r"(?!-)[A-Za-z_-]*0*")
 _FORMULA: Final = "a formula without a stored result"
 

@@ -23,17 +23,18 @@ from napari_mamamia.io.tables.cells import (
     parse_number,
     style_of,
 )
-from napari_mamamia.io.tables.data_rows import Row, data_rows
 from napari_mamamia.io.tables.headers import (
     Column,
     Header,
+    Row,
+    data_rows,
     explain_missing,
     find_header,
     require_once,
+    split_unit,
     with_other_columns,
 )
 from napari_mamamia.io.tables.spreadsheets import Sheet, read_sheets
-from napari_mamamia.io.tables.summary_rows import split_unit
 
 _NO_UNIT: Final = frozenset({"", "-", "1", "0-1", "0..1", "au", "a.u."})
 

@@ -14,8 +14,7 @@ from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.records import CaseTag
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.foreign import reads
-from napari_mamamia.io.workspace.event_order import Event
-from napari_mamamia.io.workspace.event_store import EventWriter, read_events
+from napari_mamamia.io.workspace.event_store import Event, EventWriter, read_events
 
 TAGS_FOLDER: Final = "case_tags"
 

@@ -23,8 +23,7 @@ from napari_mamamia.core.answers import (
 from napari_mamamia.core.errors import ArgumentError
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.foreign import reads
-from napari_mamamia.io.workspace.event_order import Event
-from napari_mamamia.io.workspace.event_store import EventWriter, read_events
+from napari_mamamia.io.workspace.event_store import Event, EventWriter, read_events
 
 FINDINGS_FOLDER: Final = "findings"
 _VERSION: Final = 1

@@ -15,8 +15,7 @@ from napari_mamamia.core.errors import ArgumentError
 from napari_mamamia.core.measurement import MeasureKind, Measurement, PointMm
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.foreign import reads
-from napari_mamamia.io.workspace.event_order import Event
-from napari_mamamia.io.workspace.event_store import EventProblem, EventWriter, read_events
+from napari_mamamia.io.workspace.event_store import Event, EventProblem, EventWriter, read_events
 
 MEASUREMENTS_FOLDER: Final = "measurements"
 _SCHEMA: Final = 1

@@ -21,7 +21,7 @@ from napari_mamamia.core.blinding import NOT_BLIND, Blinding, Hidden
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.folders import natural_key
-from napari_mamamia.io.workspace.mark import WorkspaceMark
+from napari_mamamia.io.workspace.place import WorkspaceMark
 
 MASK_SUFFIX: Final = ".nii.gz"
 StoredRole: TypeAlias = Literal["prediction", "refined"]

@@ -1,33 +1,666 @@
-"""Register the phases of a case onto one of them, where it improves the fit."""
+"""Register the phases of a case onto one of them, where it improves the fit: search and tries."""
 
 import math
+import threading
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import ndimage
 
+from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case
-from napari_mamamia.core.choices import Interpolation
-from napari_mamamia.core.progress import Progress, part, report_progress
-from napari_mamamia.kinetics.registration.itk import Warp, readable, require_simpleitk
-from napari_mamamia.kinetics.registration.motion import PhaseMotion, choose, judge
-from napari_mamamia.kinetics.registration.progress import in_thread
-from napari_mamamia.kinetics.registration.quality import Fit
-from napari_mamamia.kinetics.registration.settings import RegistrationSettings, Verdict
-from napari_mamamia.kinetics.registration.tries import Try, try_phase
-from napari_mamamia.kinetics.registration.volumes import (
-    Coarse,
-    coarse_case,
-    require_registrable,
+from napari_mamamia.core.choices import Interpolation, TransformKind
+from napari_mamamia.core.errors import CaseError, GridMismatchError, Remedy
+from napari_mamamia.core.progress import Progress, forward_progress, part, report_progress
+from napari_mamamia.kinetics.background import bright_from
+from napari_mamamia.kinetics.registration.itk import (
+    Warp,
+    image_of,
+    readable,
+    require_simpleitk,
+    turned,
 )
+from napari_mamamia.kinetics.registration.quality import (
+    Displacement,
+    Fit,
+    displacement_in,
+    fit_of,
+    jacobian_determinant,
+    verdict_of,
+)
+from napari_mamamia.kinetics.registration.settings import RegistrationSettings, Verdict
 
+T = TypeVar("T")
+
+_POLL_S: Final = 0.1
+_RIGID_STEPS: Final = 60  # largest number of steps on each level
+_SPLINE_STEPS: Final = 20
+_RELAX: Final = 0.7  # factor on the step at each change of the gradient's direction
+_FIRST_STEP: Final = 0.4  # in voxels of the level, root mean square over control points
+_LAST_STEP: Final = 0.01
+_SPLINE_LAST_STEP: Final = 0.02
+_SPLINE_LEVELS: Final = 2  # the finest levels: rigid registration has removed large motion
+_ORDER: Final = 3
+LEAST_VOXELS: Final = 4
+"""Least number of voxels along an axis in which motion can be measured. Our choice."""
+
+TUMOUR_MARGIN_MM: Final = 5.0
+"""Margin around the mask in which nothing is sampled and no residual is measured. Our choice."""
+
+QUIET_BELOW_PERCENT: Final = 20.0
+"""PE of the first phase after contrast below which a voxel does not enhance. Our choice."""
+
+_SKIN_MM: Final = 5.0  # samples reach this far beyond the body's edge, which shows motion best
+_SMOOTH_MM: Final = 2.0
+_COARSER: Final = (4, 2, 1)
+_LEAST_SIDE: Final = 8  # least number of voxels along an axis of a level
+_SPLINE_GAIN: Final = 0.98
+"""A B-spline is used if its residual is at most this share of the rigid one's. Our choice."""
 # A phase is resampled at its own resolution, slab by slab, in its own data type.
 
 _SLAB_VOXELS: Final = 400_000
+
+
+def in_thread(work: Callable[[], T], stop: Callable[[], None], step: Callable[[], Progress]) -> T:
+    """Return the result of `work`, run in a thread; `step()` is reported every 0.1 s.
+
+    If cancelled, it calls `stop` and waits until `work` returns.
+    """
+    results: list[T] = []
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits
+            failures.append(error)
+
+    thread = threading.Thread(target=run, name="registration", daemon=True)
+    thread.start()
+    try:
+        while thread.is_alive():
+            thread.join(_POLL_S)
+            forward_progress(step())
+    finally:
+        stop()
+        thread.join()
+    if failures:
+        raise failures[0]
+    return results[0]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Level:
+    """One level from coarse to fine: two volumes ``(z, y, x)`` float32 and the sampled region.
+
+    `inside` is uint8, 1 where the metric is sampled. `spacing_mm` and `origin_mm`, the centre of
+    voxel 0, are along (z, y, x).
+    """
+
+    fixed: NDArray[np.float32]
+    moving: NDArray[np.float32]
+    inside: NDArray[np.uint8]
+    spacing_mm: tuple[float, ...]
+    origin_mm: tuple[float, ...]
+
+
+def find_rigid(
+    levels: Sequence[Level],
+    centre_mm: tuple[float, float, float],
+    settings: RegistrationSettings,
+    text: str,
+) -> Warp:
+    """Return the rotation and translation that maximise the mutual information of two volumes.
+
+    The search starts at the identity. Each level uses gradient descent with regular steps: the
+    first step moves by at most 0.4 voxels, and each change of the gradient's direction shortens it.
+
+    Parameters
+    ----------
+    levels
+        The volumes, coarse first.
+    centre_mm
+        Centre of rotation along (z, y, x), mm.
+    settings
+        Settings of the registration.
+    text
+        Text of the progress.
+
+    Source: Mattes 2003 (IEEE Trans. Med. Imaging 22:120), as in Insight Toolkit.
+    """
+    itk = require_simpleitk()
+    transform = itk.Euler3DTransform()
+    transform.SetCenter(turned(centre_mm, float))
+    metric = float("nan")
+    for index, level in enumerate(levels):
+        method = _make_method(level, settings)
+        step = max(level.spacing_mm)
+        method.SetOptimizerAsRegularStepGradientDescent(
+            _FIRST_STEP * step, _LAST_STEP * step, _RIGID_STEPS, _RELAX
+        )
+        method.SetOptimizerScalesFromPhysicalShift()
+        method.SetInitialTransform(transform, True)
+        _run_level(method, level, f"{text}: rigid", index, len(levels), _RIGID_STEPS)
+        metric = -float(method.GetMetricValue())
+    turns = (transform.GetAngleZ(), transform.GetAngleY(), transform.GetAngleX())
+    x, y, z = transform.GetTranslation()
+    a, b, c = (float(np.degrees(turn)) for turn in turns)
+    return Warp(transform, (a, b, c), (z, y, x), centre_mm, metric)
+
+
+def find_bspline(
+    levels: Sequence[Level], rigid: Warp, settings: RegistrationSettings, text: str
+) -> Warp:
+    """Return a smooth deformation on top of a rigid warp.
+
+    Cubic B-splines on control points about `settings.mesh_mm` apart, the same on the two finest
+    levels; gradient descent with regular steps, whose root mean square over the control points
+    starts at 0.2 voxels.
+
+    Parameters
+    ----------
+    levels
+        The volumes, coarse first.
+    rigid
+        The rigid warp on which the B-spline is added.
+    settings
+        Settings of the registration.
+    text
+        Text of the progress.
+
+    Source: Rueckert 1999 (IEEE Trans. Med. Imaging 18:712); here with Mattes' metric and no
+    smoothness penalty, since the mesh is coarse.
+    """
+    itk = require_simpleitk()
+    levels = levels[-_SPLINE_LEVELS:]
+    finest = levels[-1]
+    extent = [n * mm for n, mm in zip(finest.fixed.shape, finest.spacing_mm, strict=True)]
+    counts = [max(1, round(mm / settings.mesh_mm)) for mm in extent]
+    fixed = image_of(finest.fixed, finest.spacing_mm, finest.origin_mm)
+    spline = itk.BSplineTransformInitializer(fixed, turned(counts, int), _ORDER)
+    # The optimiser's step is the length of the whole vector: the root mean square times this.
+    length = float(np.sqrt(spline.GetNumberOfParameters()))
+    metric = float("nan")
+    for index, level in enumerate(levels):
+        method = _make_method(level, settings)
+        step = max(level.spacing_mm) * length
+        method.SetOptimizerAsRegularStepGradientDescent(
+            _FIRST_STEP * step / 2, _SPLINE_LAST_STEP * step, _SPLINE_STEPS, _RELAX
+        )
+        method.SetMovingInitialTransform(rigid.transform)
+        method.SetInitialTransform(spline, True)
+        _run_level(method, level, f"{text}: B-spline", index, len(levels), _SPLINE_STEPS)
+        metric = -float(method.GetMetricValue())
+    both = itk.CompositeTransform([rigid.transform, spline])
+    mesh = tuple(mm / n for mm, n in zip(extent, counts, strict=True))
+    return Warp(both, rigid.rotation_deg, rigid.translation_mm, rigid.centre_mm, metric, True, mesh)
+
+
+def _make_method(level: Level, settings: RegistrationSettings) -> Any:
+    itk = require_simpleitk()
+    method = itk.ImageRegistrationMethod()
+    method.SetNumberOfWorkUnits(1)  # sums in one order: the same result on any number of cores
+    method.SetMetricAsMattesMutualInformation(settings.bins)
+    method.SetMetricFixedMask(image_of(level.inside, level.spacing_mm, level.origin_mm))
+    method.SetMetricSamplingStrategy(method.RANDOM)
+    share = min(1.0, settings.samples / max(int(np.count_nonzero(level.inside)), 1))
+    method.SetMetricSamplingPercentage(share, settings.seed)
+    method.MetricUseFixedImageGradientFilterOff()  # gradients at the samples only
+    method.MetricUseMovingImageGradientFilterOff()
+    method.SetInterpolator(itk.sitkLinear)
+    return method
+
+
+def _run_level(
+    method: Any, level: Level, text: str, place: int, n_levels: int, n_steps: int
+) -> None:
+    """Run one level in a thread; if closed before its end, it stops at the next step."""
+    itk = require_simpleitk()
+    fixed = image_of(level.fixed, level.spacing_mm, level.origin_mm)
+    moving = image_of(level.moving, level.spacing_mm, level.origin_mm)
+    stop = threading.Event()
+    counter = [0]
+
+    def on_step() -> None:
+        counter[0] += 1
+        if stop.is_set():
+            method.StopRegistration()
+
+    def progress() -> Progress:
+        done_here = place * n_steps + min(counter[0], n_steps)
+        return Progress(done_here, n_levels * n_steps, text)
+
+    method.AddCommand(itk.sitkIterationEvent, on_step)
+    try:
+        in_thread(lambda: method.Execute(fixed, moving), stop.set, progress)
+    finally:
+        method.RemoveAllCommands()
+
+
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Coarse:
+    """A case resampled to voxels of about `settings.finest_mm`.
+
+    `phases` is float32 ``(phase, z, y, x)``, `body` bool ``(z, y, x)``, `near` the tumour's mask
+    with its margin (empty without a mask). `origin_mm` is the centre of voxel 0.
+    """
+
+    phases: NDArray[np.float32]
+    body: Bools
+    near: Bools
+    spacing_mm: tuple[float, ...]
+    origin_mm: tuple[float, ...]
+
+    @property
+    def middle_mm(self) -> tuple[float, float, float]:
+        """The centre of the body, mm."""
+        places = ndimage.center_of_mass(self.body)
+        z, y, x = (
+            o + i * s for i, s, o in zip(places, self.spacing_mm, self.origin_mm, strict=True)
+        )
+        return (float(z), float(y), float(x))
+
+
+def require_registrable(
+    case: Case, settings: RegistrationSettings, mask: NDArray[Any] | None
+) -> None:
+    """Raise unless the phases of a case can be registered.
+
+    Parameters
+    ----------
+    case
+        The case with its phases.
+    settings
+        Settings of the registration.
+    mask
+        The tumour ``(z, y, x)``, or None.
+
+    Raises
+    ------
+    CaseError
+        If there are fewer than two phases, the reference phase does not exist, the volume is
+        thinner than 4 voxels, its axes are not at right angles, or a phase is constant or holds
+        NaN.
+    GridMismatchError
+        If the mask has another shape than the case.
+    """
+    case.require_phases(2)
+    name = case.case_id
+    if settings.reference >= len(case.phases):
+        raise CaseError(
+            f"expected a reference phase of {name} from 0 to {len(case.phases) - 1}, but got "
+            f"phase {settings.reference}; choose another one"
+        )
+    if min(case.grid.shape) < LEAST_VOXELS:
+        raise CaseError(
+            f"registration needs {LEAST_VOXELS} voxels or more along each axis, but {name} has "
+            f"{case.grid.shape} (z, y, x); use the phases of this case without registration"
+        )
+    if case.grid.is_sheared:
+        raise CaseError(
+            f"registration needs axes at right angles, but those of {name} are sheared; register "
+            "a straightened copy",
+            remedies=(Remedy(command="straighten"),),
+        )
+    if mask is not None and mask.shape != case.grid.shape:
+        raise GridMismatchError(
+            f"expected a mask of the shape {case.grid.shape} (z, y, x) of case {name}, but got "
+            f"{mask.shape}; choose the mask of this case"
+        )
+    for index, volume in enumerate(case.signal):
+        _require_values(volume, index, name)
+
+
+def coarse_case(case: Case, settings: RegistrationSettings, mask: NDArray[Any] | None) -> Coarse:
+    """Return the case on coarse voxels (means of blocks), with its body.
+
+    The body is separated from air by Otsu's threshold on the square root of the smoothed reference
+    phase: its largest component, with holes filled slice by slice. If that is less than 2 % of the
+    volume, the whole volume counts.
+
+    Parameters
+    ----------
+    case
+        The case with its phases.
+    settings
+        Settings of the registration.
+    mask
+        The tumour ``(z, y, x)``, or None.
+    """
+    spacing, shape = case.grid.spacing_mm, case.grid.shape
+    factors = _choose_factors(settings.finest_mm, spacing, shape)
+    phases = []
+    for index, volume in enumerate(case.signal):
+        report_progress(index, len(case.signal) + 1, "Preparing the phases")
+        phases.append(_block_means(volume, factors))
+    steps = tuple(s * f for s, f in zip(spacing, factors, strict=True))
+    origin = tuple(s * (f - 1) / 2 for s, f in zip(spacing, factors, strict=True))
+    report_progress(len(case.signal), len(case.signal) + 1, "Searching for the body")
+    body = _find_body(smoothed(phases[settings.reference], steps))
+    near = np.zeros_like(body)
+    if mask is not None:
+        near = _grow_region(_block_means(mask != 0, factors) > 0, TUMOUR_MARGIN_MM, steps)
+    return Coarse(np.stack(phases), body, near, steps, origin)
+
+
+def levels_of(coarse: Coarse, reference: int, moving: int) -> tuple[Level, ...]:
+    """Return two phases at three resolutions, coarse first: 4, 2 and 1 times the finest size.
+
+    A level keeps at least 8 voxels along each axis. The sampled region is the body with 5 mm around
+    it without the tumour and its margin, where changing contrast would be mistaken for motion.
+
+    Parameters
+    ----------
+    coarse
+        The case on coarse voxels.
+    reference, moving
+        Indices of the two phases.
+    """
+    around = _grow_region(coarse.body, _SKIN_MM, coarse.spacing_mm) & ~coarse.near
+    if not around.any():
+        around = ~coarse.near
+    levels = []
+    for times in _COARSER:
+        mm = times * max(coarse.spacing_mm)
+        shape = coarse.body.shape
+        # The finest level is the coarse case itself: the choice could merge voxels along a finer
+        # axis.
+        factors = (1, 1, 1) if times == 1 else _choose_factors(mm, coarse.spacing_mm, shape)
+        pairs = list(zip(coarse.spacing_mm, factors, coarse.origin_mm, strict=True))
+        levels.append(
+            Level(
+                _block_means(coarse.phases[reference], factors),
+                _block_means(coarse.phases[moving], factors),
+                (_block_means(around, factors) >= 0.5).astype(np.uint8),
+                tuple(s * f for s, f, _ in pairs),
+                tuple(o + s * (f - 1) / 2 for s, f, o in pairs),
+            )
+        )
+    return tuple(levels)
+
+
+def not_enhancing(
+    coarse: Coarse, before: Sequence[NDArray[np.float32]], after: Sequence[NDArray[np.float32]]
+) -> Bools:
+    """Return the voxels of the body that do not enhance, so that residuals are not contrast.
+
+    PE of the first phase after contrast is below 20 % before the registration and after it, and the
+    tumour with 5 mm around it does not count.
+
+    Parameters
+    ----------
+    before, after
+        Phases 0 and 1, smoothed: unregistered, and moved by the registration that was tried.
+    """
+    quiet = coarse.body & ~coarse.near
+    for pre, post in (before, after):
+        with np.errstate(invalid="ignore", divide="ignore"):
+            quiet &= 100 * (post - pre) < QUIET_BELOW_PERCENT * pre
+    return quiet
+
+
+def smoothed(volume: NDArray[np.float32], spacing_mm: Sequence[float]) -> NDArray[np.float32]:
+    """Return a volume after a Gaussian of 2 mm standard deviation.
+
+    Resampling smooths noise, which would look like a better fit. After this Gaussian on both sides
+    of a comparison, that effect is small.
+
+    Parameters
+    ----------
+    volume
+        float32 ``(z, y, x)``.
+    spacing_mm
+        Along (z, y, x), mm.
+    """
+    sigma = [_SMOOTH_MM / mm for mm in spacing_mm]
+    smooth_volume: NDArray[np.float32] = ndimage.gaussian_filter(volume, sigma, mode="nearest")
+    return smooth_volume
+
+
+def _require_values(volume: NDArray[Any], index: int, name: str) -> None:
+    if np.issubdtype(volume.dtype, np.floating) and not np.isfinite(volume).all():
+        bad = int(volume.size - np.count_nonzero(np.isfinite(volume)))
+        raise CaseError(
+            f"phase {index} of {name} has {bad} voxels that are not finite, so it cannot be "
+            "registered; export that phase again"
+        )
+    if volume.min() == volume.max():
+        raise CaseError(
+            f"phase {index} of {name} has the value {volume.flat[0]} everywhere, so it cannot be "
+            "registered; export that phase again"
+        )
+
+
+def _choose_factors(
+    wanted_mm: float, spacing_mm: Sequence[float], shape: Sequence[int]
+) -> tuple[int, int, int]:
+    pairs = zip(spacing_mm, shape, strict=True)
+    z, y, x = (max(1, min(round(wanted_mm / mm), n // _LEAST_SIDE)) for mm, n in pairs)
+    return (z, y, x)
+
+
+def _block_means(volume: NDArray[Any], factors: tuple[int, int, int]) -> NDArray[np.float32]:
+    """Return the means of blocks; incomplete blocks at the far ends are dropped."""
+    n = [size // factor for size, factor in zip(volume.shape, factors, strict=True)]
+    whole = volume[tuple(slice(k * f) for k, f in zip(n, factors, strict=True))]
+    out = np.empty(n, np.float32)
+    for place in range(n[0]):
+        slab = whole[place * factors[0] : (place + 1) * factors[0]]
+        blocks = slab.reshape(factors[0], n[1], factors[1], n[2], factors[2])
+        out[place] = blocks.mean(axis=(0, 2, 4), dtype=np.float32)
+    return out
+
+
+def _find_body(volume: NDArray[np.float32]) -> Bools:
+    root = np.sqrt(np.maximum(volume, 0))
+    tissue = root > bright_from(root)
+    labels, count = ndimage.label(tissue)
+    if count > 1:
+        sizes = np.bincount(labels.ravel())
+        sizes[0] = 0
+        tissue = labels == int(sizes.argmax())
+    filled = np.stack([ndimage.binary_fill_holes(plane) for plane in tissue])
+    if np.count_nonzero(filled) < 0.02 * filled.size:
+        return np.ones_like(filled)
+    return filled
+
+
+def _grow_region(region: Bools, distance_mm: float, spacing_mm: Sequence[float]) -> Bools:
+    """Return the region and everything at most `distance_mm` from it."""
+    if not region.any():
+        return region
+    wide_region: Bools = ndimage.distance_transform_edt(~region, sampling=spacing_mm) <= distance_mm
+    return wide_region
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Try:
+    """A warp with its effect on the coarse phase."""
+
+    warp: Warp
+    moved: NDArray[np.float32]
+    displacement: Displacement
+    jacobian: tuple[float, float]
+    body_jacobian_min: float
+    seconds: float
+
+
+def try_phase(
+    case: Case,
+    coarse: Coarse,
+    index: int,
+    settings: RegistrationSettings,
+    mask: NDArray[Any] | None,
+) -> list[Try]:
+    """Return the warps tried on one phase, the finest last; warps that fold are left out.
+
+    Parameters
+    ----------
+    case
+        The case with its phases.
+    coarse
+        The case on coarse voxels.
+    index
+        Index of the phase.
+    settings
+        Settings of the registration.
+    mask
+        The tumour ``(z, y, x)``, or None.
+    """
+    begun = time.monotonic()
+    levels = levels_of(coarse, settings.reference, index)
+    text = f"Phase {index}"
+    with part(0, 40, 100):
+        rigid = find_rigid(levels, coarse.middle_mm, settings, text)
+    tries = [_make_try(case, coarse, index, rigid, mask, begun)]
+    if settings.transform is TransformKind.BSPLINE:
+        with part(40, 90, 100):
+            spline = find_bspline(levels, rigid, settings, text)
+        report_progress(90, 100, f"{text}: folding")
+        tries.append(_make_try(case, coarse, index, spline, mask, begun))
+    return tries
+
+
+def _make_try(
+    case: Case, coarse: Coarse, index: int, warp: Warp, mask: NDArray[Any] | None, begun: float
+) -> Try:
+    place = (coarse.body.shape, coarse.spacing_mm, coarse.origin_mm)
+    moved, _ = warp.moved(readable(coarse.phases[index], *place[1:]), *place)
+    field_mm = warp.displacement(*place)
+    body = jacobian_determinant(field_mm, coarse.spacing_mm)[coarse.body]
+    return Try(
+        warp,
+        smoothed(moved, coarse.spacing_mm),
+        displacement_in(field_mm, coarse.body),
+        _jacobian_in(case, warp, mask),
+        float(body.min()),
+        time.monotonic() - begun,
+    )
+
+
+def _jacobian_in(case: Case, warp: Warp, mask: NDArray[Any] | None) -> tuple[float, float]:
+    """Return the minimum and maximum change of volume in the mask; nan without voxels."""
+    box = Box.empty() if mask is None else Box.around(mask)
+    if mask is None or box.is_empty:
+        return math.nan, math.nan
+    box = box.grown((1, 1, 1), case.grid.shape)
+    spacing = case.grid.spacing_mm
+    origin = [start * mm for start, mm in zip(box.start, spacing, strict=True)]
+    field_mm = warp.displacement(box.shape, spacing, origin)
+    values = jacobian_determinant(field_mm, spacing)[mask[box.slices] != 0]
+    return float(values.min()), float(values.max())
+
+
+_NAN3: Final = (math.nan, math.nan, math.nan)
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseMotion:
+    """Motion of one phase; values named "after" belong to the tried registration.
+
+    Parameters
+    ----------
+    applied
+        The registration applied to its voxels: "none", "rigid" or "rigid + B-spline".
+    rotation_deg, translation_mm
+        Rotation about and translation along the array's axes (z, y, x), from the reference phase to
+        this one, about the centre of the body. A positive rotation about z goes from x towards y.
+    information
+        Mattes mutual information at the end of the optimisation, nats; more is better.
+    displacement
+        Displacements of the voxels of the body.
+    jacobian_min, jacobian_max
+        Local change of volume in the tumour mask, nan without one; 0 or less is folding.
+    body_jacobian_min
+        The minimum in the body.
+    before, after
+        The fit onto the reference phase, before and after registration.
+    outside
+        Number of voxels outside the moved phase; they take the nearest value.
+    """
+
+    phase: int
+    verdict: Verdict
+    applied: str = "none"
+    note: str = ""
+    rotation_deg: tuple[float, float, float] = _NAN3
+    translation_mm: tuple[float, float, float] = _NAN3
+    mesh_mm: tuple[float, ...] = ()
+    information: float = math.nan
+    displacement: Displacement = field(default_factory=Displacement)
+    jacobian_min: float = math.nan
+    jacobian_max: float = math.nan
+    body_jacobian_min: float = math.nan
+    before: Fit = field(default_factory=lambda: Fit(math.nan, math.nan))
+    after: Fit = field(default_factory=lambda: Fit(math.nan, math.nan))
+    outside: int = 0
+    seconds: float = 0.0
+
+
+def judge(
+    coarse: Coarse, tries: dict[int, list[Try]], settings: RegistrationSettings
+) -> tuple[dict[int, list[Fit]], int]:
+    """Return each phase's fits before and after each warp, over the same voxels."""
+    steps = coarse.spacing_mm
+    plain = {
+        index: smoothed(coarse.phases[index], steps) for index in {0, 1, settings.reference, *tries}
+    }
+    last = {index: phase_tries[-1].moved for index, phase_tries in tries.items()}
+    before = (plain[0], plain[1])
+    after = (last.get(0, plain[0]), last.get(1, plain[1]))
+    quiet = not_enhancing(coarse, before, after)
+    if not quiet.any():
+        quiet = coarse.body
+    reference = plain[settings.reference]
+    fits = {}
+    for index, phase_tries in tries.items():
+        report_progress(1, 1, f"Phase {index}: quality")
+        volumes = [plain[index], *(phase_try.moved for phase_try in phase_tries)]
+        fits[index] = [fit_of(volume, reference, quiet, coarse.body) for volume in volumes]
+    return fits, int(np.count_nonzero(quiet))
+
+
+def choose(index: int, found: list[Try], fits: list[Fit]) -> tuple[Try, PhaseMotion]:
+    """Return the best warp, and the phase's motion under it."""
+    chosen, fit, note = found[0], fits[1], ""
+    if len(found) > 1:
+        finer, finer_fit = found[1], fits[2]
+        # In this order: `min` keeps its first value if the other is nan, as it is without a mask.
+        folds = min(finer.body_jacobian_min, finer.jacobian[0]) <= 0
+        if folds:
+            note = "the B-spline folds: the rigid registration is used"
+        elif finer_fit.residual_percent > _SPLINE_GAIN * fit.residual_percent:
+            note = "the B-spline is no better than the rigid registration"
+        else:
+            chosen, fit = finer, finer_fit
+    verdict = verdict_of(fits[0], fit)
+    name = "rigid + B-spline" if chosen.warp.is_spline else "rigid"
+    if verdict is not Verdict.BETTER:
+        note = "; ".join(filter(None, (note, "left unchanged")))
+    return chosen, PhaseMotion(
+        index,
+        verdict,
+        name if verdict is Verdict.BETTER else "none",
+        note,
+        chosen.warp.rotation_deg,
+        chosen.warp.translation_mm,
+        chosen.warp.mesh_mm,
+        chosen.warp.metric,
+        chosen.displacement,
+        *chosen.jacobian,
+        chosen.body_jacobian_min,
+        fits[0],
+        fit,
+        seconds=found[-1].seconds,
+    )
 
 
 def resample(

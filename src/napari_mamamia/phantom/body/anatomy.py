@@ -10,9 +10,18 @@ from typing import Final
 
 import numpy as np
 
-from napari_mamamia.phantom.body.points import Bounds, Points, Window
-from napari_mamamia.phantom.body.shapes import Array, blend, ellipsoid, quadric, smoothstep
-from napari_mamamia.phantom.body.texture import Field, make_field
+from napari_mamamia.phantom.body.points import (
+    Array,
+    Bounds,
+    Field,
+    Points,
+    Window,
+    blend,
+    ellipsoid,
+    make_field,
+    quadric,
+    smoothstep,
+)
 from napari_mamamia.phantom.spec import Breasts, PhantomSpec, Side
 from napari_mamamia.phantom.streams import Part, stream
 

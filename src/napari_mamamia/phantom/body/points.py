@@ -1,10 +1,17 @@
-"""`Points`: voxel centres in patient millimetres, stored as three short vectors."""
+"""Geometry in patient millimetres: voxel centres, signed distances of shapes, and textures.
+
+`Points` stores voxel centres as three short vectors. The distance of the ellipsoid is exact on its
+surface and correct to first order near it; blended and roughened surfaces are approximate. The
+inside is exact: the distance is negative.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.ndimage import distance_transform_edt
 
 from napari_mamamia.core.grid import Grid
 
@@ -13,6 +20,15 @@ Bounds = tuple[tuple[float, float], tuple[float, float], tuple[float, float]]
 
 Window = tuple[slice, slice, slice]
 """Index that takes a block out of a (z, y, x) array."""
+BODY_BOUNDS_MM: Final[Bounds] = ((-210.0, 210.0), (-300.0, 190.0), (-200.0, 200.0))
+"""Bounds of the texture fields of the whole body, in mm.
+
+Values at the bounds continue unchanged beyond them.
+"""
+
+_VARIANCE_PER_AXIS: Final = 151 / 315
+"""Integral of the squared cubic B-spline: the share of white noise's variance that one axis keeps.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,3 +110,207 @@ class Points:
         shape = [1, 1, 1]
         shape[self.axes.index(world)] = -1
         return self.along[world].reshape(shape)
+
+
+Array = NDArray[np.float32]
+
+
+def filled(distance_mm: Array, voxel_mm: float) -> Array:
+    """Return the share of a voxel inside a surface that passes at `distance_mm`, 0 to 1.
+
+    `voxel_mm` is the edge of a cube with the voxel's volume: the partial volume ignores direction.
+
+    Parameters
+    ----------
+    distance_mm
+        Signed distances, mm, negative inside.
+    voxel_mm
+        Edge of a cube with the voxel's volume, mm.
+    """
+    share: Array = np.clip(np.float32(0.5) - distance_mm / np.float32(voxel_mm), 0, 1)
+    return share
+
+
+def smoothstep(value: Array, low: float, high: float) -> Array:
+    """Return 0 below `low`, 1 above `high`, and a smooth transition between.
+
+    Parameters
+    ----------
+    value
+        The values to map.
+    low
+        Value of the lower end.
+    high
+        Value of the upper end.
+    """
+    t = np.clip((value - np.float32(low)) / np.float32(high - low), 0, 1)
+    rise: Array = t * t * (3 - 2 * t)
+    return rise
+
+
+def ellipsoid(
+    points: Points, centre_mm: tuple[float, float, float], radii_mm: tuple[float, float, float]
+) -> Array:
+    """Return the distance to an ellipsoid along the patient's axes (right, anterior, superior).
+
+    Parameters
+    ----------
+    points
+        The sampled points.
+    centre_mm
+        Centre in RAS mm.
+    radii_mm
+        Half axes along right, anterior, superior, mm.
+    """
+    offsets = (
+        points.x_mm - np.float32(centre_mm[0]),
+        points.y_mm - np.float32(centre_mm[1]),
+        points.z_mm - np.float32(centre_mm[2]),
+    )
+    return quadric(offsets, radii_mm)
+
+
+def quadric(offsets_mm: tuple[Array, ...], radii_mm: tuple[float, ...]) -> Array:
+    """Return the distance to an ellipse or ellipsoid from offsets to its centre.
+
+    With k = |offset / radius| and g = |offset / radius^2| the distance is k (k - 1) / g: the first
+    term of the implicit function over its gradient (Taubin 1991, PAMI 13:1115).
+
+    Parameters
+    ----------
+    offsets_mm
+        Offsets to the centre along each axis, mm.
+    radii_mm
+        Half axes, mm.
+    """
+    k2: Array = np.zeros((), np.float32)
+    g2: Array = np.zeros((), np.float32)
+    for offset, radius in zip(offsets_mm, radii_mm, strict=True):
+        scaled = offset / np.float32(radius)
+        k2 = k2 + scaled * scaled
+        steep = scaled / np.float32(radius)
+        g2 = g2 + steep * steep
+    k = np.sqrt(k2)
+    distance: Array = k * (k - 1) / np.sqrt(np.maximum(g2, np.float32(1e-12)))
+    # At the centre the formula is 0/0; the surface is nearest along the shortest axis.
+    return np.where(k2 < 1e-8, np.float32(-min(radii_mm)), distance)
+
+
+def blend(a: Array, b: Array, width_mm: float) -> Array:
+    """Return the distance to the union of two shapes with a fillet of about `width_mm`.
+
+    Parameters
+    ----------
+    a
+        Distance to the first shape, mm.
+    b
+        Distance to the second shape, mm.
+    width_mm
+        Width of the fillet, mm.
+    """
+    width = np.float32(width_mm)
+    share = np.clip(np.float32(0.5) + (b - a) / (2 * width), 0, 1)
+    union: Array = b + (a - b) * share - width * share * (1 - share)
+    return union
+
+
+def distance_to_mask(
+    mask: NDArray[np.bool_], spacing_mm: tuple[float, float, float]
+) -> NDArray[np.float64]:
+    """Return each voxel's signed distance in mm to the border of the mask; negative inside.
+
+    Parameters
+    ----------
+    mask
+        bool ``(z, y, x)``.
+    spacing_mm
+        Spacing along (z, y, x), mm.
+    """
+    outside = distance_transform_edt(~mask, sampling=spacing_mm)
+    inside = distance_transform_edt(mask, sampling=spacing_mm)
+    distance: NDArray[np.float64] = np.where(mask, -inside, outside)
+    return distance
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Field:
+    """White noise on a lattice, interpolated by cubic B-splines: mean 0, variance about 1.
+
+    `values` is float32 (right, anterior, superior), `origin_mm` the position of its first entry,
+    `step_mm` the spacing of the lattice; structures are about two steps wide.
+    """
+
+    values: NDArray[np.float32]
+    origin_mm: tuple[float, float, float]
+    step_mm: float
+
+    def at(self, points: Points) -> NDArray[np.float32]:
+        """Return the field at every point, float32 of the points' shape.
+
+        Axes are interpolated one after the other, the last array axis first, so that the largest
+        step adds whole planes. BLAS is not used: its threads would compete with other work.
+        """
+        taps = {world: self._make_taps(points.along[world], world) for world in range(3)}
+        values = self.values[tuple(taps[world].reach for world in range(3))]
+        values = np.ascontiguousarray(values.transpose(points.axes))
+        for axis in (2, 1, 0):
+            values = taps[points.axes[axis]].along(values, axis)
+        return values
+
+    def _make_taps(self, along_mm: NDArray[np.float32], world: int) -> "_Taps":
+        last = self.values.shape[world] - 1
+        place = (along_mm.astype(np.float64) - self.origin_mm[world]) / self.step_mm
+        # Keeps all four coefficients of each point on the lattice.
+        place = np.clip(place, 1.0, last - 1.001)
+        first = np.floor(place).astype(np.intp) - 1
+        t = place - first - 1
+        weights = np.stack(
+            [(1 - t) ** 3, 3 * t**3 - 6 * t**2 + 4, 1 + 3 * t + 3 * t**2 - 3 * t**3, t**3]
+        )
+        low = int(first.min())
+        reach = slice(low, int(first.max()) + 4)
+        return _Taps(first - low, (weights / 6).astype(np.float32), reach)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Taps:
+    """Cubic B-spline weights along one axis: each point uses four entries from `first` on.
+
+    `weights` is (4, point), `reach` the used part of the lattice.
+    """
+
+    first: NDArray[np.intp]
+    weights: NDArray[np.float32]
+    reach: slice
+
+    def along(self, values: NDArray[np.float32], axis: int) -> NDArray[np.float32]:
+        """Return `values` interpolated along `axis`."""
+        shape = [1, 1, 1]
+        shape[axis] = -1
+        total = np.take(values, self.first, axis=axis)
+        total *= self.weights[0].reshape(shape)
+        for tap in (1, 2, 3):
+            part = np.take(values, self.first + tap, axis=axis)
+            part *= self.weights[tap].reshape(shape)
+            total += part
+        return total
+
+
+def make_field(
+    generator: np.random.Generator, step_mm: float, bounds: Bounds = BODY_BOUNDS_MM
+) -> Field:
+    """Return a random field over `bounds` with structures about ``2 * step_mm`` wide.
+
+    Parameters
+    ----------
+    generator
+        The random generator.
+    step_mm
+        Spacing of the lattice, mm.
+    bounds
+        Bounds of the field in RAS mm.
+    """
+    shape = [int(np.ceil((high - low) / step_mm)) + 4 for low, high in bounds]
+    noise = generator.standard_normal(shape, dtype=np.float32)
+    x, y, z = (low - 1.5 * step_mm for low, _ in bounds)
+    return Field(noise / np.float32(_VARIANCE_PER_AXIS**1.5), (x, y, z), step_mm)

@@ -1,25 +1,170 @@
-"""Find the reasons for failure of a case from its masks and optional images on one grid.
+"""Find the kinds and reasons of failure of a case from its masks and optional images.
 
 All numbers are computed on the joint crop of both masks. Nothing is guessed: a side needs a
 midline, a contrast needs images, and a kind that cannot be judged is not reported.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from enum import StrEnum
+from math import ceil, pi
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import ndimage
 
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.errors import GridMismatchError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.names import count_of
-from napari_mamamia.scoring.case.contrast import Enhancement, contrast_to_noise
-from napari_mamamia.scoring.case.failure_kinds import (
-    THRESHOLDS,
-    Failure,
-    FailureKind,
-    FailureThresholds,
+from napari_mamamia.scoring.case.score import MaskPair, MeasuredPair, touched_axes
+
+
+class FailureKind(StrEnum):
+    """Reason why a case failed or is hard; the value is the text that users read."""
+
+    GEOMETRY_MISMATCH = "geometry mismatch"
+    MISSED = "missed"
+    LESION_MISSED = "one of several missed"
+    WRONG_BREAST = "wrong breast"
+    FAR_FALSE_POSITIVE = "false positive far away"
+    OVER_SEGMENTATION = "over-segmentation"
+    UNDER_SEGMENTATION = "under-segmentation"
+    FRAGMENTED = "fragmented"
+    SMALL_TUMOUR = "small tumour"
+    LOW_CONTRAST = "low contrast"
+    TOUCHES_BORDER = "touching the image border"
+
+    @property
+    def is_circumstance(self) -> bool:
+        """Whether the kind only marks a hard case; a good prediction can have it as well."""
+        return self in _CIRCUMSTANCES
+
+
+_CIRCUMSTANCES: Final = (
+    FailureKind.SMALL_TUMOUR,
+    FailureKind.LOW_CONTRAST,
+    FailureKind.TOUCHES_BORDER,
 )
-from napari_mamamia.scoring.case.pair import MaskPair, MeasuredPair, touched_axes
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One failure kind of a case, with its reason as a sentence with numbers and units."""
+
+    kind: FailureKind
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class FailureThresholds:
+    """Thresholds of the failure kinds; a value equal to a threshold belongs to the kind.
+
+    Parameters
+    ----------
+    far_mm
+        A predicted part without a shared voxel is far away from this distance on, measured to the
+        nearest voxel of the reference. Our choice: farther than the outline errors of one tumour.
+    over_ratio
+        Volume of the predicted parts that share a voxel with the reference, divided by the
+        reference's volume. Our choice: 2.
+    under_share
+        Share of the reference's volume that is predicted. Our choice: 0.5.
+    fragments
+        Number of predicted parts that share a voxel with the same lesion. Our choice: 3.
+    lesion_mm3
+        Smallest volume of a missed lesion that counts, if another lesion was found; smaller parts
+        of
+        a reference are specks of its outline. Our choice: a sphere of 5 mm diameter, the limit
+        of T1a in the AJCC Cancer Staging Manual, 8th edition.
+    small_mm3
+        Largest volume of a small tumour: a sphere of 10 mm diameter, the limit of T1b in the
+        same manual. The paper uses the cohort's 20th percentile, which can be given here.
+    midline_mm
+        A centroid this close to the midline has no side. Our choice.
+    two_breasts_mm
+        A volume narrower than this along the patient's left-right axis may hold only one breast,
+        so that its middle is not the midline. Our choice: one-sided sagittal volumes are under 200
+        mm
+        wide, two-sided ones above 280 mm.
+    contrast_to_noise
+        Highest contrast-to-noise ratio of a tumour with low contrast: its mean enhancement minus
+        that
+        of its surroundings, in standard deviations of the surroundings. Our choice: 1.
+    surroundings_mm
+        Width of the shell around the reference that counts as its surroundings. Our choice.
+    """
+
+    far_mm: float = 20.0
+    over_ratio: float = 2.0
+    under_share: float = 0.5
+    fragments: int = 3
+    lesion_mm3: float = pi / 6 * 5.0**3
+    small_mm3: float = pi / 6 * 10.0**3
+    midline_mm: float = 10.0
+    two_breasts_mm: float = 240.0
+    contrast_to_noise: float = 1.0
+    surroundings_mm: float = 8.0
+
+
+THRESHOLDS: Final = FailureThresholds()
+"""Default thresholds of reports."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Enhancement:
+    """The phase before contrast and the first one after it, (z, y, x) on the masks' grid."""
+
+    before: NDArray[Any]
+    after: NDArray[Any]
+
+
+def contrast_to_noise(
+    reference: NDArray[np.bool_],
+    box: Box,
+    grid: Grid,
+    enhancement: Enhancement,
+    surroundings_mm: float,
+) -> float:
+    """Return the contrast-to-noise ratio of a tumour's enhancement; nan where undefined.
+
+    The ratio is (mean inside - mean around)/SD around. `reference` is bool on `box`. "Around" is a
+    shell of `surroundings_mm` around the mask, inside the image. The ratio is undefined if the
+    shell has fewer than 2 voxels or only equal values. The spread of the surroundings serves as the
+    noise.
+
+    Raises
+    ------
+    GridMismatchError
+        If a phase does not have the shape of the grid.
+    """
+    for phase in (enhancement.before, enhancement.after):
+        if phase.shape != grid.shape:
+            raise GridMismatchError(
+                f"the masks have shape {grid.shape} (z, y, x), but a phase has {phase.shape}; "
+                "give the phases of the same case"
+            )
+    tumour_box = Box.around(reference)
+    if tumour_box.is_empty:
+        return float("nan")
+    steps = [ceil(surroundings_mm / mm) for mm in grid.spacing_mm]
+    there = [a + o for a, o in zip(tumour_box.start, box.start, strict=True)]
+    stop = [a + n for a, n in zip(there, tumour_box.shape, strict=True)]
+    wide = Box((there[0], there[1], there[2]), (stop[0], stop[1], stop[2]))
+    wide = wide.grown(steps, grid.shape)
+    mask = np.pad(
+        reference[tumour_box.slices],
+        [(a - o, p - b) for a, b, o, p in zip(there, stop, wide.start, wide.stop, strict=True)],
+    )
+    gain = enhancement.after[wide.slices].astype(np.float32) - enhancement.before[wide.slices]
+    distance: Any = ndimage.distance_transform_edt  # type: ignore[attr-defined, unused-ignore]
+    around = distance(~mask, sampling=grid.spacing_mm) <= surroundings_mm
+    around &= ~mask
+    if np.count_nonzero(around) < 2:
+        return float("nan")
+    spread = float(gain[around].std(ddof=1))
+    apart = float(gain[mask].mean()) - float(gain[around].mean())
+    return apart / spread if spread > 0 else float("nan")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,25 +8,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.choices import RankMethod
-from napari_mamamia.scoring.classifier.against import (
+from napari_mamamia.scoring.classifier.scores import (
     BayesFactor,
     BayesRule,
-    bayes_factor,
-    bayes_factors,
-)
-from napari_mamamia.scoring.classifier.results import (
     ClassifierCases,
     ClassifierResult,
     ClassifierRules,
+    bayes_factor,
+    bayes_factors,
+    score_classifiers,
 )
-from napari_mamamia.scoring.classifier.scores import score_classifiers
-from napari_mamamia.scoring.cohort.group_rules import GroupRules
-from napari_mamamia.scoring.cohort.groups import Grouping
-from napari_mamamia.scoring.cohort.response_cohort import bootstrap_response, score_response
-from napari_mamamia.scoring.cohort.response_predictions import ResponsePredictions
+from napari_mamamia.scoring.cohort.groups import Grouping, GroupRules
+from napari_mamamia.scoring.cohort.response_cohort import (
+    ResponsePredictions,
+    bootstrap_response,
+    score_response,
+)
 from napari_mamamia.scoring.ranking.methods import rank_scores
-from napari_mamamia.scoring.ranking.ranking import MethodRanking
-from napari_mamamia.scoring.ranking.stability import stability_of
+from napari_mamamia.scoring.ranking.ranking import MethodRanking, stability_of
 
 _SCORE: Final = "ranking_score"
 _WITHOUT_GROUPS: Final = "balanced_accuracy"

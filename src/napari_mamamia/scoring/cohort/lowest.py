@@ -12,8 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.scoring.cohort.group_rules import EmptyGroups
-from napari_mamamia.scoring.cohort.groups import Grouping
+from napari_mamamia.scoring.cohort.groups import EmptyGroups, Grouping
 from napari_mamamia.scoring.cohort.policy import CountedCases
 from napari_mamamia.scoring.statistics.performance import (
     SegmentationScores,

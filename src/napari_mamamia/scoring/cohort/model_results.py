@@ -11,44 +11,54 @@ from numpy.typing import NDArray
 from napari_mamamia.core.cohort import Cohort
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.scoring.case.profiles import profile_named
-from napari_mamamia.scoring.cohort.chance import auc_against_chance
 from napari_mamamia.scoring.cohort.comparison import (
     NamedScores,
     PairedComparison,
     compare_models,
     compare_with_baseline,
 )
-from napari_mamamia.scoring.cohort.composites import (
-    NO_COMPOSITES,
-    CompositeChoice,
-    CompositeResult,
-    ScoredModel,
-    composite_results,
-)
-from napari_mamamia.scoring.cohort.discrimination import bootstrap_discrimination
 from napari_mamamia.scoring.cohort.disparities import (
+    MINIMUM_GROUP,
     counted_groups,
+    is_of_groups,
     odds_uncertainty,
     of_scored_alone,
+    permute_odds_groups,
+    permute_segmentation_groups,
     segmentation_uncertainty,
     with_ranking_score,
 )
-from napari_mamamia.scoring.cohort.fairness import group_table
-from napari_mamamia.scoring.cohort.gap_records import MINIMUM_GROUP, is_of_groups
-from napari_mamamia.scoring.cohort.group_rules import GroupRules
-from napari_mamamia.scoring.cohort.groups import Grouping, group_cases_job
-from napari_mamamia.scoring.cohort.permutation import (
-    permute_odds_groups,
-    permute_segmentation_groups,
+from napari_mamamia.scoring.cohort.groups import (
+    Grouping,
+    GroupRules,
+    group_by_column,
+    group_by_diameter,
+    group_by_tags,
+    group_by_volume,
+    group_cases_job,
 )
 from napari_mamamia.scoring.cohort.policy import (
     WITHOUT_REFERENCE,
     CountedCases,
     every_case,
 )
-from napari_mamamia.scoring.cohort.ranking import ModelScore, ranks, sweep_weights
-from napari_mamamia.scoring.cohort.response_cohort import bootstrap_response, score_response
-from napari_mamamia.scoring.cohort.response_predictions import ResponsePredictions
+from napari_mamamia.scoring.cohort.ranking import (
+    NO_COMPOSITES,
+    CompositeChoice,
+    CompositeResult,
+    ModelScore,
+    ScoredModel,
+    composite_results,
+    ranks,
+    sweep_weights,
+)
+from napari_mamamia.scoring.cohort.response_cohort import (
+    ResponsePredictions,
+    auc_against_chance,
+    bootstrap_discrimination,
+    bootstrap_response,
+    score_response,
+)
 from napari_mamamia.scoring.cohort.results import (
     ModelComparison,
     ModelScores,
@@ -62,14 +72,9 @@ from napari_mamamia.scoring.cohort.segmentation_cohort import (
     CountedNumbers,
     SegmentationCohort,
     bootstrap_segmentation,
+    group_table,
     rank_counted,
     score_groups,
-)
-from napari_mamamia.scoring.cohort.strata import (
-    group_by_column,
-    group_by_diameter,
-    group_by_tags,
-    group_by_volume,
 )
 from napari_mamamia.scoring.statistics.auc import auc_interval
 from napari_mamamia.scoring.statistics.bootstrap import (

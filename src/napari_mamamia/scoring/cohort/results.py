@@ -6,19 +6,18 @@ from dataclasses import dataclass, field
 from napari_mamamia.core.cohort import Cohort, RefusedRow, coverage_text
 from napari_mamamia.core.records import CaseFailure, CaseScore, ScoreStatus
 from napari_mamamia.scoring.case.profiles import profile_named
-from napari_mamamia.scoring.cohort.chance import ChanceTest
 from napari_mamamia.scoring.cohort.comparison import PairedComparison
-from napari_mamamia.scoring.cohort.composites import CompositeResult
-from napari_mamamia.scoring.cohort.fairness import GroupScore
-from napari_mamamia.scoring.cohort.gap_records import GroupUncertainty
+from napari_mamamia.scoring.cohort.disparities import GroupUncertainty, PermutationTest
 from napari_mamamia.scoring.cohort.groups import Grouping, Unassigned
 from napari_mamamia.scoring.cohort.lowest import LowestScore
-from napari_mamamia.scoring.cohort.permutation import PermutationTest
 from napari_mamamia.scoring.cohort.policy import CountedCases, every_case
-from napari_mamamia.scoring.cohort.ranking import Sweep
-from napari_mamamia.scoring.cohort.response_cohort import ResponseCohort
-from napari_mamamia.scoring.cohort.response_predictions import ResponsePredictions
-from napari_mamamia.scoring.cohort.segmentation_cohort import SegmentationCohort
+from napari_mamamia.scoring.cohort.ranking import CompositeResult, Sweep
+from napari_mamamia.scoring.cohort.response_cohort import (
+    ChanceTest,
+    ResponseCohort,
+    ResponsePredictions,
+)
+from napari_mamamia.scoring.cohort.segmentation_cohort import GroupScore, SegmentationCohort
 from napari_mamamia.scoring.statistics.auc import AucInterval
 from napari_mamamia.scoring.statistics.bootstrap import Interval
 from napari_mamamia.scoring.statistics.performance import SegmentationScores

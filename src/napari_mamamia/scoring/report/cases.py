@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.progress import listening, report_progress
 from napari_mamamia.core.records import CaseScore, ScoreStatus
 from napari_mamamia.metrics.registry import MetricSpec, Place, metrics_at
-from napari_mamamia.scoring.cohort.groups import Grouping
-from napari_mamamia.scoring.cohort.strata import TAG
+from napari_mamamia.scoring.cohort.groups import TAG, Grouping
 from napari_mamamia.scoring.report.content import CaseColumn, ModelReport, is_featured
 from napari_mamamia.scoring.report.text import SIZES, UNKNOWN, number, variable_label
 

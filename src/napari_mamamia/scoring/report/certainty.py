@@ -5,8 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from napari_mamamia.scoring.ranking.ranking import MethodRanking
-from napari_mamamia.scoring.ranking.stability import Stability
+from napari_mamamia.scoring.ranking.ranking import MethodRanking, Stability
 
 _CERTAIN: Final = 0.95
 _LIKELY: Final = 0.75

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from napari_mamamia.scoring.classifier.against import RobustLeader
 from napari_mamamia.scoring.classifier.operating import SortedCases
-from napari_mamamia.scoring.classifier.results import (
+from napari_mamamia.scoring.classifier.scores import (
     SMALL_GROUP,
     ClassifierCases,
     ClassifierResult,
     Ends,
+    RobustLeader,
 )
 from napari_mamamia.scoring.report.drawing import Drawing
 from napari_mamamia.scoring.report.figures import RocCurve, roc_curves

@@ -8,11 +8,10 @@ from typing import Final
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.metrics.registry import Better
-from napari_mamamia.scoring.case.failure_kinds import THRESHOLDS, Failure, FailureThresholds
-from napari_mamamia.scoring.cohort.groups import Grouping
+from napari_mamamia.scoring.case.failures import THRESHOLDS, Failure, FailureThresholds
+from napari_mamamia.scoring.cohort.groups import TAG, Grouping
 from napari_mamamia.scoring.cohort.results import ModelComparison, ModelScores, SegmentationResult
 from napari_mamamia.scoring.cohort.slices import N_PERMUTATIONS, SliceSearch, worst_slices
-from napari_mamamia.scoring.cohort.strata import TAG
 from napari_mamamia.scoring.ranking.ranking import MethodRanking
 from napari_mamamia.scoring.report.gallery import CasePicture
 from napari_mamamia.scoring.report.text import Answer

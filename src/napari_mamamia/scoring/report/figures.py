@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.scoring.cohort.gap_records import GapInterval
+from napari_mamamia.scoring.cohort.disparities import GapInterval
 from napari_mamamia.scoring.cohort.ranking import Sweep
 from napari_mamamia.scoring.statistics.bootstrap import Interval
 from napari_mamamia.scoring.statistics.calibration import Calibration

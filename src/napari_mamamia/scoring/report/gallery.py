@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.case import Mask
+from napari_mamamia.core.counting import slice_text
 from napari_mamamia.core.errors import GridMismatchError
 from napari_mamamia.core.grid import require_same_grid
 from napari_mamamia.core.records import CaseScore
@@ -84,7 +85,7 @@ def picture_of(
         np.ascontiguousarray(shown_p[worst_slice][rows, columns]),
         (spacing[0], spacing[1]),
         frame.plane,
-        f"slice {worst_slice + 1} of {len(shown_r)} ({worst_slice} on the slider)",
+        slice_text(worst_slice, len(shown_r)),
         caption,
     )
 

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.scoring.cohort.comparison import PairedComparison
-from napari_mamamia.scoring.cohort.composites import CompositeResult, CompositeScore
-from napari_mamamia.scoring.cohort.ranking import Sweep
+from napari_mamamia.scoring.cohort.ranking import CompositeResult, CompositeScore, Sweep
 from napari_mamamia.scoring.cohort.results import ModelComparison, n_text
 from napari_mamamia.scoring.report.content import ModelReport
 from napari_mamamia.scoring.report.text import (

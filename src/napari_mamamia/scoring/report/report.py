@@ -18,19 +18,13 @@ from napari_mamamia.core.progress import Progress, changing, forward_progress, r
 from napari_mamamia.io.files.save import write_text_atomically
 from napari_mamamia.metrics.registry import metric
 from napari_mamamia.scoring.case.profiles import Profile, UnusableReason, profile_named
-from napari_mamamia.scoring.cohort.group_rules import GroupRules, rules_of
+from napari_mamamia.scoring.cohort.groups import GroupRules, rules_of
 from napari_mamamia.scoring.cohort.policy import counted_lines, not_for_ranking
 from napari_mamamia.scoring.cohort.results import Stratum
 from napari_mamamia.scoring.report.cases import case_table_job, script_json
 from napari_mamamia.scoring.report.content import ModelReport, ReportContent, is_featured
 from napari_mamamia.scoring.report.drawing import Draw, Drawing, draw_here
 from napari_mamamia.scoring.report.gallery import MOST_PICTURES, CasePicture
-from napari_mamamia.scoring.report.gaps import disparity_table, range_table
-from napari_mamamia.scoring.report.groups import (
-    group_tables,
-    slice_table,
-    stratum_table,
-)
 from napari_mamamia.scoring.report.models import (
     comparison_tables,
     composite_tables,
@@ -46,9 +40,14 @@ from napari_mamamia.scoring.report.report_figures import (
 from napari_mamamia.scoring.report.response import odds_tables, response_table
 from napari_mamamia.scoring.report.tables import (
     cost_table,
+    disparity_table,
     excluded_table,
     failure_table,
+    group_tables,
     numbers_table,
+    range_table,
+    slice_table,
+    stratum_table,
 )
 from napari_mamamia.scoring.report.text import ReportTable, Way
 

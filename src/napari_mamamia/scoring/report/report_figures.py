@@ -8,8 +8,7 @@ import numpy as np
 
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.files.save import saving, write_text_atomically
-from napari_mamamia.scoring.cohort.group_rules import rules_of
-from napari_mamamia.scoring.cohort.groups import Grouping
+from napari_mamamia.scoring.cohort.groups import Grouping, rules_of
 from napari_mamamia.scoring.cohort.ranking import ModelScore, Sweep, sweep_weights
 from napari_mamamia.scoring.report.content import ModelReport, ReportContent, is_featured
 from napari_mamamia.scoring.report.drawing import Draw, Drawing, Drawn, draw_here

@@ -1,16 +1,17 @@
 """Tables of a response (pCR) report."""
 
-from napari_mamamia.scoring.cohort.classification import VariableOdds
-from napari_mamamia.scoring.cohort.gap_records import GroupUncertainty
+from napari_mamamia.scoring.cohort.disparities import GroupUncertainty
+from napari_mamamia.scoring.cohort.response_cohort import VariableOdds
 from napari_mamamia.scoring.cohort.results import ResponseResult
-from napari_mamamia.scoring.report.gaps import say_disparity, say_without
-from napari_mamamia.scoring.report.groups import unassigned_lists
 from napari_mamamia.scoring.report.tables import (
     INTERVAL_COLUMNS,
     Named,
     interval_notes,
     interval_rows,
     interval_warnings,
+    say_disparity,
+    say_without,
+    unassigned_lists,
 )
 from napari_mamamia.scoring.report.text import (
     Column,

@@ -1,37 +1,68 @@
-"""Tables of a model in a report: numbers with intervals, cost, failures, excluded cases."""
+"""Tables of a model in a report: numbers, cost, failures, groups, and disparities in sentences."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from napari_mamamia.core.records import CaseScore
-from napari_mamamia.scoring.case.failure_kinds import FailureKind
+from napari_mamamia.metrics.registry import metric
+from napari_mamamia.scoring.case.failures import FailureKind
 from napari_mamamia.scoring.case.prediction_cost import prediction_costs
-from napari_mamamia.scoring.cohort.gap_records import (
+from napari_mamamia.scoring.cohort.disparities import (
     NO_INTERVAL,
+    DisparityEstimate,
     GapInterval,
     GroupUncertainty,
+    PermutationTest,
+    SmallGroup,
     is_of_groups,
 )
+from napari_mamamia.scoring.cohort.groups import TAG, Unassigned
 from napari_mamamia.scoring.cohort.policy import counted_lines
-from napari_mamamia.scoring.cohort.results import SegmentationResult
+from napari_mamamia.scoring.cohort.results import ResponseResult, SegmentationResult, Stratum
+from napari_mamamia.scoring.cohort.segmentation_cohort import GroupScore, VariableFairness
+from napari_mamamia.scoring.cohort.slices import SliceSearch
 from napari_mamamia.scoring.report.content import ModelReport
-from napari_mamamia.scoring.report.gaps import (
-    BY_CONTRASTS,
-    interval_cell,
-    say_beside,
-    say_without,
-)
 from napari_mamamia.scoring.report.text import (
     UNKNOWN,
     Column,
     ReportTable,
     Row,
     number,
+    p_text,
     range_text,
     variable_label,
 )
 from napari_mamamia.scoring.statistics.bootstrap import Interval, IntervalMethod, interval_named
 
+Result = SegmentationResult | ResponseResult
+
+RESAMPLING_RANGE: Final = (
+    "Resampling range, as in the paper: the range of the number if the same cases are drawn "
+    "again. Resampling shifts a disparity up and a fairness down, so this is not a confidence "
+    "interval, and for a disparity it never contains 0."
+)
+BY_CONTRASTS: Final = (
+    "95 % intervals of fairness, disparity and ranking score: from the contrasts of all pairs of "
+    "groups with {least} cases or more. The value also counts smaller groups; an interval without "
+    "the value is not shown."
+)
+PROFILE_WITH_RANGES: Final = "paper"
+"""The only profile whose report shows resampling ranges.
+
+For the other profiles, the ranges are only in summary.json.
+"""
+
+_MEASURES: Final = {
+    "dsc": "Dice",
+    "norm_hd": "NormHD",
+    "tpr": "TPR",
+    "fpr": "FPR",
+    "equalised_odds": "Equalised-odds",
+}
+_MOST_NAMED: Final = 3
+_ROUNDING: Final = 1e-12
+_LEAST_SHOWN: Final = 0.001
+_TWO_DECIMALS_FROM: Final = 0.095
 INTERVAL_COLUMNS: Final = (
     Column("Number", is_number=False),
     Column("Value"),
@@ -44,6 +75,187 @@ ROWS_LISTED: Final = 100
 
 Named = tuple[str, str, float, str]
 """Label, name of the interval, value, and a definition or the reason for a missing value."""
+IDS_LISTED: Final = 40
+
+
+def say_disparity(estimate: DisparityEstimate, minimum_group: int) -> tuple[str, ...]:
+    """Return sentences on the conclusions that a disparity allows.
+
+    Every sentence except the one on the scored value refers to groups of `minimum_group` cases or
+    more.
+    """
+    name, interval = f"{_MEASURES[estimate.measure]} disparity", estimate.interval
+    sentences = [f"{name} {_format_gap(estimate.value)}."]
+    if estimate.value != estimate.value:
+        return (f"{name} is undefined.",)
+    if not interval.is_defined:
+        return (*sentences, f"No interval: {interval.reason}.", *_say_left_out(interval))
+    if not estimate.is_of_all:
+        sentences = [
+            f"{name} {_format_gap(estimate.value)} as scored, over all groups; "
+            f"{_format_gap(estimate.counted)} between those of {minimum_group} cases or more."
+        ]
+    sentences.append(
+        f"Chance alone gives {_format_gap(estimate.by_chance)} on average between groups of these "
+        "sizes."
+    )
+    high, low = _format_gap(interval.high), _format_gap(interval.low)
+    sentences.append(f"True disparity: between {low} and {high} (95 %).")
+    small = interval.wide_because
+    if interval.low > 0:
+        wide = f"; the interval is {say_wide(small)}" if small else ""
+        sentences.append(f"Groups differ by at least {low}{wide}.")
+    else:
+        who = f" (group {small.group}, {small.said})" if small else ""
+        sentences.append(
+            f"These data neither show a difference between groups nor exclude a gap of {high}{who}."
+        )
+    return (*sentences, *_say_left_out(interval))
+
+
+def say_wide(small: SmallGroup) -> str:
+    """Return a phrase that names the group which makes an interval wide."""
+    return f"wide because of group {small.group} ({small.said})"
+
+
+def interval_cell(interval: GapInterval) -> str:
+    """Return a table cell with both ends of an interval; `say_beside` gives its notes."""
+    return range_text(interval.low, interval.high)
+
+
+def say_beside(interval: GapInterval) -> tuple[str, ...]:
+    """Return the notes next to an interval: groups left out, and groups that make it wide."""
+    left_out, wide = interval.left_out, interval.wide_because
+    texts = []
+    if left_out:
+        names = ", ".join(f"{group.group} ({group.said})" for group in left_out[:_MOST_NAMED])
+        more = len(left_out) - _MOST_NAMED
+        what = "group" if len(left_out) == 1 else "groups"
+        texts.append(f"without {what} {names}" + (f" and {more} more" if more > 0 else ""))
+    return (*texts, *((say_wide(wide),) if wide else ()))
+
+
+def say_without(uncertainty: GroupUncertainty) -> tuple[str, ...]:
+    """Return a sentence on the variables that the fairness interval does not cover, and why."""
+    fairness = uncertainty.fairness
+    if not fairness.without or not fairness.is_defined:
+        return ()
+    names = ", ".join(variable_label(name) for name in fairness.without)
+    return (f"The interval of the fairness does not cover {names}, where no gap has an interval.",)
+
+
+def disparity_table(result: Result) -> ReportTable | None:
+    """Return a table of all disparities with chance level and intervals, or None without groups."""
+    uncertainty = result.uncertainty
+    if not uncertainty.disparities:
+        return None
+    rows = tuple(_disparity_row(disparity, result) for disparity in uncertainty.disparities)
+    headings = ("As scored", "Counted", "By chance", "Beyond", "95 % interval", "p, Holm")
+    columns = (
+        Column("Disparity", is_number=False),
+        *(Column(text) for text in headings),
+        Column("Groups left out, width", is_number=False),
+    )
+    least = uncertainty.minimum_group
+    notes = (
+        (
+            f"As scored: over all groups. Other columns: over groups of {least} cases or more (for "
+            "a rate: of its class). By chance: the mean gap of groups of these sizes that do not "
+            "differ. Beyond chance: √(counted² − by chance²), at least 0."
+        ),
+        *say_tests(result.permutation_tests),
+    )
+    return ReportTable("Disparities (largest − smallest group)", columns, rows, notes)
+
+
+def say_tests(tests: Sequence[PermutationTest]) -> tuple[str, ...]:
+    """Return a sentence on the computation and correction of the p-values; () without a test."""
+    defined = [test for test in tests if test.p_value == test.p_value]
+    if not defined:
+        return ()
+    corrected = " and of ".join(
+        str(n) for n in dict.fromkeys(t.n_corrected for t in tests if t.measure != "mean")
+    )
+    return (
+        f"p: {defined[0].n_permutations} permutations of the groups' cases, corrected by Holm over "
+        f"the disparities shown (families of {corrected}).",
+    )
+
+
+def range_table(result: Result) -> ReportTable | None:
+    """Return the resampling ranges as in the paper, greyed; None if the profile has none."""
+    if result.cohort.profile != PROFILE_WITH_RANGES:
+        return None
+    ranges = [(interval.name, interval) for interval in result.intervals if _is_range(interval)]
+    rows = tuple(
+        Row((_name_range(name), number(i.estimate), range_text(i.low, i.high)), is_small=True)
+        for name, i in ranges
+    )
+    columns = (
+        Column("Number", is_number=False),
+        Column("Value"),
+        Column("Resampling range"),
+    )
+    if not rows:
+        return None
+    return ReportTable("Resampling ranges (not intervals)", columns, rows, (RESAMPLING_RANGE,))
+
+
+def _is_range(interval: Interval) -> bool:
+    return is_of_groups(interval.name) and interval.low == interval.low
+
+
+def _name_range(name: str) -> str:
+    kind, _, rest = name.partition("_")
+    measure = next((m for m in _MEASURES if rest.startswith(f"{m}_")), "")
+    if measure:
+        return f"{_MEASURES[measure]} disparity: {variable_label(rest.removeprefix(measure)[1:])}"
+    if kind in ("fairness", "disparity") and rest:
+        return f"{kind.capitalize()}: {variable_label(rest)}"
+    return name.replace("_", " ").capitalize()
+
+
+def _disparity_row(estimate: DisparityEstimate, result: Result) -> Row:
+    test = find_test(result.permutation_tests, estimate.variable, estimate.measure)
+    beside = [*say_beside(estimate.interval)]
+    if not estimate.interval.is_defined:
+        beside.insert(0, f"no interval: {estimate.interval.reason}")
+    label = f"{variable_label(estimate.variable)}: {_MEASURES[estimate.measure]}"
+    return Row(
+        (
+            label,
+            number(estimate.value),
+            number(estimate.counted),
+            number(estimate.by_chance),
+            number(estimate.beyond_chance),
+            interval_cell(estimate.interval),
+            p_text(test.p_holm) if test else UNKNOWN,
+            ", ".join(beside) or "all counted",
+        )
+    )
+
+
+def find_test(
+    tests: Sequence[PermutationTest], variable: str, measure: str
+) -> PermutationTest | None:
+    """Return the permutation test of one disparity, None if there is none."""
+    return next((t for t in tests if (t.variable, t.measure) == (variable, measure)), None)
+
+
+def _say_left_out(interval: GapInterval) -> tuple[str, ...]:
+    if not interval.left_out:
+        return ()
+    names = ", ".join(f"{group.group} ({group.said})" for group in interval.left_out)
+    return (f"Left out because too small: {names}.",)
+
+
+def _format_gap(value: float) -> str:
+    """Return a gap with two decimals, three below 0.1, or "0"."""
+    if value <= _ROUNDING:
+        return "0"
+    if value < _LEAST_SHOWN:
+        return f"{value:.1g}"
+    return number(value, 2 if value >= _TWO_DECIMALS_FROM else 3)
 
 
 def numbers_table(result: SegmentationResult, defined_by: str = "") -> ReportTable:
@@ -241,3 +453,109 @@ def excluded_table(model: ModelReport) -> ReportTable | None:
         notes = (f"and {len(failures) - ROWS_LISTED} more, in summary.json",)
     headings = (Column("Case", is_number=False), Column("Reason", is_number=False))
     return ReportTable(f"{len(failures)} cases with a problem", headings, rows, notes)
+
+
+def group_tables(result: SegmentationResult) -> tuple[ReportTable, ...]:
+    """Return one table for each scored variable."""
+    return tuple(_variable_table(variable, result) for variable in result.cohort.fairness.variables)
+
+
+def _variable_table(variable: VariableFairness, result: SegmentationResult) -> ReportTable:
+    label, least = variable_label(variable.variable), result.uncertainty.minimum_group
+    notes = [
+        " ".join(say_disparity(result.uncertainty.of(variable.variable, measure), least))
+        for measure in ("dsc", "norm_hd")
+    ]
+    # No sentence is based on a single patient.
+    counted = [g for g in variable.groups if g.n >= least and g.mean_dsc == g.mean_dsc]
+    if len(counted) > 1:
+        worst = min(counted, key=lambda group: group.mean_dsc)
+        notes.append(
+            f"Worst group by Dice: {worst.label} ({number(worst.mean_dsc)}, n = {worst.n}); "
+            f"variance over groups {number(variable.dsc.variance, 4)}."
+        )
+    if variable.reason:
+        notes.append(f"Fairness is undefined: {variable.reason}.")
+    return _groups_table(label, variable.groups, variable.unassigned, notes)
+
+
+def stratum_table(stratum: Stratum) -> ReportTable:
+    """Return the table of groups that are reported but not scored."""
+    label = variable_label(stratum.variable)
+    return _groups_table(label, stratum.groups, stratum.unassigned, [])
+
+
+def _groups_table(
+    label: str, groups: Sequence[GroupScore], unassigned: Sequence[Unassigned], notes: list[str]
+) -> ReportTable:
+    columns = ("n", "Mean Dice", "SD", "Mean NormHD", "SD")
+    rows = tuple(
+        Row(
+            (
+                group.label,
+                f"{group.n}",
+                number(group.mean_dsc),
+                number(group.sd_dsc),
+                number(group.mean_norm_hd),
+                number(group.sd_norm_hd),
+            ),
+            group.is_small,
+        )
+        for group in groups
+    )
+    if any(group.is_small for group in groups):
+        notes = [*notes, "Grey: fewer cases than the profile requires; included in the numbers."]
+    headings = (Column("Group", is_number=False), *(Column(text) for text in columns))
+    return ReportTable(label, headings, rows, tuple(notes), unassigned_lists(unassigned))
+
+
+def unassigned_lists(unassigned: Sequence[Unassigned]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return a heading with the number of cases and the first ids, for each reason."""
+    by_reason: dict[str, list[str]] = {}
+    for case in unassigned:
+        by_reason.setdefault(case.reason, []).append(case.case_id)
+    lists = []
+    for reason, ids in by_reason.items():
+        more = (f"and {len(ids) - IDS_LISTED} more",) if len(ids) > IDS_LISTED else ()
+        heading = f"{len(ids)} unassigned: {reason}"
+        lists.append((heading, (*ids[:IDS_LISTED], *more)))
+    return tuple(lists)
+
+
+def slice_table(search: SliceSearch) -> ReportTable:
+    """Return the worst subgroups of one metric."""
+    spec = metric(search.metric)
+    name, better = spec.label, spec.better
+    rows = tuple(
+        Row(
+            (
+                " and ".join(f"{_shorten_variable(v)} {group}" for v, group in subgroup.conditions),
+                f"{subgroup.n}",
+                number(subgroup.mean),
+                number(subgroup.mean_elsewhere),
+                number(subgroup.statistic, 1),
+                p_text(subgroup.p_value),
+            ),
+            subgroup.p_value > 0.05,
+        )
+        for subgroup in search.worst
+    )
+    headings = ("n", f"Mean {name}", "elsewhere", "SE worse", "p, corrected")
+    notes = [search.reason[:1].upper() + search.reason[1:] + "."] if search.reason else []
+    notes.append(
+        f"{search.n_slices} subgroups of up to 3 columns with at least {search.min_support} of "
+        f"{search.n_cases} cases; p corrected for the whole search by {search.n_permutations} "
+        "permutations (maxT). Grey: not significant at 0.05."
+    )
+    return ReportTable(
+        f"Worst subgroups by {name} ({better.value} is better)",
+        (Column("Subgroup", is_number=False), *(Column(text) for text in headings)),
+        rows,
+        tuple(notes),
+    )
+
+
+def _shorten_variable(variable: str) -> str:
+    if variable.startswith(TAG):
+        return f"tag {variable.removeprefix(TAG)}"
+    return {"volume": "size", "dataset": "centre"}.get(variable, variable.replace("_", " "))

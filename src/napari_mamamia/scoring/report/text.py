@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import isnan
 from typing import ClassVar, Final
 
-from napari_mamamia.scoring.cohort.strata import TAG
+from napari_mamamia.scoring.cohort.groups import TAG
 
 SIZES: Final = {"volume": "Size by volume", "diameter": "Size by diameter"}
 """Short names of the strata by size, for columns and axes."""

@@ -7,9 +7,14 @@ download weights, draw random numbers, or have an output other than one volume.
 from collections.abc import Iterator
 from typing import Final
 
-from napari_mamamia.segmentation.bundle.config import BundleConfig, DataFormat
-from napari_mamamia.segmentation.bundle.references import IN_A_ROOM, understood
-from napari_mamamia.segmentation.bundle.steps import Step, short_name
+from napari_mamamia.segmentation.bundle.config import (
+    IN_A_ROOM,
+    BundleConfig,
+    DataFormat,
+    Step,
+    short_name,
+    understood,
+)
 
 SPATIAL: Final = frozenset(
     (

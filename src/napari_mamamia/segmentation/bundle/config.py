@@ -1,23 +1,364 @@
-"""Records that describe a MONAI bundle and its run; none of its classes is imported."""
+"""Records of a MONAI bundle's configs, steps and run; none of its classes is imported.
 
+In a bundle, a text that begins with ``@`` refers to another value of the same file, and one that
+begins with ``$`` is a Python expression that MONAI would run. References are followed here, the few
+expressions that are plain values are read as such, and everything else becomes a `Refused`, which
+matters only if the value is needed. Source: MONAI 1.6.1, bundle/reference_resolver.py and
+config_item.py (the syntax).
+"""
+
+import ast
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from napari_mamamia.core.errors import ModelError
-from napari_mamamia.segmentation.bundle.references import References, understood
-from napari_mamamia.segmentation.bundle.steps import (
-    UNUSED,
-    WRITERS,
-    Step,
-    read_steps,
-    short_name,
-    without_loader,
-)
+from napari_mamamia.core.errors import ModelError, Remedy
 
-_MOST_EXTENT: Final = 4096
+_MOST_VALUES: Final = 20_000  # a real inference.json has a few hundred
+_DEEPEST: Final = 50
+_LONGEST: Final = 2_000
+UNUSED: Final = frozenset({"device", "sw_device", "_requires_", "_desc_", "_target_"})
+"""Arguments that choose MONAI's device; here the user chooses it."""
+_LOADER: Final = "LoadImaged"
+WRITERS: Final = frozenset({"SaveImaged", "SaveClassificationd"})
 _REPAIR: Final = "correct the bundle, or ask its author"
+_MOST_EXTENT: Final = 4096
+
+
+_REFERENCE: Final = re.compile(r"^@(\w[\w#-]*)$")
+_MOVED: Final = re.compile(r"^(@\w[\w#-]*)\.to\(@device\)$")
+_LENGTH: Final = re.compile(r"^len\((@\w[\w#-]*)\)$")
+_SUM: Final = re.compile(r"^@\w[\w#-]*( ?\+ ?@\w[\w#-]*)+$")
+_COMMON_KEY: Final = re.compile(r"^monai\.utils\.(?:enums\.)?CommonKeys\.(IMAGE|LABEL|PRED)$")
+_NUMBER_TYPE: Final = re.compile(
+    r"^(?:torch|np|numpy)\.(float16|float32|float64|u?int8|int16|int32|int64|bool)$"
+)
+_NO_DATA: Final = "is a Python expression"
+IN_A_ROOM: Final = "wrap it as a program that runs in a sandbox"
+"""The remedy for every refused bundle."""
+WRAP: Final = Remedy(command="models wrap")
+_REMEDY: Final = f"write it as a value into the bundle's inference.json, or {IN_A_ROOM}"
+
+
+@dataclass(frozen=True, slots=True)
+class NumberType:
+    """A number type that a config names, such as ``$torch.float32``."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A value that is not data: its key, its text, and the reason."""
+
+    key: str
+    text: str
+    why: str
+
+
+class References:
+    """The values of one config, by key such as ``inferer#roi_size``.
+
+    Parameters
+    ----------
+    config
+        The file's content.
+    where
+        Name of the file for messages.
+    """
+
+    def __init__(self, config: Mapping[str, Any], where: str) -> None:
+        self._config = config
+        self._count = 0
+        self.where = where
+
+    def __contains__(self, key: str) -> bool:
+        return not isinstance(self._find_value(key), Refused)
+
+    def value(self, key: str) -> Any:
+        """Return the value at `key` with every reference followed; it may contain `Refused`.
+
+        Raises
+        ------
+        ModelError
+            If there is no value, references form a cycle, or the value is too large for a config.
+        """
+        self._count = 0
+        content = self._find_value(key)
+        if isinstance(content, Refused):
+            raise ModelError(f"{self.where} lacks {key!r}: {content.why}; complete the bundle")
+        return self._resolve_value(content, key, (key,))
+
+    def _resolve_value(self, value: Any, key: str, followed: tuple[str, ...]) -> Any:
+        self._count += 1
+        if self._count > _MOST_VALUES or len(followed) > _DEEPEST or key.count("#") > _DEEPEST:
+            raise ModelError(
+                f"expected {self.where} to be a small config, but {key} expands to more than "
+                f"{_MOST_VALUES} values or {_DEEPEST} levels; reading stopped; ask its author for "
+                "a simpler one"
+            )
+        if isinstance(value, Mapping):
+            return {
+                str(name): self._resolve_value(part, f"{key}#{name}", followed)
+                for name, part in value.items()
+            }
+        if isinstance(value, list):
+            return [
+                self._resolve_value(part, f"{key}#{n}", followed) for n, part in enumerate(value)
+            ]
+        return self._resolve_text(value, key, followed) if isinstance(value, str) else value
+
+    def _resolve_text(self, text: str, key: str, followed: tuple[str, ...]) -> Any:
+        plain = text.strip().replace("::", "#")
+        if plain.startswith("$"):
+            plain = plain[1:].strip()
+            moved = _MOVED.match(plain)
+            plain = moved[1] if moved else plain
+            if not _REFERENCE.match(plain):
+                return self._resolve_expression(plain, key, text, followed)
+        if plain.startswith("%"):
+            return Refused(key, text, "takes text from another value")
+        if not plain.startswith("@"):
+            return text
+        reference = _REFERENCE.match(plain)
+        if reference is None:
+            return Refused(key, text, "is not a simple reference")
+        return self._follow_reference(reference[1], key, text, followed)
+
+    def _resolve_expression(
+        self, plain: str, key: str, text: str, followed: tuple[str, ...]
+    ) -> Any:
+        """Return the value of an expression, if it has one of the few known forms."""
+        length = _LENGTH.match(plain)
+        if length:
+            counted = self._resolve_text(length[1], key, followed)
+            return len(counted) if isinstance(counted, list) else Refused(key, text, _NO_DATA)
+        if _SUM.match(plain):
+            parts = [self._resolve_text(part.strip(), key, followed) for part in plain.split("+")]
+            if all(isinstance(part, list) for part in parts):
+                return [value for part in parts for value in part]
+            return Refused(key, text, _NO_DATA)
+        return _read_literal(plain, key, text)
+
+    def _follow_reference(self, target: str, key: str, text: str, followed: tuple[str, ...]) -> Any:
+        if target in followed:
+            circle = " -> ".join((*followed, target))
+            raise ModelError(
+                f"{self.where}: references form a cycle ({circle}); correct the bundle"
+            )
+        value = self._find_value(target)
+        if isinstance(value, Refused):
+            return Refused(key, text, value.why)
+        return self._resolve_value(value, target, (*followed, target))
+
+    def _find_value(self, key: str) -> Any:
+        value: Any = self._config
+        for name in key.split("#"):
+            if isinstance(value, Mapping) and name in value:
+                value = value[name]
+            elif isinstance(value, list) and name.isdigit() and int(name) < len(value):
+                value = value[int(name)]
+            else:
+                return Refused(key, key, f"{key!r} is not in it")
+        return value
+
+
+def understood(value: Any, where: str) -> Any:
+    """Return `value` if it consists of data only.
+
+    Raises
+    ------
+    ModelError
+        If it contains a `Refused`; the message has the key and the expression.
+    """
+    refused = _first_refused(value)
+    if refused is not None:
+        raise ModelError(
+            f"{where}: expected {refused.key} to be a value, but it is {refused.text!r}, which "
+            f"{refused.why}; nothing of it was run: {_REMEDY}",
+            remedies=(WRAP,),
+        )
+    return value
+
+
+def _first_refused(value: Any) -> Refused | None:
+    if isinstance(value, Refused):
+        return value
+    parts: Any = ()
+    if isinstance(value, Mapping):
+        parts = value.values()
+    elif isinstance(value, list | tuple):
+        parts = value
+    return next(filter(None, map(_first_refused, parts)), None)
+
+
+def _read_literal(plain: str, key: str, text: str) -> Any:
+    """Return the value of an expression that is a name of MONAI's, a number type or a literal.
+
+    Source of the names: MONAI 1.6.1, utils/enums.py, CommonKeys.
+    """
+    common = _COMMON_KEY.match(plain)
+    if common:
+        return common[1].lower()
+    number_type = _NUMBER_TYPE.match(plain)
+    if number_type:
+        return NumberType(number_type[1])
+    if len(plain) <= _LONGEST:
+        try:
+            return ast.literal_eval(plain)  # reads literals only, calls nothing
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+            pass
+    shown = text if len(text) <= 200 else f"{text[:200]}…"
+    return Refused(key, shown, _NO_DATA)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One class of MONAI with its arguments; `key` is its key in the config.
+
+    Arguments are data, but may contain `Refused` values until `objections` has checked them.
+    """
+
+    name: str
+    arguments: tuple[tuple[str, Any], ...]
+    key: str
+
+    def argument(self, name: str, default: Any = None) -> Any:
+        """Return an argument, or `default`."""
+        return dict(self.arguments).get(name, default)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys of the data that the step works on (its argument ``keys``)."""
+        names = self.argument("keys", ())
+        if isinstance(names, list | tuple):
+            return tuple(map(str, names))
+        return (names,) if isinstance(names, str) else ()
+
+
+def short_name(target: Any, where: str) -> str:
+    """Return the class name of a ``_target_`` from MONAI's own modules, or raise an error.
+
+    Examples
+    --------
+    >>> short_name("monai.transforms.SpacingD", "here")
+    'Spacingd'
+    """
+    if not isinstance(target, str):
+        raise ModelError(
+            f"expected {where} to name a class of MONAI, but it has {target!r}; {_REPAIR}"
+        )
+    module, _, name = target.rpartition(".")
+    if module and module.split(".")[0] != "monai":
+        raise ModelError(
+            f"expected {where} to name a class of MONAI, but it names {target!r}, which was "
+            "neither imported nor run; use MONAI's own classes, export the network as "
+            f"models/model.ts, or {IN_A_ROOM}",
+            remedies=(WRAP,),
+        )
+    # MONAI has each of them under three names: Flipd, FlipD and FlipDict.
+    for ending in ("Dict", "D"):
+        if name.endswith(ending) and len(name) > len(ending):
+            return f"{name.removesuffix(ending)}d"
+    return name
+
+
+def read_steps(references: References, key: str) -> tuple[tuple[Step, ...], bool]:
+    """Return the steps of a Compose or a list of transforms, and whether they are run lazily.
+
+    Raises
+    ------
+    ModelError
+        If there are none, one is not a class of MONAI, or an argument is an expression.
+    """
+    if key not in references:
+        raise ModelError(f"expected {references.where} to have {key!r}, but it does not; {_REPAIR}")
+    transforms = references.value(key)
+    lazy = isinstance(transforms, Mapping) and transforms.get("lazy", False)
+    understood(lazy, references.where)
+    return tuple(_flatten_steps(transforms, key, references)), bool(lazy)
+
+
+def _flatten_steps(found: Any, key: str, references: References) -> Iterator[Step]:
+    where = references.where
+    if isinstance(found, list):
+        for number, item in enumerate(found):
+            yield from _flatten_steps(item, f"{key}#{number}", references)
+        return
+    if not isinstance(found, Mapping) or "_target_" not in found:
+        understood(found, where)
+        raise ModelError(f"{where}: expected {key} to be a transform with _target_; {_REPAIR}")
+    understood(found.get("_mode_", "default"), where)
+    if _is_disabled(found, where):
+        return
+    name = short_name(understood(found["_target_"], where), f"{where}: {key}")
+    if name == "Compose":
+        yield from _flatten_steps(found.get("transforms", []), f"{key}#transforms", references)
+    else:
+        yield _make_step(name, found, key, references)
+
+
+def _make_step(name: str, found: Mapping[str, Any], key: str, references: References) -> Step:
+    arguments = {part: value for part, value in found.items() if part not in UNUSED}
+    arguments.pop("_disabled_", None)
+    if arguments.pop("_mode_", "default") != "default":
+        raise ModelError(
+            f"{references.where}: expected {key} to be created in the default mode, but it has "
+            f"_mode_ {found['_mode_']!r}; leave that out"
+        )
+    if name in WRITERS:
+        # It writes nothing here, so that its arguments may be expressions.
+        return Step(name, (), key)
+    if name == _LOADER:
+        loader_keys = {"keys", "ensure_channel_first", "dtype"}
+        arguments = {part: value for part, value in arguments.items() if part in loader_keys}
+        understood(arguments, references.where)
+    if name == "Invertd":
+        arguments["transform"] = _check_inverse(arguments.get("transform"), key, references)
+    return Step(name, tuple(arguments.items()), key)
+
+
+def _check_inverse(transform: Any, key: str, references: References) -> str:
+    if transform != references.value("preprocessing"):
+        raise ModelError(
+            f"{references.where}: expected {key}#transform to be '@preprocessing', the bundle's "
+            f"own preprocessing, which is the only one that can be inverted; {_REPAIR}"
+        )
+    return "@preprocessing"
+
+
+def without_loader(steps: Sequence[Step], where: str) -> tuple[tuple[str, ...], tuple[Step, ...]]:
+    """Return the keys that images are read into, and the steps after reading.
+
+    Raises
+    ------
+    ModelError
+        Unless the first step, and only the first, reads images in single precision.
+    """
+    if not steps or steps[0].name != _LOADER or any(s.name == _LOADER for s in steps[1:]):
+        raise ModelError(
+            f"{where}: expected preprocessing to begin with one {_LOADER}, whose images come from "
+            f"the case here, but it has {', '.join(step.name for step in steps) or 'no step'}; "
+            f"{_REPAIR}"
+        )
+    loader = steps[0]
+    read_as = getattr(loader.argument("dtype"), "name", loader.argument("dtype", "float32"))
+    if read_as not in ("float32", None):
+        raise ModelError(
+            f"{where}: expected {loader.key} to read float32, but it has dtype {read_as!r}; "
+            f"{_REPAIR}"
+        )
+    first: tuple[Step, ...] = ()
+    if loader.argument("ensure_channel_first", False):
+        first = (Step("EnsureChannelFirstd", (("keys", list(loader.keys)),), loader.key),)
+    return loader.keys, (*first, *steps[1:])
+
+
+def _is_disabled(found: Mapping[str, Any], where: str) -> bool:
+    value = understood(found.get("_disabled_", False), where)
+    return value.lower().strip() == "true" if isinstance(value, str) else bool(value)
 
 
 @dataclass(frozen=True, slots=True)

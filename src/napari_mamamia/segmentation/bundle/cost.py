@@ -10,10 +10,9 @@ from typing import Any, Final
 
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.segmentation.bundle.allowed import SPATIAL
-from napari_mamamia.segmentation.bundle.config import Windows, read_config, read_format
+from napari_mamamia.segmentation.bundle.config import Step, Windows, read_config, read_format
 from napari_mamamia.segmentation.bundle.files import read_inference, read_metadata
 from napari_mamamia.segmentation.bundle.settings import require_meant
-from napari_mamamia.segmentation.bundle.steps import Step
 from napari_mamamia.segmentation.model.card import ModelCard
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings, TilePlan
 from napari_mamamia.segmentation.model.kinds import ModelKind

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.io.files.json_text import parsed_json
-from napari_mamamia.segmentation.bundle.references import References
+from napari_mamamia.segmentation.bundle.config import References
 from napari_mamamia.segmentation.model.nnunet_files import ModelFiles
 
 _METADATA: Final = ("configs", "metadata.json")

@@ -1,17 +1,179 @@
 """Smoothed maps of signal rise and enhancement, with the noise that remains."""
 
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import ndimage
 
+from napari_mamamia.core.box import Box
 from napari_mamamia.core.progress import part, report_progress
-from napari_mamamia.segmentation.kinetic.pooling import Factors, pooled_job
-from napari_mamamia.segmentation.kinetic.scan import Scan
-from napari_mamamia.segmentation.kinetic.smoothing import noise_left, smoothed
 
+_CHUNK_VOXELS: Final = 1 << 21
+
+Factors = tuple[int, int, int]
+_TRUNCATE: Final = 3.0
+_TO_SD: Final = 1.4826  # standard deviation per median absolute deviation of a normal distribution
+_STATISTICS_VOXELS: Final = 1_000_000
+Voxel = tuple[int, int, int]
 _SIGNAL_FLOOR: Final = 0.02  # share of the 99th percentile of phase 0; below it PE has no meaning
+
+
+def pool_factors(spacing_mm: Sequence[float], coarsest_mm: float) -> Factors:
+    """Return how many voxels to average along each axis so that none exceeds `coarsest_mm`.
+
+    Examples
+    --------
+    >>> pool_factors((2.0, 0.76, 0.76), 1.6)
+    (1, 2, 2)
+    """
+    a, b, c = (max(int(coarsest_mm / s), 1) for s in spacing_mm)
+    return (a, b, c)
+
+
+def pooled_job(volume: NDArray[Any], factors: Factors, text: str) -> NDArray[np.float32]:
+    """Average blocks of `factors` voxels; progress counts the first axis.
+
+    Parameters
+    ----------
+    volume
+        ``(a, b, c)``, any real type and memory order. Values that are not finite count as 0.
+    factors
+        Block size; blocks start at index 0, incomplete blocks at the far end average the voxels
+        that exist.
+    text
+        Text of the progress.
+
+    Returns
+    -------
+    numpy.ndarray
+        float32, contiguous, of shape ``ceil(volume.shape / factors)``.
+    """
+    n = volume.shape[0]
+    step = max(_CHUNK_VOXELS // max(volume[0].size, 1) // factors[0], 1) * factors[0]
+    parts = []
+    report_progress(0, n, text)
+    for start in range(0, n, step):
+        parts.append(pooled(volume[start : start + step], factors))
+        report_progress(min(start + step, n), n, text)
+    return np.concatenate(parts)
+
+
+def pooled(volume: NDArray[Any], factors: Factors) -> NDArray[np.float32]:
+    """Return the result of `pooled_job` without progress reports."""
+    if np.issubdtype(volume.dtype, np.floating):
+        volume = np.where(np.isfinite(volume), volume, 0)
+    first = volume[tuple(slice(None, None, f) for f in factors)]
+    total = np.zeros_like(first, dtype=np.float32)  # keeps the memory order of `volume`
+    for offset in product(*(range(f) for f in factors)):
+        part = volume[tuple(slice(o, None, f) for o, f in zip(offset, factors, strict=True))]
+        total[tuple(slice(0, n) for n in part.shape)] += part
+    for axis, (size, factor) in enumerate(zip(volume.shape, factors, strict=True)):
+        count = np.minimum(size - np.arange(0, size, factor), factor).astype(np.float32)
+        total /= np.expand_dims(count, tuple(a for a in range(3) if a != axis))
+    return np.ascontiguousarray(total)
+
+
+def spread(coarse: NDArray[Any], factors: Factors, shape: Sequence[int]) -> NDArray[Any]:
+    """Return `coarse` with every voxel repeated `factors` times, cropped to `shape`."""
+    for axis, factor in enumerate(factors):
+        if factor > 1:
+            coarse = np.repeat(coarse, factor, axis=axis)
+    return coarse[tuple(slice(0, n) for n in shape)]
+
+
+def smoothed(
+    volume: NDArray[np.float32], sigma_mm: float, spacing_mm: Sequence[float]
+) -> NDArray[np.float32]:
+    """Return `volume` smoothed by a Gaussian of `sigma_mm` along each sufficiently fine axis.
+
+    Axes of a single voxel, and those with a spacing above three sigma, are skipped, because all
+    weights except the central one vanish. Values beyond the edge repeat the last value.
+    """
+    for axis, sigma in _select_axes(volume.shape, sigma_mm, spacing_mm):
+        volume = ndimage.gaussian_filter1d(
+            volume, sigma, axis=axis, mode="nearest", truncate=_TRUNCATE
+        )
+    return volume
+
+
+def noise_left(
+    volume: NDArray[np.float32],
+    where: NDArray[np.bool_],
+    sigma_mm: float,
+    spacing_mm: Sequence[float],
+) -> float:
+    """Return the standard deviation of the noise of `volume` that remains after `smoothed`.
+
+    The noise is estimated from the median absolute difference of neighbours along the axis with the
+    finest spacing, over the voxels `where`, which separates it from anatomy; it is assumed to be
+    white. 0 without neighbours.
+    """
+    axis = min(range(3), key=lambda a: (spacing_mm[a] if volume.shape[a] > 1 else np.inf, a))
+    ahead, behind = np.moveaxis(volume, axis, 0)[1:], np.moveaxis(volume, axis, 0)[:-1]
+    both = np.moveaxis(where, axis, 0)[1:] & np.moveaxis(where, axis, 0)[:-1]
+    steps = ahead[both] - behind[both]
+    if steps.size == 0:
+        return 0.0
+    steps = steps[:: steps.size // _STATISTICS_VOXELS + 1]
+    noise = _TO_SD * float(np.median(np.abs(steps))) / 2**0.5
+    for _, sigma in _select_axes(volume.shape, sigma_mm, spacing_mm):
+        reach = int(_TRUNCATE * sigma + 0.5)
+        weights = np.exp(-0.5 * (np.arange(-reach, reach + 1) / sigma) ** 2)
+        noise *= float(np.sqrt(np.sum(weights**2)) / np.sum(weights))
+    return noise
+
+
+def _select_axes(
+    shape: Sequence[int], sigma_mm: float, spacing_mm: Sequence[float]
+) -> list[tuple[int, float]]:
+    return [
+        (axis, sigma_mm / step)
+        for axis, step in enumerate(spacing_mm)
+        if sigma_mm * _TRUNCATE >= step and shape[axis] > 1
+    ]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scan:
+    """Phase 0, the early and the late phase (None if missing), and their spacing.
+
+    The arrays are views of the case as ``(superior, posterior, left)``, in its own data type.
+    `bright` is the 99th percentile of phase 0, the reference for darkness.
+    """
+
+    pre: NDArray[Any]
+    early: NDArray[Any]
+    late: NDArray[Any] | None
+    spacing_mm: tuple[float, float, float]
+    bright: float = 0.0
+
+    @property
+    def shape(self) -> Voxel:
+        """Voxels along (superior, posterior, left)."""
+        a, b, c = self.pre.shape
+        return (a, b, c)
+
+    def cut(self, box: Box) -> Self:
+        """Return the part of the scan in `box`, as views."""
+        late = None if self.late is None else self.late[box.slices]
+        return replace(self, pre=self.pre[box.slices], early=self.early[box.slices], late=late)
+
+
+def times(index: Sequence[float], factors: Sequence[int]) -> Voxel:
+    """Return an `index` of a grid pooled by `factors` as an index of the original grid."""
+    a, b, c = (int(i * f) for i, f in zip(index, factors, strict=True))
+    return (a, b, c)
+
+
+def moved(box: Box, by: Sequence[int]) -> Box:
+    """Return `box` with `by` added to its start and stop."""
+    (a, b, c), (d, e, f), (i, j, k) = box.start, box.stop, by
+    return Box((a + i, b + j, c + k), (d + i, e + j, f + k))
+
 
 Floats = NDArray[np.float32]
 Bools = NDArray[np.bool_]

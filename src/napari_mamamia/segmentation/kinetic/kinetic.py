@@ -13,19 +13,19 @@ from napari_mamamia.core.provenance import MODEL_SHA256, Setting, hash_model
 from napari_mamamia.kinetics.time_axis import Timing
 from napari_mamamia.kinetics.timing import PhaseChoice, choose_image_phases
 from napari_mamamia.segmentation.kinetic.candidates import Scored
-from napari_mamamia.segmentation.kinetic.judgement import reasons, unsure
-from napari_mamamia.segmentation.kinetic.kinetic_settings import KineticSettings
+from napari_mamamia.segmentation.kinetic.enhancement import Scan, moved
+from napari_mamamia.segmentation.kinetic.kinetic_settings import KineticSettings, values_of
 from napari_mamamia.segmentation.kinetic.ranking import (
     best_apart,
     outlined,
+    reasons,
     seeds_anywhere,
     seeds_at,
     seeds_in_box,
     strongest_in_box,
+    unsure,
 )
-from napari_mamamia.segmentation.kinetic.scan import Scan, moved
 from napari_mamamia.segmentation.kinetic.search import Search, search_around, search_breast
-from napari_mamamia.segmentation.kinetic.settings import values_of
 from napari_mamamia.segmentation.model.prompts import (
     box_from_frame,
     clicked_voxel,

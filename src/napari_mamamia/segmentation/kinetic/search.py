@@ -11,12 +11,19 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.progress import part, report_progress
 from napari_mamamia.segmentation.kinetic.breast import find_breast
-from napari_mamamia.segmentation.kinetic.candidates import Place
-from napari_mamamia.segmentation.kinetic.enhancement import Enhancement, enhancement_job
+from napari_mamamia.segmentation.kinetic.candidates import Place, Region
+from napari_mamamia.segmentation.kinetic.enhancement import (
+    Enhancement,
+    Factors,
+    Scan,
+    Voxel,
+    enhancement_job,
+    moved,
+    pool_factors,
+    pooled_job,
+    times,
+)
 from napari_mamamia.segmentation.kinetic.kinetic_settings import KineticSettings
-from napari_mamamia.segmentation.kinetic.pooling import Factors, pool_factors, pooled_job
-from napari_mamamia.segmentation.kinetic.regions import Region
-from napari_mamamia.segmentation.kinetic.scan import Scan, Voxel, moved, times
 from napari_mamamia.segmentation.model.morphology import ball_offsets, eroded
 
 _MARGIN_MM: Final = 10.0  # margin around the searched region, for the outlines

@@ -1,18 +1,15 @@
 """`Engine`: a loaded model of any kind, and `EngineInput`, its input for one case."""
 
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.segmentation.model.engine_settings import (
-    EngineResult,
-    EngineSettings,
-    TilePlan,
-)
+from napari_mamamia.segmentation.model.engine_settings import EngineResult, EngineSettings, TilePlan
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,3 +69,17 @@ class Engine(Runner, Protocol):
     def run_one_tile(self) -> None:
         """Run the network once on an empty tile, to measure its time."""
         ...
+
+
+@dataclass(slots=True)
+class Laps:
+    """Seconds of each stage; `done` lists finished stages as (name, seconds)."""
+
+    last: float = field(default_factory=time.perf_counter)
+    done: list[tuple[str, float]] = field(default_factory=list)
+
+    def add(self, name: str) -> None:
+        """End a stage now."""
+        now = time.perf_counter()
+        self.done.append((name, round(now - self.last, 3)))
+        self.last = now

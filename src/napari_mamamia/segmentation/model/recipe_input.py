@@ -15,8 +15,8 @@ from napari_mamamia.core.errors import CaseError, ModelError, Remedy
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.names import count_of
 from napari_mamamia.core.progress import report_progress
+from napari_mamamia.kinetics.map_blocks import percent_enhancement, ratio_recipe
 from napari_mamamia.kinetics.timing import choose_image_phases
-from napari_mamamia.kinetics.voxel_maps import percent_enhancement, ratio_recipe
 from napari_mamamia.segmentation.model.nnunet_geometry import header_spacing
 from napari_mamamia.segmentation.model.postprocess import BreastArea
 from napari_mamamia.segmentation.model.recipe import Normalise, Recipe, RegionKind, Scope

@@ -1,21 +1,359 @@
-"""The card of a single-file network before it is loaded, with its recipe."""
+"""The card and files of a single-file network before it is loaded, with shapes and recipe.
 
-from dataclasses import replace
+Everything is read as data (JSON, XML, the bytes of ONNX): nothing is built or run, and torch is not
+needed.
+"""
+
+import re
+import zipfile
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
 
 from napari_mamamia.core.errors import ModelError
+from napari_mamamia.core.names import count_of
 from napari_mamamia.core.provenance import Setting
+from napari_mamamia.io.files.foreign import open_plain, reads
+from napari_mamamia.io.files.json_text import parsed_json
+from napari_mamamia.io.files.zip_files import open_zip
 from napari_mamamia.segmentation.model.card import RECIPE_NAME, ModelCard, licence_text, summed
-from napari_mamamia.segmentation.model.kinds import NETWORK_KINDS
-from napari_mamamia.segmentation.model.network_spec import NetworkSpec
-from napari_mamamia.segmentation.model.nnunet_files import ModelFiles
+from napari_mamamia.segmentation.model.kinds import NETWORK_KINDS, ModelKind, network_names
+from napari_mamamia.segmentation.model.network_spec import NetworkSpec, network_from
+from napari_mamamia.segmentation.model.nnunet_files import ModelFiles, require_stored
 from napari_mamamia.segmentation.model.recipe import recipe_from
-from napari_mamamia.segmentation.network.files import (
-    find_network,
-    fitted_spec,
-    network_path,
-    without_recipe,
+from napari_mamamia.segmentation.network.onnx import Shape, read_onnx
+
+_HEADER_BYTES: Final = 100_000_000  # Source: safetensors, README, "Format": the header's limit
+_METADATA_KEY: Final = "mamamia_network"
+_RECIPE: Final = "mamamia_model.json"
+_EXAMPLE: Final = (
+    '"network": {"channels": ["before contrast", "after"], "labels": {"tumour": 1}, '
+    '"patch": [64, 128, 128], "output": "logits"}'
 )
-from napari_mamamia.segmentation.network.shapes import own_spec
+
+
+_PARAMETER: Final = re.compile(r'<layer\b[^>]*type="Parameter"[^>]*>\s*<data\b[^>]*shape="([^"]*)"')
+
+
+@reads("a readable network", "copy it again from its source", ModelError)
+def shapes_of(path: Path, kind: str) -> tuple[Shape, Shape]:
+    """Return the shapes of a network's input and output, () if its file does not state them.
+
+    Parameters
+    ----------
+    path
+        Path of the file or folder.
+    kind
+        The kind of model.
+
+    Raises
+    ------
+    ModelError
+        If an ONNX file is damaged, or has more than one input or output.
+    """
+    if kind is ModelKind.ONNX:
+        facts = read_onnx(path)
+        if len(facts.inputs) != 1 or len(facts.outputs) != 1:
+            raise ModelError(
+                f"expected {path} to have one input and one output, but it has "
+                f"{len(facts.inputs)} and {len(facts.outputs)}; export the network without the "
+                "others"
+            )
+        return facts.inputs[0][1], facts.outputs[0][1]
+    if kind is ModelKind.OPENVINO:
+        with open_plain(path) as stream:
+            text = stream.read().decode("utf-8", errors="replace")
+        parameters = _PARAMETER.findall(text)
+        return (_read_extents(parameters[0]) if len(parameters) == 1 else ()), ()
+    if kind is ModelKind.EXPORTED:
+        return _exported_shape(path), ()
+    return (), ()
+
+
+@reads("a readable network", "copy it again from its source", ModelError)
+def own_spec(path: Path, kind: str) -> NetworkSpec | None:
+    """Return the spec in the header of a safetensors file, None if it has none.
+
+    Parameters
+    ----------
+    path
+        Path of the file or folder.
+    kind
+        The kind of model.
+
+    Raises
+    ------
+    ModelError
+        If the spec is invalid, or the header is damaged.
+    """
+    if kind is not ModelKind.SAFETENSORS:
+        return None
+    text = _read_header(path).get("__metadata__", {}).get(_METADATA_KEY)
+    if text is None:
+        return None
+    try:
+        content = parsed_json(text)
+    except (ValueError, RecursionError) as error:
+        raise ModelError(
+            f"{path}: expected {_METADATA_KEY} of its header to be the section of a recipe, but "
+            f"{error}; write a recipe next to it"
+        ) from error
+    return network_from(content, f"{_METADATA_KEY} of {path}")
+
+
+def shape_text(shape: Shape | None) -> str:
+    """Return a shape as text, such as "1 x 2 x any x any x any"."""
+    return " x ".join("any" if n is None else str(n) for n in shape) if shape else "any shape"
+
+
+def _read_extents(text: str) -> Shape:
+    numbers = [part.strip() for part in text.split(",") if part.strip()]
+    return tuple(int(n) if n.isdigit() else None for n in numbers)
+
+
+def _exported_shape(path: Path) -> Shape:
+    """Return the extents of the one input of a torch.export file, read from its JSON."""
+    try:
+        with open_zip(path) as archive:
+            require_stored(archive, path)
+            name = next(n for n in archive.namelist() if n.endswith("/models/model.json"))
+            module = parsed_json(archive.read(name).decode("utf-8"))["graph_module"]
+        users = [s["user_input"] for s in module["signature"]["input_specs"] if "user_input" in s]
+        values = module["graph"]["tensor_values"]
+        sizes = values[users[0]["arg"]["as_tensor"]["name"]]["sizes"]
+        return tuple(int(n["as_int"]) if "as_int" in n else None for n in sizes)
+    except (
+        zipfile.BadZipFile, OSError, ValueError, KeyError, TypeError, IndexError, StopIteration,
+        RecursionError, NotImplementedError,
+    ):  # fmt: skip
+        return ()  # the reader reports the error when the network is loaded
+
+
+def _read_header(path: Path) -> dict[str, Any]:
+    """Return the header of a safetensors file: eight bytes of length, then JSON."""
+    try:
+        with open_plain(path) as stream:
+            length = int.from_bytes(stream.read(8), "little")
+            header = parsed_json(stream.read(min(length, _HEADER_BYTES)).decode("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ModelError(
+            f"expected {path} to be a complete safetensors file, but its header cannot be read "
+            f"({error}); copy it again"
+        ) from error
+    if not isinstance(header, dict) or not isinstance(header.get("__metadata__", {}), dict):
+        raise ModelError(f"expected {path} to have a table as its header; copy the file again")
+    return header
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkFiles:
+    """The files of a network as (name, bytes), with its main file first.
+
+    `missing` are the reasons in plain words why it cannot be run, as in `ModelCard.missing`, and
+    `has_recipe` says whether a recipe is next to it.
+    """
+
+    sizes: tuple[tuple[str, int], ...]
+    missing: tuple[str, ...] = ()
+    has_recipe: bool = False
+
+
+def find_network(files: ModelFiles, kind: str) -> NetworkFiles:
+    """Return the files of a network of `kind` at a path.
+
+    Parameters
+    ----------
+    files
+        The files of the model.
+    kind
+        The kind of model.
+    """
+    if files.is_zip:
+        message = f"{files.path} holds a network ({kind}); unpack the zip and choose its folder"
+        return NetworkFiles((), (message,))
+    names = network_names(files)
+    folder = files.path if files.path.is_dir() else files.path.parent
+    if len(names) > 1:
+        message = (
+            f"expected one network in {files.path}, but found {len(names)}: "
+            f"{', '.join(names[:5])}. Choose one of these files; each needs its own folder for "
+            "its recipe"
+        )
+        return NetworkFiles(tuple(s for s in files.sizes if s[0] in names), (message,))
+    path = folder / names[0]
+    sizes = [(names[0], path.stat().st_size)]
+    missing: tuple[str, ...] = ()
+    has_recipe = False
+    try:
+        for name in _list_weight_files(path, kind):
+            sizes.append((name, (folder / name).stat().st_size))
+        has_recipe = _has_recipe(files, folder)
+    except ModelError as error:
+        missing = (str(error),)
+    return NetworkFiles(tuple(sizes), missing, has_recipe)
+
+
+def network_path(path: Path, name: str) -> Path:
+    """Return the path of a file of a model; `path` is the model's folder, or the file itself.
+
+    Parameters
+    ----------
+    path
+        Path of the file or folder.
+    name
+        The name of the model.
+    """
+    return path / name if path.is_dir() else path.parent / name
+
+
+def fitted_spec(spec: NetworkSpec, path: Path, kind: str) -> NetworkSpec:
+    """Return the spec of a recipe, completed by the file itself.
+
+    Parameters
+    ----------
+    spec
+        Input and output of the network.
+    path
+        Path of the file or folder.
+    kind
+        The kind of model.
+
+    Raises
+    ------
+    ModelError
+        If the two contradict each other, or neither gives the patch.
+    """
+    taken, given = shapes_of(path, kind)
+    _require_channels(spec, taken, given, path)
+    patch = spec.patch
+    extents = taken[2:] if taken else ()
+    if not patch:
+        sizes = tuple(n for n in extents if n is not None)
+        if len(sizes) != len(extents) or len(sizes) not in (2, 3):
+            raise ModelError(
+                f"{path} does not define the voxels of a tile (it takes {shape_text(taken)}); "
+                'give "patch" in the section "network" of its recipe'
+            )
+        return replace(spec, patch=sizes)
+    if extents and (
+        len(extents) != len(patch) or any(a not in (None, b) for a, b in zip(extents, patch))  # noqa: B905
+    ):
+        raise ModelError(
+            f"the recipe's patch is {' x '.join(map(str, patch))} voxels, but {path} takes "
+            f"{shape_text(extents)} (fixed when it was exported); give that patch, or export it "
+            "with variable extents"
+        )
+    if kind is ModelKind.SAFETENSORS and spec.architecture is None:
+        raise ModelError(
+            f"{path} holds weights without a network; give its class and arguments as "
+            '"architecture" in the section "network" of the recipe, as in nnU-Net\'s '
+            "plans.json"
+        )
+    if kind is not ModelKind.SAFETENSORS and spec.architecture is not None:
+        raise ModelError(f'{path} holds the network itself; leave "architecture" out of its recipe')
+    return spec
+
+
+def without_recipe(path: Path, kind: str) -> str:
+    """Return a sentence on the information that a recipe must provide.
+
+    Parameters
+    ----------
+    path
+        Path of the file or folder.
+    kind
+        The kind of model.
+    """
+    built = ', and "architecture" as in nnU-Net\'s plans' if _is_bare(kind) else ""
+    return (
+        f"{path} is a network ({kind}) that does not state its input and output; write a "
+        f'recipe ({_RECIPE}) next to it with the section "network": names of the channels, '
+        f"labels with their values, voxels of a tile, and the meaning of the outputs{built}, for "
+        f"example {_EXAMPLE}"
+    )
+
+
+def _is_bare(kind: str) -> bool:
+    return kind is ModelKind.SAFETENSORS
+
+
+def _has_recipe(files: ModelFiles, folder: Path) -> bool:
+    """Return whether a recipe is next to the network, and no other network shares its folder."""
+    if files.path.is_dir():
+        return _RECIPE in files.names
+    if not (folder / _RECIPE).is_file():
+        return False
+    names = [file.name for file in sorted(folder.iterdir()) if file.is_file()]
+    beside = ModelFiles(folder, False, tuple((name, 0) for name in names))
+    others = set(network_names(beside)) - {files.path.name}
+    if others:
+        raise ModelError(
+            f"{files.path} shares its folder and a recipe with other networks "
+            f"({', '.join(sorted(others)[:3])}), so that it is not clear which one the recipe "
+            "describes; put each network with its recipe in its own folder"
+        )
+    return True
+
+
+def _list_weight_files(path: Path, kind: str) -> list[str]:
+    """Return the names of the files next to a network that hold its weights."""
+    if kind is ModelKind.OPENVINO:
+        weights = path.with_suffix(".bin")
+        if not weights.is_file():
+            raise ModelError(
+                f"the weights {weights.name} of {path} are missing next to it; copy that file too"
+            )
+        return [weights.name]
+    if kind is not ModelKind.ONNX:
+        return []
+    facts = read_onnx(path)
+    if facts.domains:
+        raise ModelError(
+            f"{path} uses operators of {', '.join(facts.domains)}, which need their own program; "
+            "it was not opened; export it with ONNX operators only"
+        )
+    for name in facts.external:
+        _require_beside(path, name)
+    return list(facts.external)
+
+
+def _require_beside(path: Path, name: str) -> None:
+    """Raise `ModelError` unless a file named by a network is in its own folder."""
+    posix_path = PurePosixPath(name)
+    plain = (
+        name and not posix_path.is_absolute() and ".." not in posix_path.parts and "\\" not in name
+    )
+    if not plain or ":" in name:
+        raise ModelError(
+            f"{path} names {name!r} as its weights, which is outside its folder; it was not "
+            "opened; ask its author for a clean file"
+        )
+    file = path.parent / name
+    if not file.is_file():
+        raise ModelError(f"{path} keeps its weights in {name!r}, which is not there; copy it too")
+    if not file.resolve().is_relative_to(path.parent.resolve()):
+        raise ModelError(
+            f"the weights {name!r} of {path} are a link that points outside the folder; it was "
+            "not opened; copy the file itself there"
+        )
+
+
+def _require_channels(spec: NetworkSpec, taken: Shape, given: Shape, path: Path) -> None:
+    if taken and (len(taken) not in (4, 5) or taken[0] not in (None, 1)):
+        raise ModelError(
+            f"expected {path} to take one tile at a time, as 1 x channels x voxels, but it takes "
+            f"{shape_text(taken)}; export it for a batch of one"
+        )
+    for what, shape, count in (
+        ("channel", taken, len(spec.channels)),
+        ("output", given, spec.heads),
+    ):
+        if len(shape) > 1 and shape[1] not in (None, count):
+            raise ModelError(
+                f"the recipe of {path} describes {count_of(count, what)}, but the network has "
+                f"{shape[1]}; "
+                'correct channels, labels or output in its section "network"'
+            )
 
 
 def network_card(files: ModelFiles, kind: str, checksums: bool) -> ModelCard:

@@ -20,7 +20,7 @@ from napari_mamamia.core.names import count_of
 from napari_mamamia.core.progress import part, report_progress
 from napari_mamamia.segmentation.model.card import ModelCard
 from napari_mamamia.segmentation.model.device import release_memory, sums_on, threads_set
-from napari_mamamia.segmentation.model.engine import EngineInput
+from napari_mamamia.segmentation.model.engine import EngineInput, Laps
 from napari_mamamia.segmentation.model.engine_settings import (
     EngineResult,
     EngineSettings,
@@ -38,10 +38,9 @@ from napari_mamamia.segmentation.model.nnunet_tiles import (
     tile_grid,
 )
 from napari_mamamia.segmentation.model.planner import OverLimitError
-from napari_mamamia.segmentation.model.stages import Laps
+from napari_mamamia.segmentation.network.card import network_path
 from napari_mamamia.segmentation.network.choices import require_network_choices
 from napari_mamamia.segmentation.network.cost import network_bytes, network_frame
-from napari_mamamia.segmentation.network.files import network_path
 from napari_mamamia.segmentation.network.runtime import NetworkRuntime, open_network
 
 # Labels and the probability of foreground from a network's averaged outputs.

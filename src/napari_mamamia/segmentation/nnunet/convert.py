@@ -1,6 +1,6 @@
 """Conversion of a checkpoint to a safetensors file, checked against the plans' network."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from napari_mamamia.core.errors import ModelError
@@ -11,36 +11,26 @@ from napari_mamamia.segmentation.nnunet.network import build_network, put_weight
 from napari_mamamia.segmentation.nnunet.safetensors import write_safetensors
 
 
-@dataclass(frozen=True, slots=True)
-class Rewriting:
-    """The input of a conversion.
-
-    `source` is the checkpoint (or the file that a sandbox made of it, and `given` is then the
-    checkpoint), `target` the new file; `plans` and `dataset` are the texts of the model's files,
-    `configuration` that of the model's folder, "" if its name does not give it.
-    """
-
-    source: Path
-    given: Path
-    target: Path
-    plans: str
-    dataset: str
-    configuration: str
-
-
-@dataclass(frozen=True, slots=True)
-class Rewritten:
-    """Number of tensors in the new file, and the SHA-256 of the checkpoint."""
-
-    tensors: int
-    source_sha256: str
-
-
-def rewrite(wanted: Rewriting) -> Rewritten:
-    """Convert a checkpoint to safetensors.
+def rewrite(
+    source: Path, checkpoint: Path, target: Path, plans: str, dataset: str, configuration: str
+) -> tuple[int, str]:
+    """Convert a checkpoint to safetensors; return the number of tensors and its SHA-256.
 
     Names and shapes must be those of the plans' network. The new file is read again and compared
     bit for bit. It takes about a second for each 100 MB.
+
+    Parameters
+    ----------
+    source
+        The file to read: the checkpoint, or the file that a sandbox extracted from it.
+    checkpoint
+        The checkpoint.
+    target
+        The new file.
+    plans, dataset
+        Texts of the model's plans.json and dataset.json.
+    configuration
+        Configuration in the name of the model's folder; "" if there is none.
 
     Raises
     ------
@@ -51,22 +41,18 @@ def rewrite(wanted: Rewriting) -> Rewritten:
     SaveError
         If it cannot be written.
     """
-    content = replace(load_checkpoint(wanted.source), path=wanted.given)
-    if wanted.configuration and content.configuration not in ("", wanted.configuration):
+    content = replace(load_checkpoint(source), path=checkpoint)
+    if configuration and content.configuration not in ("", configuration):
         raise ModelError(
-            f"expected {wanted.given} to have the configuration {wanted.configuration} of its "
+            f"expected {checkpoint} to have the configuration {configuration} of its "
             f"folder's name, but it has {content.configuration}; copy it to the folder to which "
             "it belongs"
         )
-    configuration = content.configuration or wanted.configuration
-    plans = read_plans(wanted.plans, wanted.dataset, configuration, str(wanted.given.parents[1]))
+    model = str(checkpoint.parents[1])
+    spec = read_plans(plans, dataset, content.configuration or configuration, model)
     network = build_network(
-        plans.configuration.architecture,
-        plans.inputs,
-        plans.labels.heads,
-        content.trainer,
-        str(wanted.given.parents[1]),
+        spec.configuration.architecture, spec.inputs, spec.labels.heads, content.trainer, model
     )
     put_weights(network, content)
-    digest = sha256_of(wanted.given)
-    return Rewritten(write_safetensors(content, wanted.target, digest), digest)
+    digest = sha256_of(checkpoint)
+    return write_safetensors(content, target, digest), digest

@@ -7,13 +7,53 @@ from pathlib import PurePosixPath
 
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.segmentation.model.card import ModelCard
-from napari_mamamia.segmentation.model.engine_settings import EngineSettings, TilePlan
+from napari_mamamia.segmentation.model.engine_settings import EngineSettings, Ran, TilePlan
 from napari_mamamia.segmentation.model.kinds import ModelKind
 from napari_mamamia.segmentation.model.nnunet_files import open_files
 from napari_mamamia.segmentation.model.nnunet_geometry import model_shape, tile_starts
 from napari_mamamia.segmentation.model.nnunet_plans import Plans, read_plans
 from napari_mamamia.segmentation.nnunet.card import nnunet_card_at
-from napari_mamamia.segmentation.nnunet.cascade import after_stage
+
+
+def after_stage(own: TilePlan, first: TilePlan, card: ModelCard, grid: Grid) -> TilePlan:
+    """Return the plan of a second stage combined with the plan of the first stage.
+
+    The stages run one after the other: the larger volumes count, and the second stage also holds
+    the labels of the first (a byte for each voxel of the case). Both networks stay loaded; the
+    caller counts the weights of the second, those of the first (`card`) are counted here.
+
+    Parameters
+    ----------
+    own
+        Plan of the second stage.
+    first
+        Plan of the first stage.
+    card
+        The card of the model.
+    grid
+        The grid of the case.
+    """
+    volumes = max(own.bytes_needed + math.prod(grid.shape), first.bytes_needed)
+    weights = sum(weight.n_bytes for weight in card.weights)
+    return replace(own, bytes_needed=volumes + weights, first=first)
+
+
+def after_first(ran: Ran, first: Ran, seconds: float) -> Ran:
+    """Return the record of a cascade's second stage combined with that of the first stage.
+
+    Parameters
+    ----------
+    ran
+        Record of the second stage.
+    first
+        Record of the first stage.
+    seconds
+        Seconds of the first stage.
+    """
+    cut = [f"first stage: {first.cut_short}"] if first.cut_short else []
+    cut += [ran.cut_short] if ran.cut_short else []
+    laps = (("first stage", round(seconds, 3)), *ran.seconds)
+    return replace(ran, cut_short="; ".join(cut), seconds=laps)
 
 
 def tiles_from_plans(card: ModelCard, settings: EngineSettings, grid: Grid) -> TilePlan | None:

@@ -16,10 +16,15 @@ from napari_mamamia.segmentation.sandbox.isolation import (
     find_isolation,
     require_no_root,
 )
-from napari_mamamia.segmentation.sandbox.limits import Ending, RunLimits, usual_memory_bytes
 from napari_mamamia.segmentation.sandbox.pipes import Wording
 from napari_mamamia.segmentation.sandbox.run import run_in_sandbox
-from napari_mamamia.segmentation.sandbox.sandbox import find_interpreter, lay_out_module
+from napari_mamamia.segmentation.sandbox.sandbox import (
+    Ending,
+    RunLimits,
+    find_interpreter,
+    lay_out_module,
+    usual_memory_bytes,
+)
 
 _MODULE: Final = Path(__file__).with_name("unpickle.py")
 _RESULT: Final = "weights.safetensors"  # unpickle.RESULT; importing it would import torch

@@ -11,7 +11,7 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.program.system import free_memory_bytes
 from napari_mamamia.core.progress import part, report_progress
 from napari_mamamia.core.provenance import Setting
-from napari_mamamia.segmentation.kinetic.breast_area import breast_area, find_breast_area
+from napari_mamamia.segmentation.kinetic.breast import breast_area, find_breast_area
 from napari_mamamia.segmentation.model.card import ModelCard
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings, TilePlan
 from napari_mamamia.segmentation.model.planner import (

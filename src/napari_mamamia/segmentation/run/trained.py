@@ -16,7 +16,7 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import part, report_progress
 from napari_mamamia.core.provenance import Setting
-from napari_mamamia.segmentation.kinetic.breast_area import breast_area
+from napari_mamamia.segmentation.kinetic.breast import breast_area
 from napari_mamamia.segmentation.model.card import ModelCard
 from napari_mamamia.segmentation.model.engine import EngineInput, Runner
 from napari_mamamia.segmentation.model.engine_settings import EngineResult, EngineSettings

@@ -10,7 +10,7 @@ from typing import IO, Any, Final
 
 from napari_mamamia.io.files.append_file import opened_to_add
 from napari_mamamia.segmentation.sandbox.external import printable
-from napari_mamamia.segmentation.sandbox.limits import Ending, RunLimits
+from napari_mamamia.segmentation.sandbox.sandbox import Ending, RunLimits
 
 _EVENT_BYTES: Final = 64 * 1024
 _MOST_EVENTS: Final = 1000

@@ -21,7 +21,6 @@ from napari_mamamia.core.program.child_process import Process, answer_of, end_gr
 from napari_mamamia.core.progress import Progress, forward_progress
 from napari_mamamia.segmentation.sandbox.cgroup import Group, control_group
 from napari_mamamia.segmentation.sandbox.external import Submission
-from napari_mamamia.segmentation.sandbox.held import Held, Inventory
 from napari_mamamia.segmentation.sandbox.isolation import (
     SCRATCH,
     Isolation,
@@ -30,18 +29,22 @@ from napari_mamamia.segmentation.sandbox.isolation import (
     container_command,
     has_graphics_card,
 )
-from napari_mamamia.segmentation.sandbox.limits import Ending, RunLimits, RunOfSubmission
 from napari_mamamia.segmentation.sandbox.outputs import MASKS
 from napari_mamamia.segmentation.sandbox.pipes import EventPipe, LogPipe, Wording, verdict
 from napari_mamamia.segmentation.sandbox.sandbox import (
+    Ending,
     Interpreter,
     Layout,
     Patient,
+    RunLimits,
+    RunOfSubmission,
     environment,
     lay_out,
 )
 from napari_mamamia.segmentation.sandbox.seccomp import call_filter, filter_file
 from napari_mamamia.segmentation.sandbox.watch import (
+    Held,
+    Inventory,
     TreeUse,
     can_watch,
     end_tree,

@@ -1,4 +1,4 @@
-"""The layout of a sandbox: paths of Python, the submission, the images and the output."""
+"""The layout of a sandbox: paths of Python, submission, images and output; and its limits."""
 
 import json
 import os
@@ -6,6 +6,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,8 +14,16 @@ from napari_mamamia.core.choices import Task
 from napari_mamamia.core.errors import ModelError, SaveError
 from napari_mamamia.core.program.child_environment import find_program
 from napari_mamamia.core.program.child_process import Answer, answer_of
+from napari_mamamia.core.program.system import total_memory_bytes
 from napari_mamamia.segmentation.sandbox.external import INGESTED, Submission
 from napari_mamamia.segmentation.sandbox.runner import OWN_TASK
+
+CHALLENGE_SECONDS: Final = 300.0
+"""The challenge's time limit for one case, in seconds. Source: its rules, 5 minutes per image."""
+
+GIGABYTE: Final = 10**9
+_MEMORY_SHARE: Final = 0.75
+
 
 # Mounted in the sandbox as files: nothing of ours is imported there, and `cuda` nowhere else.
 _RUNNER_FILE: Final = Path(__file__).with_name("runner.py")
@@ -282,3 +291,87 @@ def _copy_phases(patient: Patient, folder: Path) -> Iterator[str]:
                 "space, and check that the file can be read"
             ) from error
         yield str(target)
+
+
+def usual_memory_bytes() -> int:
+    """Return three quarters of this computer's memory in bytes, or 8 GB if it is unknown."""
+    total = total_memory_bytes()
+    return 8 * GIGABYTE if total is None else int(total * _MEMORY_SHARE)
+
+
+@dataclass(frozen=True, slots=True)
+class RunLimits:
+    """Limits for one case; exceeding one ends the run.
+
+    Parameters
+    ----------
+    seconds
+        Wall-clock time, including the start of Python and the loading of weights.
+    memory_bytes
+        Memory of all its processes together, including kernel memory and folders in memory:
+        `resources.RESOURCES`.
+    processes
+        Processes at one time (and threads, if the kernel counts them).
+    output_bytes
+        Total size of the files that it writes, including deleted files that are still open.
+    log_bytes
+        Size of the log of its prints; further output is counted and dropped without ending the run.
+    scratch_bytes
+        Size of each temporary folder in memory.
+    handles
+        Open files, pipes, sockets, file locks and epoll watches of all its processes together.
+    """
+
+    seconds: float = CHALLENGE_SECONDS
+    memory_bytes: int = 0
+    processes: int = 512
+    output_bytes: int = 20 * GIGABYTE
+    log_bytes: int = 2 * 2**20
+    scratch_bytes: int = 2 * GIGABYTE
+    handles: int = 65_536
+
+    def __post_init__(self) -> None:
+        if not self.memory_bytes:
+            object.__setattr__(self, "memory_bytes", usual_memory_bytes())
+        for name in (
+            "seconds",
+            "memory_bytes",
+            "processes",
+            "output_bytes",
+            "log_bytes",
+            "handles",
+        ):
+            if not getattr(self, name) > 0:
+                raise ValueError(
+                    f"expected the limit {name} to be above 0, but got {getattr(self, name)}"
+                )
+
+
+class Ending(StrEnum):
+    """How a run ended."""
+
+    FINISHED = "finished"
+    FAILED = "failed"
+    """The submission raised an error."""
+    DIED = "died"
+    """Its process ended without reporting an error."""
+    TIME = "time limit"
+    MEMORY = "memory limit"
+    PROCESSES = "process limit"
+    OUTPUT = "output limit"
+    HANDLES = "handle limit"
+
+
+@dataclass(frozen=True, slots=True)
+class RunOfSubmission:
+    """The end of a run, its reason ("" if it finished), and the resources used.
+
+    `peak_bytes` is the largest memory counted for all its processes together, None if unknown.
+    `dropped_bytes` of its prints are not in the log.
+    """
+
+    ending: Ending
+    reason: str
+    seconds: float
+    peak_bytes: int | None
+    dropped_bytes: int

@@ -1,10 +1,19 @@
-"""Measure the resources of a process and its descendants, and kill them (Linux /proc only)."""
+"""Measure and limit the resources of a process and its descendants, and kill them (Linux).
+
+The status of a process gives its memory use. Resources held by handles have to be counted one by
+one: pipes, deleted files, anonymous shared memory, locks.
+The filter (`seccomp`), these counts and the limits that the runner sets follow one list of
+resources; docs/security.md shows it.
+"""
 
 import os
+import sys
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
@@ -15,10 +24,19 @@ from napari_mamamia.core.program.system import (
     file_system_use,
     stop_process,
 )
-from napari_mamamia.segmentation.sandbox.resources import EMPTY_FILE_BYTES, THREAD_BYTES
+from napari_mamamia.segmentation.sandbox.runner import PROCESS_HANDLES
 
-_PROC: Final = Path("/proc")
 _KIBIBYTE: Final = 1024
+
+# Bytes counted for each kernel object: the most that it can hold by Linux' own sizes. A socket
+# counts by this computer's buffers: see `watch`.
+THREAD_BYTES: Final = 32 * _KIBIBYTE  # a stack of 16 KiB and its descriptor
+PIPE_BYTES: Final = 64 * _KIBIBYTE  # 16 pages; the filter refuses larger ones
+TERMINAL_BYTES: Final = 128 * _KIBIBYTE  # buffers of both ends
+HANDLE_BYTES: Final = 2 * _KIBIBYTE  # an open file of any other kind
+MAPPING_BYTES: Final = 384
+EMPTY_FILE_BYTES: Final = 1536  # in a folder in memory: its inode and its name
+_PROC: Final = Path("/proc")
 _FACTS: Final = frozenset(
     ("VmRSS", "VmSwap", "VmPTE", "RssShmem", "HugetlbPages", "Threads"),
 )
@@ -29,6 +47,85 @@ net/tcp_states.h.
 """
 _ROUNDS: Final = (
     50  # Each round stops the processes started during the last one; a fork bomb would never end.
+)
+_REST: Final = 20  # multiples of its duration: 5 % of a core
+_LONGEST_REST_S: Final = 2.0
+_TERMINALS: Final = ("/dev/ptmx", "/dev/pts/")
+_DELETED: Final = " (deleted)"
+_DELETED_NAME: Final = _DELETED.encode()
+_SHARED: Final = b"/dev/zero" + _DELETED_NAME
+"""The name of anonymous shared memory."""
+_EPOLL: Final = "anon_inode:[eventpoll]"
+_MEMFD: Final = "/memfd:"
+
+
+class Hold(StrEnum):
+    """Method that keeps a kind of resource within its limit."""
+
+    DENIED = "denied"
+    """Denied by the filter of system calls: in bubblewrap, on x86_64 and aarch64."""
+    COUNTED = "counted"
+    """Counted on Linux, ten times a second or as often as 5 % of a core allows."""
+    LIMITED = "limited"
+    """Limited by the kernel."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A kind of resource; `calls` are the system calls that the filter refuses for it."""
+
+    name: str
+    hold: Hold
+    how: str
+    calls: tuple[str, ...] = ()
+
+
+RESOURCES: Final = (
+    Resource("resident memory, swap, huge pages", Hold.COUNTED, "memory: `/proc/PID/status`"),
+    Resource("page tables", Hold.COUNTED, "memory: VmPTE"),
+    Resource("threads", Hold.COUNTED, "memory: 32 KiB each"),
+    Resource("scratch folders", Hold.COUNTED, "memory: bytes, and 1.5 KiB a file"),
+    Resource("unix sockets", Hold.COUNTED, "memory: twice the usual buffer each, in transit too"),
+    Resource("TCP and UDP sockets", Hold.COUNTED, "memory: largest buffers, if data wait"),
+    Resource("pipes, terminals, open files", Hold.COUNTED, "memory: 64, 128, 2 KiB each"),
+    Resource("mappings", Hold.COUNTED, "memory: 384 bytes each"),
+    Resource("shared memory without a name", Hold.COUNTED, "memory: as mapped"),
+    Resource("memfd", Hold.DENIED, "with a GPU: counted", ("memfd_create",)),
+    Resource(
+        "System V and POSIX message queues, semaphores, shared memory",
+        Hold.DENIED,
+        "own IPC namespace too",
+        ("shmget", "msgget", "semget", "mq_open"),
+    ),
+    Resource(
+        "pages kept by pipes and sockets",
+        Hold.DENIED,
+        "no splice, sendfile, larger buffers, zero-copy",
+        ("splice", "tee", "vmsplice", "sendfile"),
+    ),
+    Resource(
+        "io_uring, keys, BPF, perf, inotify, fanotify, userfaultfd, landlock, filters of its own",
+        Hold.DENIED,
+        "no such calls",
+        (
+            *("io_uring_setup", "add_key", "bpf", "perf_event_open", "inotify_init1"),
+            *("fanotify_init", "userfaultfd", "landlock_create_ruleset", "seccomp"),
+        ),
+    ),
+    Resource("open files of a process", Hold.LIMITED, "RLIMIT_NOFILE, 8192"),
+    Resource("open files, file locks, epoll's watches", Hold.COUNTED, "65,536 in all"),
+    Resource("processes, ended ones too", Hold.LIMITED, "RLIMIT_NPROC, control group; counted"),
+    Resource("pending signals, timers", Hold.LIMITED, "RLIMIT_SIGPENDING, 4096"),
+    Resource("size of a file", Hold.LIMITED, "RLIMIT_FSIZE"),
+    Resource("files in the output folder", Hold.COUNTED, "output: bytes, 64 KiB at least"),
+    Resource("files there without a name", Hold.COUNTED, "output: through open handles"),
+    Resource(
+        "such files mapped or in transit",
+        Hold.COUNTED,
+        "output: all bytes that the program wrote",
+        ("fallocate",),
+    ),
+    Resource("all of memory", Hold.LIMITED, "cgroup v2, where it may be used"),
 )
 
 
@@ -257,3 +354,190 @@ def _list_parents() -> Iterator[tuple[int, int, bool]]:
 def _runs(fields: Sequence[str]) -> bool:
     """Return whether a process runs, from the fields after the name in its stat."""
     return fields[0] != "Z" or int(fields[17]) > 1
+
+
+@dataclass(slots=True)
+class Held:
+    """The counts so far; locks and epoll watches count as handles.
+
+    `shared` has the bytes of each piece of anonymous shared memory, `nameless` those of each
+    deleted file of the output folder. `written` are the bytes that the processes wrote to any disk,
+    counted only if some file may be `out_of_sight`: mapped but not open, or in transit in a socket.
+    """
+
+    handles: int = 0
+    kept_bytes: int = 0
+    pipes: set[str] = field(default_factory=set)
+    shared: dict[str, int] = field(default_factory=dict)
+    nameless: dict[str, int] = field(default_factory=dict)
+    is_out_of_sight: bool = False
+    written: int = 0
+
+    def memory(self, shared_bytes: int) -> dict[str, int]:
+        """Return the bytes held in the kernel, by kind, without `shared_bytes`."""
+        return {
+            "open files and pipes": self.kept_bytes + len(self.pipes) * PIPE_BYTES,
+            "shared memory": max(sum(self.shared.values()) - shared_bytes, 0),
+        }
+
+    def output(self, named_bytes: int) -> int:
+        """Return the bytes that the processes may have in the output folder.
+
+        Of these, `named_bytes` belong to files with a name.
+        """
+        seen = named_bytes + sum(self.nameless.values())
+        return max(seen, self.written) if self.is_out_of_sight else seen
+
+
+class Inventory:
+    """Repeated count of the resources held by a process and its descendants.
+
+    Parameters
+    ----------
+    pid
+        The process.
+    output
+        The folder that it writes to, seen from outside.
+    inside
+        That folder's path in the sandbox.
+    most_handles
+        Above this number counting stops.
+    """
+
+    def __init__(self, pid: int, output: Path, inside: str, most_handles: int) -> None:
+        self._pid, self._most = pid, most_handles
+        self._inside = inside + "/"
+        self._device = output.stat().st_dev
+        self._steps = self._count_for_ever()
+        self._rests_until = 0.0
+        self.counts = Held(), Held()
+
+    def go_on(self, seconds: float) -> None:
+        """Count for this many seconds of CPU time, or until everything was counted once.
+
+        `counts` are the last complete count and the current one.
+        """
+        if time.monotonic() < self._rests_until:
+            return
+        started = time.thread_time()
+        for is_whole in self._steps:
+            spent = time.thread_time() - started
+            if is_whole or spent >= seconds:
+                # One process or table may take longer than `seconds`.
+                self._rests_until = time.monotonic() + min(spent * _REST, _LONGEST_REST_S)
+                return
+
+    def _count_for_ever(self) -> Iterator[bool]:
+        while True:
+            held = Held()
+            self.counts = self.counts[0], held
+            tree = tree_of(self._pid)
+            for member in tree:
+                self._count_handles(member, held)
+                yield False
+                self._count_mappings(member, held)
+                yield False
+                if held.handles > self._most:
+                    break
+            held.handles += _count_locks(tree, self._most)
+            if held.is_out_of_sight:
+                held.written = sum(_count_written(member) for member in tree)
+            self.counts = held, held
+            yield True
+
+    def _count_handles(self, pid: int, held: Held) -> None:
+        """Count open handles. Source: proc(5), fd and fdinfo."""
+        folder = _PROC / str(pid) / "fd"
+        try:
+            names = [entry.name for entry in os.scandir(folder)]
+        except PermissionError:
+            # It hides its handles, as no ordinary program does: count the largest possible
+            # number.
+            held.handles += PROCESS_HANDLES
+            held.kept_bytes += PROCESS_HANDLES * HANDLE_BYTES
+            held.is_out_of_sight = True
+            return
+        except OSError:
+            return
+        held.handles += len(names)
+        held.kept_bytes += len(names) * HANDLE_BYTES
+        for name in names:
+            if held.handles > self._most:
+                return
+            with suppress(OSError, ValueError):
+                self._look_at_handle(folder, name, held)
+
+    def _look_at_handle(self, folder: Path, name: str, held: Held) -> None:
+        target = os.readlink(f"{folder}/{name}")  # noqa: PTH115 - there may be thousands
+        if target.startswith("pipe:"):
+            held.pipes.add(target)
+        elif target.startswith(_TERMINALS):
+            held.kept_bytes += TERMINAL_BYTES
+        elif target == _EPOLL:
+            held.handles += (folder.parent / "fdinfo" / name).read_bytes().count(b"tfd:")
+        elif target.startswith("socket:"):
+            if not held.is_out_of_sight:
+                facts = (folder.parent / "fdinfo" / name).read_text("ascii")
+                pending = facts.partition("scm_fds:")[2].split()
+                held.is_out_of_sight = bool(pending) and int(pending[0]) > 0
+        elif target.endswith(_DELETED):
+            self._look_at_nameless(folder / name, target, held)
+
+    def _look_at_nameless(self, handle: Path, target: str, held: Held) -> None:
+        state = handle.stat()
+        # Some file systems report different devices for a file and its folder.
+        is_output = state.st_dev == self._device or target.startswith(self._inside)
+        n_bytes = getattr(state, "st_blocks", 0) * 512  # Windows has no such field.
+        if state.st_nlink == 0 and is_output:
+            held.nameless[f"{state.st_ino}"] = n_bytes
+        elif target.startswith(_MEMFD):
+            held.shared[f"{state.st_dev}:{state.st_ino}"] = n_bytes
+
+    def _count_mappings(self, pid: int, held: Held) -> None:
+        """Count mappings. Source: proc(5), maps (range, rights, offset, device, inode, name)."""
+        try:
+            text = (_PROC / str(pid) / "maps").read_bytes()
+        except OSError:
+            return
+        held.kept_bytes += text.count(b"\n") * MAPPING_BYTES
+        if _DELETED_NAME not in text:
+            return
+        for line in text.splitlines():
+            if not line.endswith(_DELETED_NAME):
+                continue
+            addresses, _, offset, _, inode, name = line.split(None, 5)
+            if name == _SHARED:
+                first, last = (int(address, 16) for address in addresses.split(b"-"))
+                key = f"{inode!r} {offset!r}"  # shared by forked processes
+                held.shared[key] = max(held.shared.get(key, 0), last - first)
+            elif name.startswith(os.fsencode(self._inside)):
+                held.is_out_of_sight = True
+
+
+def _count_locks(tree: Sequence[int], most: int) -> int:
+    """Return the number of file locks of some processes; counting stops above `most`.
+
+    Source: proc(5), locks; a waiting lock has "->" before its kind.
+    """
+    owners = {str(member).encode() for member in tree}
+    count = 0
+    with suppress(OSError), (_PROC / "locks").open("rb") as file:
+        for line in file:
+            count += not owners.isdisjoint(line.split()[4:6])
+            if count > most:
+                break
+    return count
+
+
+def _count_written(pid: int) -> int:
+    """Return the number of bytes that a process and its ended children wrote to disks.
+
+    Source: proc(5), io.
+    """
+    try:
+        text = (_PROC / str(pid) / "io").read_text("ascii")
+        return int(text.partition("\nwrite_bytes:")[2].split()[0])
+    except PermissionError:
+        return sys.maxsize
+    except (OSError, IndexError, ValueError):
+        return 0

@@ -24,13 +24,13 @@ from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.files.own_paths import sweep_below
 from napari_mamamia.services.batch.child import Child, attempt_in_child
 from napari_mamamia.services.batch.output_folder import Existing
-from napari_mamamia.services.batch.store import ResultStore
 from napari_mamamia.services.batch.work import (
     POLL_S,
     CaseInputs,
     CaseWork,
     Outcome,
     Place,
+    ResultStore,
     attempt,
 )
 

@@ -17,8 +17,7 @@ from napari_mamamia.io.tables.flat_tables import write_flat_table
 from napari_mamamia.io.tables.tables import write_json
 from napari_mamamia.services.batch.batch import run_batch
 from napari_mamamia.services.batch.output_folder import Existing, claim_folder
-from napari_mamamia.services.batch.store import STORE_NAME
-from napari_mamamia.services.batch.work import CaseInputs, CaseWork, Place
+from napari_mamamia.services.batch.work import STORE_NAME, CaseInputs, CaseWork, Place
 
 OK: Final = "ok"
 FAILED: Final = "failed"

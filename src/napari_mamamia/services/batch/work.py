@@ -1,28 +1,45 @@
-"""Definition of a batch: the work on a case, the case's files, and where the batch runs."""
+"""The work of a batch on a case, the case's files, and the store of its results.
+
+The store is one file of lines with checksums, written by the process that starts the batch. A
+result is reused if the work's key and the fingerprints of all its files are the same; failed cases
+are recorded too, but run again.
+"""
 
 import hashlib
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import astuple, dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar, get_args, get_type_hints
 
+from napari_mamamia.core.cohort import CaseRecord
 from napari_mamamia.core.errors import (
     FormatError,
     MamamiaError,
     MissingExtraError,
     Remedy,
+    SaveConflictError,
     list_remedies,
     refusal_text,
 )
+from napari_mamamia.core.progress import paced
 from napari_mamamia.core.provenance import software_version
 from napari_mamamia.core.records import FailureCause
+from napari_mamamia.io.data_set.mask_files import find_masks, list_masks, no_mask_error
+from napari_mamamia.io.files.append_file import CheckedLines, read_checked_lines
 from napari_mamamia.io.files.checksums import sha256_of
+from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.files.record_codec import RecordCodec
+from napari_mamamia.io.files.sources import CaseFiles
+from napari_mamamia.services.batch.output_folder import Existing
+from napari_mamamia.services.case.data_set import OpenDataSet
 
 R = TypeVar("R")
 
 POLL_S: Final = 0.1
 """Longest wait without a progress report, in s; half of the limit for long work."""
+STORE_NAME: Final = "case_results.jsonl"
+
 
 _log = logging.getLogger(__name__)
 
@@ -205,3 +222,148 @@ def _records_in(hint: Any) -> list[type[Any]]:
     if isinstance(hint, type) and is_dataclass(hint):
         return [hint]
     return [record for argument in get_args(hint) for record in _records_in(argument)]
+
+
+class ResultStore(Generic[R]):
+    """The result store at `path`, open for one run of `work`.
+
+    Raises
+    ------
+    SaveConflictError
+        If the file exists and `existing` is REFUSE, or another run is writing it.
+    SaveError
+        If the system refuses to write.
+    """
+
+    def __init__(self, path: Path, work: CaseWork[R], existing: Existing) -> None:
+        if existing is Existing.REFUSE and path.exists():
+            raise SaveConflictError(
+                f"{path} holds the results of an earlier run: continue it, or replace it",
+                remedies=(Remedy("resume"), Remedy("overwrite")),
+            )
+        self._lines = CheckedLines(path, keep=existing in (Existing.RESUME, Existing.ADD))
+        self._key = work.key
+        self._codec = RecordCodec(work.result_type, "start the run anew")
+
+    def reusable(self, cases: Sequence[CaseInputs]) -> dict[str, R]:
+        """Return the results of earlier runs that are still valid, by case id."""
+        entries: dict[str, Mapping[str, Any]] = {}
+        for entry in paced(read_checked_lines(self._lines.path), "Reading earlier results"):
+            if entry["key"] == self._key and "result" in entry:
+                entries[entry["case_id"]] = entry
+        results: dict[str, R] = {}
+        for inputs in paced(cases, "Comparing files with earlier results"):
+            if inputs.case_id in entries and _is_unchanged(inputs, entries[inputs.case_id]):
+                results[inputs.case_id] = self._codec.record(
+                    entries[inputs.case_id]["result"], self._lines.path
+                )
+        return results
+
+    def add(self, outcome: Outcome[R]) -> None:
+        """Store one outcome; raise `SaveError` if it cannot be written."""
+        entry: dict[str, Any] = {"case_id": outcome.case_id, "key": self._key}
+        if outcome.result is None:
+            entry["reason"] = outcome.reason
+        else:
+            entry["files"] = [file_print and astuple(file_print) for file_print in outcome.prints]
+            entry["result"] = self._codec.plain(outcome.result)
+        self._lines.add(entry)
+
+    def sync(self) -> None:
+        """Flush lines to the disk that have waited for a second."""
+        self._lines.sync()
+
+    def close(self) -> None:
+        """Flush everything to the disk and close the file."""
+        self._lines.close()
+
+
+def _is_unchanged(inputs: CaseInputs, entry: Mapping[str, Any]) -> bool:
+    prints = [file_print and FilePrint(*file_print) for file_print in entry["files"]]
+    return len(prints) == len(inputs.files) and all(
+        # A file that was missing then must be missing now: both are None.
+        file_print.fits(path) if file_print and path else file_print is path is None
+        for file_print, path in zip(prints, inputs.files, strict=True)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedInputs(CaseInputs):
+    """One case with its mask; `files` are all files that its numbers depend on, the mask last.
+
+    For a case without a mask, `no_mask` lists the files whose names resemble the case's; "" if
+    there are none.
+    """
+
+    sources: CaseFiles | None = None
+    record: CaseRecord | None = None
+    no_mask: str = ""
+
+
+def masked_inputs(
+    opened: OpenDataSet,
+    masks: Path | None,
+    case_ids: Sequence[str],
+    further: Sequence[str] = (),
+) -> tuple[MaskedInputs, ...]:
+    """Return each case with its mask: its reference, or the mask in a folder.
+
+    `further` are folders of other masks that its numbers depend on, such as of a vessel; "" is
+    none.
+
+    Raises
+    ------
+    CaseError
+        If `case_ids` names an unknown case.
+    FormatError
+        If `masks` is missing or holds no mask.
+    """
+    data_set = opened.data_set
+    cases = [data_set.case(case_id) for case_id in case_ids] or list(data_set.cases)
+    ids = [files.case_id for files in cases]
+    by_key: Mapping[str, Path] | None = None
+    reasons: Mapping[str, str] = {}
+    if masks is not None:
+        by_key = masks_of_cases(masks, ids)
+        reasons = list_masks(masks, ids).by_key().others
+        if not by_key and not reasons:
+            raise no_mask_error(masks)
+    others = [masks_of_cases(Path(folder), ids) for folder in dict.fromkeys(further) if folder]
+    inputs = []
+    for files in cases:
+        mask = files.reference if by_key is None else by_key.get(case_key(files.case_id))
+        record = opened.record(files.case_id)
+        phases = dict.fromkeys(path for source in files.phases for path in source.files)
+        own_others = (other.get(case_key(files.case_id)) for other in others)
+        beside = (*own_others, data_set.clinical if record else None, files.info)
+        paths = tuple(path and path.absolute() for path in (*phases, *beside, mask))
+        no_mask = reasons.get(case_key(files.case_id), "")
+        sources = _make_absolute(files)
+        sources = replace(sources, warnings=(*sources.warnings, *filter(None, (no_mask,))))
+        inputs.append(
+            MaskedInputs(
+                files.case_id, paths, sources=sources, record=_times_only(record), no_mask=no_mask
+            )
+        )
+    return tuple(inputs)
+
+
+def masks_of_cases(folder: Path, case_ids: Collection[str] = ()) -> Mapping[str, Path]:
+    """Return the masks of a folder for the given case ids, by `case_key` of their case."""
+    return {case_key(case_id): path for case_id, path in find_masks(folder, case_ids).items()}
+
+
+def _make_absolute(files: CaseFiles) -> CaseFiles:
+    """Return the files with absolute paths, valid in another process."""
+    phases = tuple(
+        replace(source, files=tuple(path.absolute() for path in source.files))
+        for source in files.phases
+    )
+    return replace(files, phases=phases, info=files.info and files.info.absolute())
+
+
+def _times_only(record: CaseRecord | None) -> CaseRecord | None:
+    """Return the part of a clinical row that a worker needs and that can be pickled."""
+    if record is None:
+        return None
+    return CaseRecord(record.case_id, acquisition_times_s=record.acquisition_times_s, other={})

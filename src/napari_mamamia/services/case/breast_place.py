@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case
 from napari_mamamia.segmentation.kinetic.breast import find_breast
-from napari_mamamia.segmentation.kinetic.pooling import pool_factors, pooled
+from napari_mamamia.segmentation.kinetic.enhancement import pool_factors, pooled
 from napari_mamamia.services.case.hanging import shows_both
 
 _GRID_MM: Final = 4.0

@@ -17,8 +17,13 @@ from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.own_paths import sweep_below, sweep_temporary
 from napari_mamamia.io.files.sources import CaseFiles, DataSet
 from napari_mamamia.io.layouts.find import find_data_set
-from napari_mamamia.io.workspace.mark import WorkspaceMark, prints_of
-from napari_mamamia.io.workspace.place import WorkspacePlace, find_workspace, require_own
+from napari_mamamia.io.workspace.place import (
+    WorkspaceMark,
+    WorkspacePlace,
+    find_workspace,
+    prints_of,
+    require_own,
+)
 from napari_mamamia.io.workspace.preferences import absolute, load_preferences
 from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.services.case.refine import is_accepted

@@ -19,10 +19,9 @@ from napari_mamamia.core.records import CaseScore
 from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.io.workspace.provenance import read_provenance, sidecar_path
 from napari_mamamia.io.workspace.workspace import FileState, Workspace
-from napari_mamamia.kinetics.voxel_maps import subtraction
-from napari_mamamia.scoring.case.pair import foreground_volume_mm3
+from napari_mamamia.kinetics.map_blocks import subtraction
 from napari_mamamia.scoring.case.profiles import CLINICAL, Profile
-from napari_mamamia.scoring.case.score import score_label_maps
+from napari_mamamia.scoring.case.score import foreground_volume_mm3, score_label_maps
 from napari_mamamia.segmentation.model.segmenter import Candidate, Prediction
 from napari_mamamia.services.case.blinding import blind_reading, require_blind
 from napari_mamamia.services.case.open_case import load_mask

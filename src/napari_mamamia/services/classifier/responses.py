@@ -15,8 +15,11 @@ from napari_mamamia.io.data_set.score_files import ReadRows, ResponseRow, read_r
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.named_paths import read_named_path
 from napari_mamamia.io.tables.cells import parse_label
-from napari_mamamia.scoring.classifier.results import ClassifierCases, ClassifierRules
-from napari_mamamia.scoring.classifier.scores import score_classifiers
+from napari_mamamia.scoring.classifier.scores import (
+    ClassifierCases,
+    ClassifierRules,
+    score_classifiers,
+)
 from napari_mamamia.scoring.cohort.model_results import with_composites
 from napari_mamamia.services.batch.output_folder import Existing, claim_folder
 from napari_mamamia.services.classifier.score_classifier import (

@@ -22,12 +22,12 @@ from napari_mamamia.io.data_set.named_columns import (
 from napari_mamamia.io.tables.table import BadCell
 from napari_mamamia.io.tables.tables import write_json
 from napari_mamamia.scoring.classifier.operating import Units
-from napari_mamamia.scoring.classifier.results import (
+from napari_mamamia.scoring.classifier.scores import (
     ClassifierCases,
     ClassifierResult,
     ClassifierRules,
+    score_classifiers,
 )
-from napari_mamamia.scoring.classifier.scores import score_classifiers
 from napari_mamamia.scoring.report.classifier import classifier_page
 from napari_mamamia.scoring.report.page import write_page
 from napari_mamamia.services.batch.in_subprocess import drawing_place

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from napari_mamamia.scoring.classifier.results import ClassifierResult, ClassifierScores, Ends
+from napari_mamamia.scoring.classifier.scores import ClassifierResult, ClassifierScores, Ends
 from napari_mamamia.scoring.report.text import number, p_said, range_text
 
 _MOST_PAIRS = 10

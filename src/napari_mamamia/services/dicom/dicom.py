@@ -1,17 +1,23 @@
-"""Import DICOM as cases in the MAMA-MIA layout: one study, or a folder of many."""
+"""Import DICOM as cases in the MAMA-MIA layout: one study or many, with a record of the import."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.case import ScanTiming
+from napari_mamamia.core.choices import Clock
+from napari_mamamia.core.cohort import CaseRecord
+from napari_mamamia.core.errors import CaseError, FormatError
+from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Cancelled, Progress, listening, report_progress
+from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.core.records import CaseFailure, CaseWarning
 from napari_mamamia.io.data_set.imported_case import (
     add_clinical_row,
@@ -23,11 +29,16 @@ from napari_mamamia.io.data_set.imported_case import (
     write_info,
     write_phase,
 )
-from napari_mamamia.io.dicom.facts import read_facts, user_secret
+from napari_mamamia.io.dicom.facts import ScannerFacts, read_facts, user_secret
+from napari_mamamia.io.dicom.headers import read_slices
 from napari_mamamia.io.dicom.pixels import common_type, fill_planes, needs_scaling
-from napari_mamamia.io.dicom.slices import Slice
-from napari_mamamia.io.exam.blanks import blank_tails, require_values
-from napari_mamamia.io.exam.timing import read_scan_timing
+from napari_mamamia.io.dicom.slices import DYNAMIC_TIME, REFERENCE_TIME, Slice
+from napari_mamamia.io.exam.exam import Exam
+from napari_mamamia.io.exam.looks import blank_tails, require_values
+from napari_mamamia.io.exam.phases import moments_of, read_scan_timing
+from napari_mamamia.io.exam.table import SeriesRow
+from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.tables.tables import write_json
 from napari_mamamia.services.batch.batch import for_each_case
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.dicom.finding import (
@@ -35,19 +46,180 @@ from napari_mamamia.services.dicom.finding import (
     ImportSettings,
     chosen_phases,
     find_studies,
+    require_id,
     unpacked,
 )
-from napari_mamamia.services.dicom.record import (
-    Choices,
-    clinical_record,
-    patient_info,
+
+_INFO_NAMES: Final = (
+    ("manufacturer", "scanner_manufacturer"),
+    ("scanner_model", "scanner_model"),
+    ("field_strength", "field_strength"),
+    ("echo_time", "echo_time"),
+    ("repetition_time", "repetition_time"),
+    ("flip_angle", "flip_angle"),
+    ("slice_thickness", "slice_thickness"),
 )
 
+
+_UNKNOWN_MOMENT: Final = "unknown: the element does not say which moment of a phase it is"
+_MOMENTS: Final = {
+    Clock.ACQUISITION_TIME.value: "start of each phase",  # DICOM PS3.3, C.7.10.1.1
+    DYNAMIC_TIME: "start of each phase",
+    REFERENCE_TIME: "moment most representative of each phase",  # DICOM PS3.3, C.7.6.16.2.2
+    "": "unknown: no element gives times",
+    Clock.CONTENT_TIME.value: "unknown: when the pixels were made, after each phase",
+}
 # Stream the planes of a phase into a volume file, with a few planes in memory at a time.
 
 _PART_BYTES: Final = 1 << 23
 _LEAST_PLANES: Final = 8
 """Minimum number of planes read together, to keep the reading threads busy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """The choices of the user or the import; `phases` are the numbers of the kept phases.
+
+    `scaling` is the DICOM element by which values were scaled, "" if they are as stored.
+    """
+
+    clock_is_named: bool
+    phases: tuple[int, ...]
+    scaling: str
+
+
+def clinical_record(
+    case_id: str, grid: Grid, n_phases: int, times_s: Sequence[float] | None, facts: ScannerFacts
+) -> CaseRecord:
+    """Return the row of the clinical table, with columns named as in the MAMA-MIA table.
+
+    Columns about the patient (age, menopause, pCR, ...) stay empty.
+    """
+    slices, rows, columns = grid.shape
+    other: dict[str, str | float | bool | None] = {
+        "view": grid.acquisition_plane,
+        "num_phases": n_phases,
+        "image_rows": rows,
+        "image_columns": columns,
+        "num_slices": slices,
+        "pixel_spacing": f"[{grid.spacing_mm[1]:.10g}, {grid.spacing_mm[2]:.10g}]",
+        **facts.values,
+    }
+    if facts.acquisition_date:
+        other["acquisition_date"] = facts.acquisition_date
+    times = None if times_s is None else tuple(times_s)
+    return CaseRecord(case_id, acquisition_times_s=times, other=MappingProxyType(other))
+
+
+def patient_info(
+    case_id: str,
+    exam: Exam,
+    grid: Grid,
+    times_s: Sequence[float] | None,
+    facts: ScannerFacts,
+    choices: Choices,
+    scan: ScanTiming,
+) -> dict[str, Any]:
+    """Return the content of ``patient_info_files/ID.json``.
+
+    ``imaging_data`` has the keys of MAMA-MIA's files; ``import`` describes how the phases were
+    found. `scan` holds the header values about the time axis. The content names no file or folder,
+    because such names may identify the patient.
+    """
+    imaging: dict[str, Any] = {
+        "acquisition_times": None if times_s is None else list(times_s),
+        **{theirs: facts.values[ours] for ours, theirs in _INFO_NAMES if ours in facts.values},
+        "orientation": grid.orientation,
+        "spacing_mm": [round(mm, 6) for mm in grid.spacing_mm],
+    }
+    if facts.acquisition_date:
+        imaging["acquisition_date_shifted"] = facts.acquisition_date
+    return {
+        "patient_id": case_id,
+        "imaging_data": imaging,
+        "import": {
+            "software": software_version(),
+            "imported": now_utc(),
+            "study_uid_remapped": facts.study_uid,
+            "series_uids_remapped": list(facts.series_uids),
+            "frame_of_reference_uid_remapped": facts.frame_uid,
+            "clock": {**_describe_clock(exam), "named_by_user": choices.clock_is_named},
+            "phases_kept": list(choices.phases),
+            "timing": {
+                "times_are": _MOMENTS.get(exam.choice.chosen.timed_by, _UNKNOWN_MOMENT),
+                **asdict(moments_of([exam.stacks[k] for k in choices.phases])),
+                **asdict(scan),
+            },
+            **({} if exam.joined is None else {"joined": asdict(exam.joined)}),
+            "scaling": choices.scaling or "none: stored values",
+            "series": [
+                {**_describe_series(row), "evidence": _hide_description(row)} for row in exam.rows
+            ],
+            "warnings": [warning.text for warning in exam.warnings],
+        },
+    }
+
+
+def _describe_clock(exam: Exam) -> dict[str, Any]:
+    chosen = exam.choice.chosen
+    return {
+        "chosen": chosen.clock.value,
+        "reason": chosen.reason,
+        "timed_by": chosen.timed_by,
+        "candidates": [
+            {"clock": v.clock.value, "works": v.works, "plausible": v.is_plausible}
+            for v in exam.choice.verdicts
+        ],
+    }
+
+
+def write_looked(studies: Sequence[FoundStudy], path: Path) -> Path:
+    """Write as JSON how an import used each part of each study, with the problems.
+
+    Raises
+    ------
+    SaveError
+        If the system refuses to write.
+    """
+    content = {
+        "software": software_version(),
+        "studies": [
+            {
+                "case_id": study.case_id,
+                "problem": study.problem,
+                "remedies": [asdict(remedy) for remedy in study.remedies],
+                "times_s": None if study.exam is None else study.exam.times_s,
+                "warnings": []
+                if study.exam is None
+                else [warning.text for warning in study.exam.warnings],
+                "parts": [{**_describe_series(row), "sentence": row.fate} for row in study.rows],
+            }
+            for study in studies
+        ],
+    }
+    write_json(content, path, overwrite=True)
+    return path
+
+
+def _hide_description(row: SeriesRow) -> str:
+    """Return the evidence without words of a description, which may hold the patient's name."""
+    is_word = row.evidence.endswith("SeriesDescription")
+    return "a word in SeriesDescription" if is_word else row.evidence
+
+
+def _describe_series(row: SeriesRow) -> dict[str, Any]:
+    return {
+        "number": row.number,
+        "part": row.part,
+        "selector": ",".join(selector.text for selector in row.selectors),
+        "role": row.role.value,
+        "evidence": row.evidence,
+        "use": row.use.value,
+        "images": row.n_images,
+        "slices": row.n_slices,
+        "phases": row.n_phases,
+        "fate": row.short_fate,
+    }
 
 
 class PhasePlanes:
@@ -288,3 +460,61 @@ def _write_all(
         finally:
             stop.set()
             threads.shutdown(wait=True, cancel_futures=True)
+
+
+@dataclass(frozen=True, slots=True)
+class WantedStudy:
+    """A study to import; `found` has the chosen id and was checked with `settings`."""
+
+    found: FoundStudy
+    settings: ImportSettings
+
+
+def import_studies(wanted: Sequence[WantedStudy], out: Path) -> ImportSummary:
+    """Write each study as a case of the data set `out`, from the headers already read.
+
+    A refused study is a failure, and the others are written. A case is written completely or not at
+    all. Files that changed since the inspection are refused.
+
+    Raises
+    ------
+    CaseError
+        If an id is invalid, or two studies have the same id.
+    FormatError
+        If the clinical table of `out` cannot take another row.
+    """
+    by_id = {study.found.case_id: study for study in wanted}
+    _require_ids([study.found.case_id for study in wanted])
+    check_clinical_table(out)  # uses a column file beside the table
+    batch = for_each_case(list(by_id), lambda case_id: _import_study(by_id[case_id], out))
+    return ImportSummary(batch.results, (), batch.failures)
+
+
+def _import_study(study: WantedStudy, out: Path) -> ImportedCase:
+    exam = study.found.exam
+    for stack in () if exam is None else exam.stacks:
+        for plane in (stack[0], stack[-1]):
+            _require_unchanged(plane)
+    return import_study(study.found, out, study.settings)
+
+
+def _require_unchanged(piece: Slice) -> None:
+    """Refuse a plane whose file has changed since the inspection."""
+    now = read_slices(piece.file)
+    if not isinstance(now, tuple) or piece not in now:
+        raise FormatError(
+            f"expected {piece.file} unchanged since it was read, but it has changed: open the "
+            "folder again"
+        )
+
+
+def _require_ids(case_ids: Sequence[str]) -> None:
+    seen: set[str] = set()
+    for case_id in case_ids:
+        require_id(case_id)
+        if case_key(case_id) in seen:
+            raise CaseError(
+                f"expected an id for each study, but two have {case_id}: give one of them another "
+                "id"
+            )
+        seen.add(case_key(case_id))

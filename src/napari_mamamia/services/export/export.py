@@ -1,8 +1,10 @@
-"""Export masks as a bundle with a manifest; every file is read back and its SHA-256 recorded."""
+"""Export masks as a bundle with a manifest into a checked folder; every file is read back."""
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
@@ -10,6 +12,7 @@ from napari_mamamia.core.case import Case
 from napari_mamamia.core.choices import ExportFormat
 from napari_mamamia.core.errors import CaseError, FormatError, Remedy
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.names import count_of
 from napari_mamamia.core.progress import Cancelled, report_progress
 from napari_mamamia.core.provenance import InputFile, now_utc, software_version
 from napari_mamamia.core.records import CaseFailure
@@ -28,15 +31,16 @@ from napari_mamamia.io.files.save import saving
 from napari_mamamia.io.files.sources import CaseFiles, DataSet, LayoutKind
 from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.services.batch.batch import for_each_case
-from napari_mamamia.services.batch.output_folder import Existing, claim_folder, take_back
+from napari_mamamia.services.batch.output_folder import Existing, claim_folder, run_in, take_back
 from napari_mamamia.services.case.data_set import OpenDataSet
-from napari_mamamia.services.export.format_spec import CaseWork, DoneCase, ExportPlan
+from napari_mamamia.services.export.format_spec import CaseWork, DoneCase, ExportPlan, case_writer
 from napari_mamamia.services.export.formats import EXPORT_FORMATS, formats_of
-from napari_mamamia.services.export.masks import DrawnMask, drawn_masks
 from napari_mamamia.services.export.plan import (
+    DrawnMask,
     ExportSettings,
     MaskFolder,
     chosen_cases,
+    drawn_masks,
     find_all_masks,
     label_names,
     parameters_of,
@@ -52,7 +56,6 @@ from napari_mamamia.services.export.quality import (
     write_quality,
 )
 from napari_mamamia.services.export.verify import verify_bundle
-from napari_mamamia.services.export.writer import case_writer
 
 # Score and kinetics tables of a workspace, copied into a bundle.
 
@@ -405,3 +408,58 @@ def _require_impersonal(files: CaseFiles, settings: ExportSettings) -> None:
 def _note_absent(plan: ExportPlan, case_id: str, drawn: Sequence[DrawnMask]) -> tuple[str, ...]:
     held = {mask.name for mask in drawn}
     return tuple(f"{name} has no mask of {case_id}" for name in plan.names if name not in held)
+
+
+class TargetState(StrEnum):
+    """The state of an output folder."""
+
+    FREE = "free"
+    BUNDLE = "an earlier export"
+    CUT_OFF = "an export that was cut off"
+    TAKEN = "other files"
+    READ_ONLY = "read-only"
+    NO_FOLDER = "no folder"
+
+
+@dataclass(frozen=True, slots=True)
+class ExportTarget:
+    """The state of an output folder, and a sentence about it."""
+
+    folder: Path
+    state: TargetState
+    text: str
+
+
+def look_at_target(folder: Path) -> ExportTarget:
+    """Return the state of `folder`; never raise, write nothing.
+
+    A folder that does not exist yet is judged by its nearest existing parent.
+    """
+    try:
+        return _looked_at(folder)
+    except (OSError, ValueError) as error:
+        text = f"{folder} cannot be used ({error}): choose another folder"
+        return ExportTarget(folder, TargetState.NO_FOLDER, text)
+
+
+def _looked_at(folder: Path) -> ExportTarget:
+    there = next((path for path in (folder, *folder.parents) if path.exists()), folder)
+    if not there.is_dir():
+        text = f"{there} is a file, not a folder: choose another folder"
+        return ExportTarget(folder, TargetState.NO_FOLDER, text)
+    if not os.access(there, os.W_OK):
+        text = f"{there} may not be written to: choose another folder"
+        return ExportTarget(folder, TargetState.READ_ONLY, text)
+    names = [path.name for path in folder.iterdir()] if there == folder else []
+    if not names:
+        return ExportTarget(folder, TargetState.FREE, "The folder is empty or new.")
+    if MANIFEST_NAME in names:
+        text = "It holds an earlier export: replace its files, or choose another folder."
+        return ExportTarget(folder, TargetState.BUNDLE, text)
+    if run_in(folder) == "export":
+        text = "It holds an unfinished export: replace its files, or choose another folder."
+        return ExportTarget(folder, TargetState.CUT_OFF, text)
+    text = (
+        f"It holds {count_of(len(names), 'other file')}: choose another folder, or replace files."
+    )
+    return ExportTarget(folder, TargetState.TAKEN, text)

@@ -23,13 +23,13 @@ from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.io.tables.tables import write_json
 from napari_mamamia.services.export.format_spec import (
     CaseWork,
+    CaseWriter,
     DoneCase,
     ExportPlan,
     ExportSelection,
     FormatSpec,
 )
-from napari_mamamia.services.export.masks import DrawnMask
-from napari_mamamia.services.export.writer import CaseWriter
+from napari_mamamia.services.export.plan import DrawnMask
 
 _HARMONISED: Final = "harmonised"
 _LETTERS: Final = {

@@ -8,9 +8,8 @@ from pathlib import Path
 from napari_mamamia.core.errors import FormatError, MamamiaError
 from napari_mamamia.core.names import count_of
 from napari_mamamia.io.data_set.bundle import MANIFEST_NAME, bundle_names
-from napari_mamamia.io.dicom.persons import find_identifiers
+from napari_mamamia.io.dicom.persons import find_identifiers, find_volume_identifiers
 from napari_mamamia.io.dicom.probe import is_dicom_file
-from napari_mamamia.io.dicom.volume_persons import find_volume_identifiers
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.io.privacy.identifier_search import search_file

@@ -26,7 +26,7 @@ from napari_mamamia.io.files.csv_text import write_csv
 from napari_mamamia.io.files.save import write_text_atomically
 from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.services.case.open_case import load_case
-from napari_mamamia.services.export.masks import DrawnMask
+from napari_mamamia.services.export.plan import DrawnMask
 
 _COLOURS: Final = {Light.RED: "#D55E00", Light.AMBER: "#E69F00", Light.GREEN: "#009E73"}
 _HEAD: Final = ("case_id", "masks", "light", "check", "text")

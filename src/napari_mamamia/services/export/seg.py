@@ -30,13 +30,12 @@ from napari_mamamia.io.seg.writer import write_segmentation
 from napari_mamamia.io.volumes.formats import file_stem
 from napari_mamamia.services.export.format_spec import (
     CaseWork,
+    CaseWriter,
     ExportPlan,
     ExportSelection,
     FormatSpec,
 )
-from napari_mamamia.services.export.masks import DrawnMask
-from napari_mamamia.services.export.plan import label_names
-from napari_mamamia.services.export.writer import CaseWriter
+from napari_mamamia.services.export.plan import DrawnMask, label_names
 
 _FOLDER: Final = "dicom_seg"
 IDENTIFIED_FOLDER: Final = "dicom_seg_identified"

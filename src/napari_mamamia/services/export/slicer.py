@@ -11,9 +11,8 @@ from napari_mamamia.io.data_set.bundle import BundleFile, Manifest
 from napari_mamamia.io.seg.codes import SEGMENT_CODES
 from napari_mamamia.io.volumes.nrrd import read_nrrd_pairs, write_nrrd
 from napari_mamamia.io.workspace.provenance import sidecar_path
-from napari_mamamia.services.export.format_spec import CaseWork, ExportPlan, FormatSpec
+from napari_mamamia.services.export.format_spec import CaseWork, CaseWriter, ExportPlan, FormatSpec
 from napari_mamamia.services.export.plan import label_names
-from napari_mamamia.services.export.writer import CaseWriter
 
 _FOLDER: Final = "slicer"
 # ASCII without the backslash, which begins an escape in a header of NRRD.

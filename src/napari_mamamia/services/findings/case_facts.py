@@ -31,11 +31,9 @@ from napari_mamamia.findings.lesion_numbers import (
     pick_anchors,
     rank_name,
 )
-from napari_mamamia.kinetics.contrast_curve import region_contrast_curve
-from napari_mamamia.kinetics.curve_types import DelayedCourse, InitialRise
+from napari_mamamia.kinetics.curves import DelayedCourse, InitialRise, region_contrast_curve
 from napari_mamamia.kinetics.time_axis import TimingRule, rule_of
-from napari_mamamia.scoring.case.failure_kinds import THRESHOLDS
-from napari_mamamia.scoring.case.failures import midline_x_mm
+from napari_mamamia.scoring.case.failures import THRESHOLDS, midline_x_mm
 from napari_mamamia.services.case.hanging import find_imaged_side
 from napari_mamamia.services.case.show_case import middle_voxel
 from napari_mamamia.services.kinetics.case_kinetics import diameters_mm

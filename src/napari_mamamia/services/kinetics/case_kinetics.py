@@ -22,8 +22,7 @@ from napari_mamamia.kinetics.background import (
     background_enhancement,
     central_half,
 )
-from napari_mamamia.kinetics.contrast_curve import ContrastCurve, region_contrast_curve
-from napari_mamamia.kinetics.curves import curve_enhancement
+from napari_mamamia.kinetics.curves import ContrastCurve, curve_enhancement, region_contrast_curve
 from napari_mamamia.kinetics.lesion import LesionKinetics, lesion_kinetics
 from napari_mamamia.kinetics.repeated_pre import RepeatedPre
 from napari_mamamia.kinetics.sound_signal import unmeasured_voxels
@@ -40,9 +39,8 @@ from napari_mamamia.kinetics.tumour_volume import (
 from napari_mamamia.kinetics.ultrafast import PE_AT_S
 from napari_mamamia.metrics.diameter import longest_diameter_mm
 from napari_mamamia.segmentation.kinetic.breast import breast_mask
-from napari_mamamia.segmentation.kinetic.breast_settings import BreastSettings
-from napari_mamamia.services.kinetics.row import KineticRow, text_of
-from napari_mamamia.services.kinetics.ultrafast_columns import with_ultrafast
+from napari_mamamia.segmentation.kinetic.kinetic_settings import BreastSettings
+from napari_mamamia.services.kinetics.row import KineticRow, text_of, with_ultrafast
 
 # Detection of the contralateral breast, for its background enhancement.
 

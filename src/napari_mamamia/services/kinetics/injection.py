@@ -11,7 +11,7 @@ from napari_mamamia.kinetics.bolus import bolus_arrival_s
 from napari_mamamia.kinetics.curves import region_curve
 from napari_mamamia.kinetics.sound_signal import unmeasured_voxels
 from napari_mamamia.kinetics.time_axis import Timing, TimingRule, known_times, temporal_resolution_s
-from napari_mamamia.services.batch.masked_inputs import masks_of_cases
+from napari_mamamia.services.batch.work import masks_of_cases
 from napari_mamamia.services.case.open_case import read_mask
 
 HEADER: Final = "header"

@@ -10,14 +10,19 @@ from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.files.save import saving, write_text_atomically
 from napari_mamamia.io.tables.flat_tables import write_flat_table
 from napari_mamamia.kinetics.curve_figure import curve_figure
-from napari_mamamia.kinetics.curve_lines import CurveLine, CurvePlot
+from napari_mamamia.kinetics.curves import CurveLine, CurvePlot
 from napari_mamamia.kinetics.repeated_pre import with_pre
 from napari_mamamia.scoring.report.drawing import Drawing, Drawn
 from napari_mamamia.services.batch.in_subprocess import drawing_place
-from napari_mamamia.services.batch.masked_inputs import MaskedInputs, masked_inputs
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.batch.row_table import OK, RowSummary, rows_of_batch, write_definitions
-from napari_mamamia.services.batch.work import CaseInputs, CaseWork, Place
+from napari_mamamia.services.batch.work import (
+    CaseInputs,
+    CaseWork,
+    MaskedInputs,
+    Place,
+    masked_inputs,
+)
 from napari_mamamia.services.case.data_set import OpenDataSet
 from napari_mamamia.services.case.open_case import load_case, read_mask
 from napari_mamamia.services.kinetics.case_kinetics import (

@@ -1,11 +1,28 @@
 """A case's kinetics as a flat table row, with unit and definition of every column."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Final
 
+from napari_mamamia.core.case import Case
+from napari_mamamia.core.counting import phase_name
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.kinetics.curves import ContrastCurve
+from napari_mamamia.kinetics.time_axis import TimingRule, rule_of
+from napari_mamamia.kinetics.timing import (
+    EARLY_TARGET_S,
+    LATE_TARGET_S,
+    PhaseChoice,
+    choose_curve_phases,
+    choose_phases,
+)
+from napari_mamamia.kinetics.ultrafast import ultrafast_numbers
 from napari_mamamia.services.batch.row_table import OK, number, text
+from napari_mamamia.services.kinetics.injection import vessel_arrival_s
 
 _SEPARATOR: Final = " "
+# Keeps a number and its unit on one line.
+_NBSP: Final = "\u00a0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,3 +141,158 @@ def numbers_of(cell: str) -> tuple[float, ...]:
     (0.0, 82.5)
     """
     return tuple(float(part) for part in cell.split(_SEPARATOR) if part)
+
+
+def with_ultrafast(
+    row: KineticRow, case: Case, curve: ContrastCurve, vessels: str, pe_at_s: float
+) -> KineticRow:
+    """Return the row with the ultrafast measures of the lesion's mean curve, or with the reason.
+
+    `vessels` is the folder of vessel masks, whose arrival is the origin of the time to enhancement;
+    "" for none. If the vessel's curve shows no arrival, the time to enhancement is undefined, with
+    the reason.
+    """
+    if not curve.n_voxels:
+        return replace(row, ultrafast_reason="the mask is empty")
+    vessel_arrival, why_no_vessel = _vessel_arrival(case, vessels)
+    measures = ultrafast_numbers(
+        case.times_s, curve.signal, vessel_arrival_s=vessel_arrival, at_s=pe_at_s
+    )
+    if math.isnan(measures.slope_percent_per_s):
+        return replace(
+            row, ultrafast_spacing_s=measures.spacing_s, ultrafast_reason=measures.reason
+        )
+    return replace(
+        row,
+        ultrafast_spacing_s=measures.spacing_s,
+        maximum_slope_percent_per_s=measures.slope_percent_per_s,
+        bolus_arrival_s=measures.arrival_s,
+        vessel_arrival_s=math.nan if vessel_arrival is None else vessel_arrival,
+        time_to_enhancement_s=measures.time_to_enhancement_s,
+        pe_at_percent=measures.pe_at_percent,
+        pe_at_s=pe_at_s,
+        pe_at_from=measures.counted_from,
+        ultrafast_reason="; ".join(filter(None, (measures.reason, why_no_vessel))),
+    )
+
+
+def ultrafast_text(row: KineticRow, *, is_asked: bool) -> str:
+    """Return a row's ultrafast measures as text; without measures the reason, if `is_asked`.
+
+    Examples
+    --------
+    >>> row = KineticRow("A", maximum_slope_percent_per_s=13.01, bolus_arrival_s=21.0)
+    >>> ultrafast_text(row, is_asked=False)
+    'maximum slope 13.0 %/s, arrival 21.0 s after the start of phase 0'
+    """
+    if math.isnan(row.maximum_slope_percent_per_s):
+        return row.ultrafast_reason if is_asked else ""
+    text = (
+        f"maximum slope {row.maximum_slope_percent_per_s:.1f} %/s, arrival "
+        f"{row.bolus_arrival_s:.1f} s after the start of phase 0"
+    )
+    if not math.isnan(row.time_to_enhancement_s):
+        text += f", {row.time_to_enhancement_s:.1f} s after the vessel"
+    if not math.isnan(row.pe_at_percent):
+        text += f", PE {row.pe_at_percent:.0f} % {row.pe_at_s:g} s after the {row.pe_at_from}"
+    return f"{text}; {row.ultrafast_reason}" if is_asked and row.ultrafast_reason else text
+
+
+def _vessel_arrival(case: Case, vessels: str) -> tuple[float | None, str]:
+    if not vessels:
+        return None, "no time to enhancement: there is no mask of the aorta or heart"
+    try:
+        return vessel_arrival_s(case, vessels), ""
+    except CaseError as error:
+        return None, f"no time to enhancement: {error}"
+
+
+def phases_text(choice: PhaseChoice, n_before: int = 1) -> str:
+    """Describe the early and late phases, their distances to 150 and 450 s, and the rule.
+
+    Examples
+    --------
+    >>> choice = choose_phases((0.0, 1371.0, 1493.0, 1615.0, 1737.0))
+    >>> phases_text(choice).replace(_NBSP, " ")
+    'early post 2 (183 s, +33 s from 150 s), late post 4 (427 s, −23 s from 450 s) · UCSF-FTV'
+    """
+    early = _describe_phase(
+        choice.early, choice.early_s, choice.early_gap_s, EARLY_TARGET_S, n_before
+    )
+    late = _describe_phase(
+        choice.late_taken, choice.late_s, choice.late_gap_s, LATE_TARGET_S, n_before
+    )
+    return f"early {early}, late {late} · {choice.timing}"
+
+
+def phases_of_row(row: KineticRow) -> str:
+    """Return `phases_text` of a row of the table; "" if it has no phases."""
+    if math.isnan(row.early_phase):
+        return ""
+    n_before = _make_integer(row.phases_before) or 1
+    early = _describe_phase(
+        _make_integer(row.early_phase),
+        _replace_nan(row.early_s),
+        row.early_gap_s,
+        EARLY_TARGET_S,
+        n_before,
+    )
+    late = _describe_phase(
+        _make_integer(row.late_phase),
+        _replace_nan(row.late_s),
+        row.late_gap_s,
+        LATE_TARGET_S,
+        n_before,
+    )
+    return f"early {early}, late {late} · {row.timing}"
+
+
+def timing_text(case: Case, rule: TimingRule | None = None) -> tuple[str, str]:
+    """Describe the early, late, initial and delayed phases; also return a warning ("" for none).
+
+    Parameters
+    ----------
+    case
+        The case with its phases.
+    rule
+        The clock for the choice of phases; None for UCSF_FTV.
+    """
+    if len(case.phases) < 2:
+        return "", "kinetics needs a phase after contrast, but this case has one phase"
+    rule = rule_of(case, rule)
+    choice, curve = choose_phases(case.times_s, rule), choose_curve_phases(case.times_s, rule)
+    origin = f"seconds {choice.timing.origin}" if choice.timing.origin else ""
+    lines = (
+        phases_text(choice, case.n_before),
+        f"initial {_describe_phase(curve.early, curve.early_s, None, 0.0, case.n_before)}, "
+        f"delayed {_describe_phase(curve.late, curve.late_s, None, 0.0, case.n_before)}",
+        origin,
+        case.contrast,
+    )
+    remarks = (choice.reason, curve.reason, choice.remark)
+    reasons = dict.fromkeys(reason for reason in remarks if reason)
+    return "\n".join(line for line in lines if line), "; ".join(reasons)
+
+
+def _describe_phase(
+    phase: int | None,
+    time_s: float | None,
+    gap_s: float | None,
+    target_s: float = 0.0,
+    n_before: int = 1,
+) -> str:
+    if phase is None:
+        return "–"
+    name = phase_name(phase, n_before)
+    if time_s is None:
+        return name
+    gap = "" if gap_s is None else f", {gap_s:+.0f}{_NBSP}s from {target_s:.0f}{_NBSP}s"
+    return f"{name} ({time_s:.0f}{_NBSP}s{gap})".replace("-", "−")
+
+
+def _replace_nan(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def _make_integer(value: float) -> int | None:
+    return None if math.isnan(value) else int(value)

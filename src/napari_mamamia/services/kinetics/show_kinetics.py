@@ -14,13 +14,15 @@ from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.progress import listening, report_progress
 from napari_mamamia.io.tables.flat_tables import write_flat_table
-from napari_mamamia.kinetics.contrast_curve import (
+from napari_mamamia.kinetics.curve_figure import curve_figure
+from napari_mamamia.kinetics.curves import (
+    CURVE_COLUMNS,
     ContrastCurve,
+    CurvePlot,
+    curve_rows,
     patch_curve,
     region_contrast_curve,
 )
-from napari_mamamia.kinetics.curve_figure import curve_figure
-from napari_mamamia.kinetics.curve_lines import CURVE_COLUMNS, CurvePlot, curve_rows
 from napari_mamamia.kinetics.map_blocks import MapRecipe
 from napari_mamamia.kinetics.map_formulas import where_enhancing
 from napari_mamamia.kinetics.map_kinds import MAPS, MapKind, MapNeeds, MapRange, map_recipe

@@ -20,9 +20,8 @@ from napari_mamamia.segmentation.run.registry import (
 )
 from napari_mamamia.segmentation.worker.client import Worker
 from napari_mamamia.services.predict.convert_model import Converted, convert_model
-from napari_mamamia.services.predict.model_choice import require_ready
+from napari_mamamia.services.predict.model_choice import RunChoices, require_ready
 from napari_mamamia.services.predict.offers import Offer, offers
-from napari_mamamia.services.predict.run_choices import RunChoices
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from napari_mamamia.core.progress import part
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.data_set.volumes import read_labels
-from napari_mamamia.io.files.checked_lines import read_checked_lines
+from napari_mamamia.io.files.append_file import read_checked_lines
 from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.io.workspace.provenance import sidecar_path
@@ -22,8 +22,7 @@ from napari_mamamia.segmentation.model.segmenter import Prediction, Segmenter
 from napari_mamamia.segmentation.run.registry import default_registry
 from napari_mamamia.services.batch.batch import run_batch
 from napari_mamamia.services.batch.output_folder import Existing, claim_folder
-from napari_mamamia.services.batch.store import STORE_NAME
-from napari_mamamia.services.batch.work import CaseInputs, CaseWork, Place
+from napari_mamamia.services.batch.work import STORE_NAME, CaseInputs, CaseWork, Place
 from napari_mamamia.services.case.data_set import OpenDataSet
 from napari_mamamia.services.case.open_case import load_case
 from napari_mamamia.services.predict.model_choice import (

@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -182,9 +182,7 @@ def _convert_checkpoint(
             before = f"Opening {label} in the sandbox: "
             with part(0, _STEPS // 2, _STEPS, before):
                 source = taken_out(file, stage.isolation, work, stage.limits)
-        order = _Order(
-            str(source), str(file), str(_make_absolute(new)), *texts, stage.configuration
-        )
+        order = _Order(source, file, _make_absolute(new), *texts, stage.configuration)
         answer = _rewrite_in_child(order, child, f"Writing {new.parent.name}/{new.name}")
     name = f"{stage.name}/{new.parent.name}/{new.name}"
     return ConvertedFile(name, answer.source_sha256, answer.tensors, new.stat().st_size)
@@ -192,11 +190,11 @@ def _convert_checkpoint(
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """The fields of `convert.Rewriting` as strings, since importing it would import torch here."""
+    """The arguments of `convert.rewrite`, as sent to the subprocess."""
 
-    source: str
-    given: str
-    target: str
+    source: Path
+    checkpoint: Path
+    target: Path
     plans: str
     dataset: str
     configuration: str
@@ -210,8 +208,8 @@ def _rewrite_in_child(order: _Order, child: Child, text: str) -> _Answer:
     answer: _Answer | None = outcome.result
     if answer is None:
         raise ModelError(
-            f"{order.given} could not be converted: {outcome.reason}; close other programs and "
-            "try again"
+            f"{order.checkpoint} could not be converted: {outcome.reason}; close other programs "
+            "and try again"
         )
     if answer.error is not None:
         raise answer.error
@@ -220,15 +218,14 @@ def _rewrite_in_child(order: _Order, child: Child, text: str) -> _Answer:
 
 def _rewrite_checkpoint(inputs: CaseInputs, order: _Order) -> _Answer:
     """Convert a checkpoint; this function runs in the subprocess."""
-    from napari_mamamia.segmentation.nnunet.convert import Rewriting, rewrite
+    from napari_mamamia.segmentation.nnunet.convert import rewrite
 
     del inputs
-    paths = (Path(order.source), Path(order.given), Path(order.target))
     try:
-        outcome = rewrite(Rewriting(*paths, order.plans, order.dataset, order.configuration))
+        tensors, sha256 = rewrite(**asdict(order))
     except MamamiaError as error:
         return _Answer(error=error)
-    return _Answer(outcome.tensors, outcome.source_sha256)
+    return _Answer(tensors, sha256)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from napari_mamamia.core.case import Case
+from napari_mamamia.core.counting import phase_and_time, phase_name
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.kinetics.timing import PhaseChoice
@@ -184,11 +185,12 @@ def _find_centres(voxels: int, pixels_per_voxel: float) -> NDArray[np.intp]:
 
 
 def _in_words(expression: str) -> str:
-    """Return a channel's expression in words: ``p1-p0`` is "phase 1 - phase 0"."""
-    parts = [f"phase {one[1:]}" if one[1:].isdigit() else one for one in expression.split("-")]
+    """Return a channel's expression in words: ``p1-p0`` is "post 1 - pre"."""
+    parts = [
+        phase_name(int(one[1:])) if one[1:].isdigit() else one for one in expression.split("-")
+    ]
     return " - ".join(part.replace("_", " ") for part in parts)
 
 
 def _phase_text(case: Case, phase: int) -> str:
-    time_s = case.times_s[phase]
-    return f"phase {phase}" if time_s is None or phase == 0 else f"phase {phase} ({time_s:.0f} s)"
+    return phase_and_time(phase, case.times_s[phase] if phase else None, case.n_before)

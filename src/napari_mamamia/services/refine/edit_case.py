@@ -1,21 +1,413 @@
 """Open a reader's mask of a case for editing, and save it with its provenance."""
 
+import time
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
+from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.blinding import NOT_BLIND, Blinding, BlindReading
+from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, LabelMap
 from napari_mamamia.core.edits import EditingSummary
+from napari_mamamia.core.errors import FormatError, SaveConflictError
+from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import report_progress
-from napari_mamamia.core.provenance import Setting
-from napari_mamamia.io.workspace.journal import journal_path
-from napari_mamamia.io.workspace.journal_records import Saved
+from napari_mamamia.core.provenance import InputFile, Setting, now_utc
+from napari_mamamia.io.files.append_file import is_open_here
+from napari_mamamia.io.files.checksums import sha256_of
+from napari_mamamia.io.workspace.journal import Journal, Opened, Saved, journal_path
+from napari_mamamia.io.workspace.provenance import read_provenance, sidecar_path
 from napari_mamamia.io.workspace.workspace import Workspace
-from napari_mamamia.services.case.refine import SavedMask, save_refined
-from napari_mamamia.services.refine.edit_opening import Opening
-from napari_mamamia.services.refine.editing import OpenEditing
-from napari_mamamia.services.refine.mask_prints import as_labels, crc_of
+from napari_mamamia.services.case.blinding import blind_reading, require_blind
+from napari_mamamia.services.case.open_case import load_mask
+from napari_mamamia.services.case.refine import SavedMask, find_refined, save_refined
+from napari_mamamia.services.refine.editing import OpenEditing, RecoveredWork
+from napari_mamamia.services.refine.journal_play import JournalPlay, MaskOnDisk, play_journal
+from napari_mamamia.services.refine.mask_prints import as_labels, crc_of, phase_prints
 from napari_mamamia.smartpaint.brush.features import FeatureImages
 from napari_mamamia.smartpaint.session.history import DEFAULT_LIMIT_BYTES
+from napari_mamamia.smartpaint.session.session import EditingSession
+
+RECOVERED: Final = "recovered from a damaged journal"
+
+_FORGOTTEN: Final = (
+    "strokes of earlier sittings no longer count as evidence, because no journal leads to this "
+    "mask: the mask is unchanged, and only new strokes count"
+)
+
+_OWN_LOCK_S: Final = 3.0
+_POLL_S: Final = 0.02
+"""Seconds between two attempts to lock a journal that an earlier opening still holds. Our choice.
+"""
+
+
+class Opening:
+    """The data of a mask while it is being opened."""
+
+    def __init__(
+        self,
+        case: Case,
+        workspace: Workspace | None,
+        reader: str,
+        started_from: str,
+        limit_bytes: int,
+    ) -> None:
+        self.case = case
+        self.workspace = workspace
+        self.reader = reader
+        self.started_from = started_from
+        self.limit_bytes = limit_bytes
+        self.start: LabelMap | None = None
+        self.start_is_base = False
+        self.journal: Journal | None = None
+        self.saved: SavedMask | None = None
+        self.on_disk: LabelMap | None = None
+        self.play: JournalPlay | None = None
+        self.prints: tuple[str, ...] = ()
+        self.notes: list[str] = []
+        self.earlier: EditingSummary | None = None
+        self.start_files: tuple[InputFile, ...] = ()
+        self.created = ""
+        self.n_strokes = 0
+        self.blinding: Blinding = workspace.blinding if workspace else NOT_BLIND
+        self.before: BlindReading | None = None
+        self._is_set_aside = False
+
+    def read(self) -> None:
+        """Lock the journal, then read the files."""
+        if self.workspace is None:
+            self.notes.append("this case has no workspace: steps are not saved to a journal")
+            return
+        mask = self.workspace.refined(self.reader, self.case.case_id)
+        path = journal_path(mask)
+        size = path.stat().st_size if path.exists() else 0
+        self.journal = self._lock_journal(path)
+        self.saved = find_refined(self.workspace, self.reader, self.case.case_id)
+        if self.saved is not None:
+            self.on_disk = as_labels(load_mask(mask, self.case))
+            self.before = BlindReading()
+            self._read_provenance(sidecar_path(mask))
+        self.prints = phase_prints(self.case)
+        if size:
+            self._read_journal(path, size)
+        if self.before is not None:
+            require_blind(self.blinding, self.before, self.reader, self.case.case_id)
+
+    def _lock_journal(self, path: Path) -> Journal:
+        """Return the locked journal, which no other window can open meanwhile.
+
+        A cancelled opening in this program releases it within a moment.
+        """
+        end = time.monotonic() + _OWN_LOCK_S
+        while True:
+            try:
+                return Journal(path)
+            except SaveConflictError as error:
+                is_own = is_open_here(path)
+                if not is_own or time.monotonic() > end:
+                    who = "this program has already opened it in another window or page"
+                    raise SaveConflictError(
+                        f"expected to be the only window that edits {self.reader}'s mask of "
+                        f"{self.case.case_id}, but "
+                        f"{who if is_own else 'it is open in another program'}: close the case "
+                        "there, or read under another name"
+                    ) from error
+            report_progress(0, 3, "Waiting for an earlier opening to end")
+            time.sleep(_POLL_S)
+
+    def _read_provenance(self, sidecar: Path) -> None:
+        """Read how the saved mask was made from its provenance, if there is one."""
+        try:
+            provenance = read_provenance(sidecar) if sidecar.exists() else None
+        except FormatError as error:
+            self.notes.append(f"the provenance of the saved mask is unknown: {error}")
+            return
+        if provenance is not None:
+            self.earlier = EditingSummary(
+                provenance.seconds or 0.0, started_from=provenance.started_from
+            )
+            self.start_files = provenance.inputs
+            self.created = provenance.created
+            strokes = dict(provenance.parameters).get("strokes")
+            self.n_strokes = strokes if isinstance(strokes, int) else 0
+            self.before = blind_reading(provenance)
+
+    def _read_journal(self, path: Path, size: int) -> None:
+        disk = None
+        if self.saved is not None and self.on_disk is not None:
+            labels = LabelMap(self.case.grid, self.on_disk.box, self.on_disk.crop)
+            disk = MaskOnDisk(self.saved.sha256, labels)
+        play = JournalPlay(path, self.limit_bytes, on_disk=disk, refusal=self._why_not)
+        try:
+            play = play_journal(play)
+            reason = play.damage_text if play.session is None else ""
+        except FormatError as error:
+            reason = str(error)
+        if reason:
+            self._set_aside(reason)
+            return
+        whole = path.stat().st_size
+        if whole < size:
+            self.notes.append(
+                f"the last record of the journal was incomplete ({size - whole} bytes) and was "
+                "dropped: the stroke being drawn at the crash is lost, all strokes before it are "
+                "there"
+            )
+        self.play = play
+        self._read_sittings(play)
+        painted_on = play.sittings[-1].opened.phases if play.sittings else ()
+        if painted_on and self.prints and painted_on != self.prints:
+            self.notes.append("the images differ from those on which this mask was painted before")
+
+    def _read_sittings(self, play: JournalPlay) -> None:
+        """Read which data were hidden in each earlier sitting.
+
+        Without earlier sittings, the statement of the mask file is used. Both are used if the file
+        was not made by this journal.
+        """
+        for index, sitting in enumerate(play.sittings):
+            before = self.before if index or self.saved else BlindReading(sitting.opened.blinding)
+            self.before = (before or BlindReading()).then(sitting.first_at, sitting.opened.blinding)
+
+    def _why_not(self, opened: Opened) -> str:
+        """Return why a journal does not belong to this mask, "" if it does."""
+        if opened.case_id != self.case.case_id:
+            return f"it is of case {opened.case_id}, not {self.case.case_id}"
+        if opened.reader != self.reader:
+            return f"it is of reader {opened.reader}, not {self.reader}"
+        if not opened.base.grid.is_same_place(self.case.grid):
+            shapes = f"{opened.base.grid.shape}, this case has {self.case.grid.shape}"
+            return f"it has another grid: shape {shapes}, or another affine"
+        return ""
+
+    def _set_aside(self, reason: str) -> None:
+        """Rename a journal that cannot be used, and begin a new one."""
+        if self.journal is None:
+            return
+        target = self.journal.set_aside()
+        where = f"it is kept as {target.name}" if target else "it could not be renamed"
+        self.notes.append(f"the journal of this mask was set aside: {reason}; {where}")
+
+    def decide(self) -> OpenEditing:
+        """Choose the state to continue from: the newest verified mask, saved or recorded."""
+        play = self.play
+        if play is None or play.session is None:
+            return self._begin_sitting(None)
+        has_unsaved = self._has_unsaved(play, play.session)
+        if play.damages:
+            return self._from_damaged(play, play.session, has_unsaved)
+        if self.journal is not None and self._is_set_aside:
+            return self._begin_sitting(None)
+        self.earlier = play.summary
+        if has_unsaved:
+            return self._recover_editing(play, play.session)
+        if self.on_disk is not None and self._leads_to_disk(play.session):
+            return self._continue_editing(play, play.session)
+        return self._begin_sitting(play)
+
+    def _leads_to_disk(self, session: EditingSession) -> bool:
+        """Return whether the saved mask and the mask of the journal are equal, bit for bit."""
+        disk = self.on_disk
+        return disk is not None and np.array_equal(
+            session.labels, _make_dense(disk, self.case.grid)
+        )
+
+    def _continue_editing(self, play: JournalPlay, session: EditingSession) -> OpenEditing:
+        """Continue with the saved mask, with its strokes still counting as evidence."""
+        session.grid = self.case.grid
+        base = LabelMap.of(session.labels, self.case.grid)
+        return self._open_editing(session, base, play.summary.started_from, play, continues=True)
+
+    def _has_unsaved(self, play: JournalPlay, session: EditingSession) -> bool:
+        """Return whether the journal leads to a newer mask than the saved one."""
+        crc = crc_of(session.labels)
+        if self.on_disk is None:
+            return session.position > 0 or play.saved_crc is not None or bool(play.damages)
+        if crc == crc_of(_make_dense(self.on_disk, self.case.grid)):
+            return False
+        if crc == play.saved_crc:
+            self.notes.append(
+                "another program changed the mask file since it was saved here: editing "
+                "continues from the file; the journal keeps the earlier state"
+            )
+            return False
+        return play.knows_disk or not self._is_disk_newer(play)
+
+    def _is_disk_newer(self, play: JournalPlay) -> bool:
+        """Return whether the mask file is newer than the journal, and no record mentions it."""
+        last = _time_of(play.last_at)
+        if self.saved is None or (last is not None and self._saved_time() < last):
+            return False
+        saved = datetime.fromtimestamp(self._saved_time(), UTC).isoformat(timespec="seconds")
+        reason = (
+            f"the mask file of {saved} is newer than its last record, of "
+            f"{play.last_at or 'an unknown time'}, and no record mentions it"
+        )
+        if not play.damages:
+            self._set_aside(reason)
+            self._is_set_aside = True
+        else:
+            self.notes.append(reason)
+        return True
+
+    def _saved_time(self) -> float:
+        """Return when the mask file was written, in s: the later of file time and provenance."""
+        written = self.saved.path.stat().st_mtime if self.saved else 0.0
+        return max(written, _time_of(self.created) or 0.0)
+
+    def _recover_editing(self, play: JournalPlay, session: EditingSession) -> OpenEditing:
+        """Continue after a crash: the recovered steps can be undone."""
+        labels = LabelMap.of(session.labels, self.case.grid)
+        session.grid = self.case.grid
+        on_disk = (
+            None if self.on_disk is None else crc_of(_make_dense(self.on_disk, self.case.grid))
+        )
+        changed = play.saved_crc is not None and play.saved_crc != on_disk
+        work = RecoveredWork(play.unsaved, play.last_at, labels, changed)
+        name = self.earlier.started_from if self.earlier else ""
+        return self._open_editing(session, labels, name, play, work, continues=True)
+
+    def _from_damaged(
+        self, play: JournalPlay, session: EditingSession, has_unsaved: bool
+    ) -> OpenEditing:
+        """Apply the readable part of a damaged journal to the saved mask, as a new step."""
+        labels = LabelMap.of(session.labels, self.case.grid)
+        self._set_aside(play.damage_text)
+        if has_unsaved:
+            self.earlier = play.summary
+        start, self.start = self.start, None
+        if self.on_disk is None:
+            self._say_forgotten()
+        editing = self._begin_sitting(None)
+        if has_unsaved and editing.session.apply_labels(RECOVERED, labels) is not None:
+            editing.recovered = RecoveredWork(
+                play.unsaved, play.last_at, labels, n_lost=play.n_lost_after
+            )
+        self.start, self.start_is_base = start, False
+        self._lay_start(editing)
+        return editing
+
+    def _begin_sitting(self, play: JournalPlay | None) -> OpenEditing:
+        """Begin a new sitting from the saved mask, the start or an empty mask."""
+        start, name = self.on_disk, self.earlier.started_from if self.earlier else ""
+        if start is None:
+            start, name = self.start, self.started_from if self.start else ""
+            self.start_is_base = True
+        base = (
+            LabelMap(self.case.grid, start.box, start.crop)
+            if start
+            else _make_empty_map(self.case.grid)
+        )
+        earlier = self.earlier or EditingSummary(started_from=name)
+        session = EditingSession(
+            self.case.case_id,
+            self.case.grid,
+            base.dense(),
+            None,
+            limit_bytes=self.limit_bytes,
+            earlier=replace(earlier, started_from=name),
+        )
+        if play is not None and play.session is not None:
+            session.next_number = play.session.next_number
+        if self.on_disk is not None:
+            self._say_forgotten()
+        return self._open_editing(session, base, name, play)
+
+    def _say_forgotten(self) -> None:
+        """Note that strokes of earlier sittings do not count, if there were any."""
+        play = self.play
+        if self.n_strokes or (play is not None and play.summary.strokes):
+            self.notes.append(_FORGOTTEN)
+
+    def _open_editing(
+        self,
+        session: EditingSession,
+        base: LabelMap,
+        name: str,
+        play: JournalPlay | None,
+        recovered: RecoveredWork | None = None,
+        *,
+        continues: bool = False,
+    ) -> OpenEditing:
+        if self.journal is not None:
+            self.journal.begin(
+                Opened(
+                    self.case.case_id,
+                    self.reader,
+                    base,
+                    name,
+                    self.saved.sha256 if self.saved else "",
+                    crc_of(session.labels),
+                    self.prints,
+                    continues=continues,
+                    blinding=self.blinding,
+                )
+            )
+            if self.before is not None and not self.blinding.covers(self.before.hidden):
+                # The opening is recorded even if no stroke follows.
+                self.journal.mark()
+            for number, start in (play.starts if play else {}).items():
+                self.journal.know(number, start)
+            session.history.read_back = self.journal.read_back
+            session.on_record = self.journal.write
+        editing = OpenEditing(
+            self.case,
+            self.reader,
+            self.workspace,
+            session,
+            self.journal,
+            self.saved,
+            self.on_disk,
+            recovered,
+            (),
+            self._start_files(),
+        )
+        now = Blinding() if self.workspace is None else self.blinding
+        before = BlindReading(now) if self.before is None else self.before
+        editing.saved_marks = play.saved_marks if continues and play else ()
+        editing.reading = before.then(now_utc(), now)
+        position = session.position
+        self._lay_start(editing)
+        is_from_disk = self.saved is not None and recovered is None and (continues or position == 0)
+        editing.is_as_saved = is_from_disk and session.position == position
+        editing.notes = tuple(self.notes)
+        return editing
+
+    def _lay_start(self, editing: OpenEditing) -> None:
+        """Apply the requested start as a step, unless the session started with it."""
+        if self.start is not None and not self.start_is_base:
+            editing.session.apply_labels(self.started_from or "start mask", self.start)
+
+    def _start_files(self) -> tuple[InputFile, ...]:
+        source = self.start.source if self.start else None
+        if source is None or not source.is_file():
+            return self.start_files
+        file = InputFile(source.name, sha256_of(source))
+        return self.start_files if file in self.start_files else (*self.start_files, file)
+
+
+def _make_dense(labels: LabelMap, grid: Grid) -> NDArray[np.uint8]:
+    array: NDArray[np.uint8] = LabelMap(grid, labels.box, labels.crop).dense()
+    return array
+
+
+def _make_empty_map(grid: Grid) -> LabelMap:
+    box = Box.empty()
+    return LabelMap(grid, box, np.zeros(box.shape, np.uint8))
+
+
+def _time_of(text: str) -> float | None:
+    """Return an ISO 8601 time in seconds, None if it is not one."""
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 def is_begun(workspace: Workspace, reader: str, case_id: str) -> bool:

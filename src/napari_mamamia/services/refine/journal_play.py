@@ -11,9 +11,15 @@ from napari_mamamia.core.edits import EditingSummary, Jump, Step, Turn
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.texts import tr_n
-from napari_mamamia.io.files.chained_lines import NO_ORIGIN
-from napari_mamamia.io.workspace.journal import Damage, PlacedRecord, scan_journal, step_at
-from napari_mamamia.io.workspace.journal_records import Opened, Saved
+from napari_mamamia.io.files.append_file import NO_ORIGIN
+from napari_mamamia.io.workspace.journal import (
+    Damage,
+    Opened,
+    PlacedRecord,
+    Saved,
+    scan_journal,
+    step_at,
+)
 from napari_mamamia.services.refine.mask_prints import crc_of
 from napari_mamamia.smartpaint.session.history import DEFAULT_LIMIT_BYTES
 from napari_mamamia.smartpaint.session.session import EditingSession

@@ -21,8 +21,7 @@ from napari_mamamia.io.data_set.volumes import write_labels
 from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.own_paths import sweep
-from napari_mamamia.io.workspace.journal import PlacedRecord, scan_journal
-from napari_mamamia.io.workspace.journal_records import Opened
+from napari_mamamia.io.workspace.journal import Opened, PlacedRecord, scan_journal
 from napari_mamamia.io.workspace.provenance import read_provenance, sidecar_path, write_provenance
 from napari_mamamia.services.refine.edit_case import summary_settings
 from napari_mamamia.services.refine.journal_play import JournalPlay, Sitting, play_journal

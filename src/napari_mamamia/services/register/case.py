@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.progress import report_progress
+from napari_mamamia.kinetics.map_blocks import percent_enhancement
 from napari_mamamia.kinetics.registration.registration import Registered, register_phases
 from napari_mamamia.kinetics.registration.settings import RegistrationSettings
 from napari_mamamia.kinetics.time_axis import Timing, rule_of
@@ -19,7 +20,6 @@ from napari_mamamia.kinetics.tumour_volume import (
     functional_tumour_volume,
     prepare_ftv,
 )
-from napari_mamamia.kinetics.voxel_maps import percent_enhancement
 
 MOST_CHANGE_PERCENT: Final = 10.0
 """A registration that changes the tumour's volume by more gives a warning. Our choice."""

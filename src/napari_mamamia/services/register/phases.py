@@ -28,10 +28,15 @@ from napari_mamamia.io.tables.tables import write_json
 from napari_mamamia.io.volumes.formats import suffix_of
 from napari_mamamia.kinetics.registration.itk import require_simpleitk
 from napari_mamamia.kinetics.registration.settings import RegistrationSettings
-from napari_mamamia.services.batch.masked_inputs import MaskedInputs, masked_inputs
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.batch.row_table import OK, RowSummary, definitions_of, rows_of_batch
-from napari_mamamia.services.batch.work import CaseInputs, CaseWork, Place
+from napari_mamamia.services.batch.work import (
+    CaseInputs,
+    CaseWork,
+    MaskedInputs,
+    Place,
+    masked_inputs,
+)
 from napari_mamamia.services.case.data_set import OpenDataSet
 from napari_mamamia.services.case.open_case import load_case, read_mask
 from napari_mamamia.services.register.case import RegisteredCase, register_case

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from napari_mamamia.kinetics.registration.motion import PhaseMotion
+from napari_mamamia.kinetics.registration.registration import PhaseMotion
 from napari_mamamia.services.batch.row_table import OK, number, text
 from napari_mamamia.services.register.case import RegisteredCase
 

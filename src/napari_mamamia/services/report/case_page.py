@@ -10,6 +10,11 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.answers import Side
 from napari_mamamia.core.case import Case
+from napari_mamamia.core.counting import (
+    phase_and_time,
+    phase_name,
+    slice_text,
+)
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.form import FieldScope
 from napari_mamamia.core.grid import DisplayFrame, Grid, Plane
@@ -32,8 +37,7 @@ from napari_mamamia.services.findings.case_facts import (
 )
 from napari_mamamia.services.kinetics.case_kinetics import KineticSettings, case_kinetics
 from napari_mamamia.services.kinetics.kinetics import plot_of
-from napari_mamamia.services.kinetics.phase_text import phases_of_row
-from napari_mamamia.services.kinetics.row import KineticRow
+from napari_mamamia.services.kinetics.row import KineticRow, phases_of_row
 from napari_mamamia.services.report.described import NOT_ANSWERED, Described
 from napari_mamamia.services.report.measures import say_measures
 from napari_mamamia.services.report.reading import CaseReading, Drawn, Lesion, list_readers
@@ -98,10 +102,11 @@ def describe_mask(name: str, provenance: Provenance) -> str:
 def _describe_exam(reading: CaseReading) -> str:
     grid = reading.case.grid
     z, y, x = grid.spacing_mm
-    times = [UNKNOWN if time is None else f"{time:.0f}" for time in reading.case.times_s]
+    case = reading.case
+    phases = [phase_and_time(k, time, case.n_before) for k, time in enumerate(case.times_s)]
     return (
-        f"{count_of(len(times), 'phase')} at {', '.join(times)} s after phase 0 started, "
-        f"{grid.acquisition_plane}, "
+        f"{count_of(len(phases), 'phase')}: {', '.join(phases)}, times from the start of the "
+        f"first; {grid.acquisition_plane}, "
         f"{' x '.join(map(str, grid.shape[::-1]))} voxels of {x:.3g} x {y:.3g} x {z:.3g} mm"
     )
 
@@ -263,7 +268,9 @@ def _tell_drawn(reading: CaseReading) -> PageSection | None:
                 one.item.kind.value.replace("-", " "),
                 say_measures(one.measures) or UNKNOWN,
                 one.item.plane,
-                UNKNOWN if one.item.phase is None else str(one.item.phase),
+                UNKNOWN
+                if one.item.phase is None
+                else phase_name(one.item.phase, reading.case.n_before),
                 one.item.lesion or UNKNOWN,
                 one.item.reader,
                 one.item.created[:16].replace("T", " "),
@@ -425,20 +432,19 @@ def _show_slice(reading: CaseReading, one: _Slice, lesion: Lesion | None) -> tup
         tuple(marks),
     )
     n_slices = case.grid.shape[frame.order[0]]
-    # other programs count from 1, napari's slider from 0
-    place = f"slice {one.place + 1} of {n_slices} ({one.place} on the slider)"
+    place = slice_text(one.place, n_slices)
     return picture, f"{one.plane}, {place}, {words}; scale bar 10 mm"
 
 
 def _choose_volume(case: Case, phase: int | None) -> tuple[NDArray[Any], str]:
     """Return the volume to show and its name: a phase, otherwise the first subtraction."""
     if phase is not None and phase < len(case.phases):
-        return case.signal[phase], f"phase {phase}"
+        return case.signal[phase], phase_and_time(phase, case.times_s[phase], case.n_before)
     after = case.n_before
     if after < len(case.phases):
         difference = case.signal[after].astype(np.float32) - case.signal[after - 1]
         return difference, _CONTRAST
-    return case.signal[0], "phase 0"
+    return case.signal[0], phase_name(0, case.n_before)
 
 
 def _is_on(grid: Grid, item: Measurement, one: _Slice) -> bool:

@@ -27,7 +27,7 @@ from napari_mamamia.io.workspace.findings import (
 from napari_mamamia.io.workspace.measurements import MeasurementRecord, read_measurements
 from napari_mamamia.io.workspace.provenance import read_provenance, sidecar_path
 from napari_mamamia.metrics.diameter import LesionSize, measure_size
-from napari_mamamia.services.batch.masked_inputs import masks_of_cases
+from napari_mamamia.services.batch.work import masks_of_cases
 from napari_mamamia.services.case.data_set import OpenDataSet
 from napari_mamamia.services.case.open_case import load_case, read_mask
 from napari_mamamia.services.findings.case_facts import measure_case

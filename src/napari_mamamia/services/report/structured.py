@@ -31,7 +31,7 @@ from napari_mamamia.io.sr.documents import (
     write_key_objects,
     write_measurement_report,
 )
-from napari_mamamia.services.export.masks import DrawnMask
+from napari_mamamia.services.export.plan import DrawnMask
 from napari_mamamia.services.export.seg import dicom_phases, segment_meaning
 from napari_mamamia.services.report.case_page import describe_mask
 from napari_mamamia.services.report.measures import Measure

@@ -1,19 +1,36 @@
-"""The table of scored cases for filtering, searching and sorting, with up to 100,000 rows.
+"""The table of scored cases, up to 100,000 rows: filter, search, sort, facets, failure kinds.
 
 Slow functions report their progress; values that the window needs while drawing (a cell, a count)
 are stored.
 """
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.progress import report_progress
-from napari_mamamia.core.records import CaseScore, ScoreStatus
-from napari_mamamia.scoring.case.failure_kinds import Failure
+from napari_mamamia.core.records import CaseScore, CaseTag, ScoreStatus
+from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.metrics.registry import Place, metrics_at
+from napari_mamamia.scoring.case.failures import Failure, FailureKind
+from napari_mamamia.scoring.cohort.groups import TAG as TAGGED
+from napari_mamamia.scoring.cohort.groups import (
+    Grouping,
+    group_by_column,
+    group_by_diameter,
+    group_by_volume,
+    group_cases_job,
+    rules_of,
+)
+from napari_mamamia.scoring.cohort.results import ModelScores
+from napari_mamamia.scoring.report.text import variable_label
+from napari_mamamia.services.score.case_tags import KNOWN_TAGS
+from napari_mamamia.services.score.inspections import CaseInspection
 
 STATUS_TEXTS: Final = {
     ScoreStatus.OK: "scored",
@@ -47,6 +64,23 @@ _CHUNK: Final = 5000
 _MOST_VALUES: Final = 63
 _SORTED_LETTERS: Final = 48
 """Number of letters used for sorting, since numpy pads all texts to the longest."""
+STATUS: Final = "status"
+SIZE: Final = "size"
+DIAMETER: Final = "diameter"
+FAILURE: Final = "failure"
+TAG: Final = "tag"
+GROUP: Final = "group "
+"""Prefix of the facet name of a group variable."""
+
+_GROUPING: Final = "Grouping the cases"
+_NO_GROUP: Final = "in no group"
+_OTHER_GROUPS: Final = "other groups"
+_MOST_LABELS: Final = 62
+_SIZES: Final = "small, moderate and large by the 20th and 80th percentile of reference volume"
+
+Pairs = Mapping[str, tuple[Path | None, Path | None]]
+"""Reference and prediction by case id."""
+_MOST_TAGS: Final = 60
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -247,3 +281,214 @@ def _read_bit(bits: NDArray[np.uint64], place: int) -> NDArray[np.bool_]:
         )
     is_set: NDArray[np.bool_] = (bits >> np.uint64(place)) & np.uint64(1) > 0
     return is_set
+
+
+def case_table(model: ModelScores, pairs: Pairs) -> CaseTable:
+    """Return the table of a model's cases.
+
+    Reasons name the files of `pairs` without their folders. Failure kinds and tags are added later
+    by `with_failures` and `with_tags`.
+    """
+    rows: list[CaseScore] = []
+    keys: list[str] = []
+    texts: list[str] = []
+
+    def take(start: int, stop: int) -> None:
+        for row in model.rows[start:stop]:
+            plain = _without_folders(row, pairs.get(row.case_id, ()))
+            rows.append(plain)
+            keys.append(case_key(plain.case_id))
+            words = (plain.case_id, name_status(plain), plain.reason, plain.warning)
+            texts.append(" ".join(words).lower())
+
+    in_chunks(len(model.rows), take, "Building the case table")
+    numbers = {spec.name: numbers_of(rows, spec.name) for spec in metrics_at(Place.CASES)}
+    ids = text_key("case", [row.case_id.lower() for row in rows])
+    status = text_key("status", [name_status(row) for row in rows])
+    reason = text_key("reason", [(r.reason or r.warning).lower() for r in rows])
+    report_progress(0, 1, "Sorting the cases")
+    facets = _make_facets(model, rows, numbers["volume_reference_mm3"])
+    nothing: tuple[tuple[str, ...], ...] = ((),) * len(rows)
+    unknown = np.full(len(rows), np.nan)
+    return CaseTable(
+        rows=tuple(rows),
+        keys=tuple(keys),
+        worst=worst_first(ids.values, numbers["dsc"], numbers["hausdorff95_mm"]),
+        sort_keys=(
+            ids,
+            status,
+            *(SortKey(name, values) for name, values in numbers.items()),
+            reason,
+            SortKey(FAILURE, unknown),
+            SortKey(TAG, unknown),
+        ),
+        facets=facets,
+        plain_texts=tuple(texts),
+        texts=tuple(texts),
+        failures=((),) * len(rows),
+        tags=nothing,
+    )
+
+
+# ------------------------------------------------------------------------- inner
+
+
+def _make_facets(
+    model: ModelScores, rows: Sequence[CaseScore], volumes: NDArray[np.float64]
+) -> tuple[Facet, ...]:
+    ids = [row.case_id for row in rows]
+    statuses = list(STATUS_TEXTS)
+    codes = np.array([statuses.index(row.status) for row in rows], dtype=np.intp)
+    facets = [facet_of(STATUS, "status", tuple(STATUS_TEXTS.values()), _make_bits(codes))]
+    report_progress(0, 1, _GROUPING)
+    if not np.isnan(volumes).all():
+        sizes = group_by_volume(ids, np.where(volumes > 0, volumes, np.nan))
+        facets.append(_make_facet(SIZE, _SIZES, sizes))
+        report_progress(0, 1, _GROUPING)
+    diameters = numbers_of(rows, "diameter_reference_mm")
+    if not np.isnan(diameters).all():
+        cut = group_by_diameter(ids, np.where(diameters > 0, diameters, np.nan))
+        facets.append(_make_facet(DIAMETER, "largest diameter, cut at 20 and 50 mm", cut))
+    report_progress(0, 1, _GROUPING)
+    if model.cohort is None or not rows:
+        return tuple(facets)
+    further = _make_group_facets(model, ids)
+    return (*facets, *further)
+
+
+def _make_group_facets(model: ModelScores, ids: Sequence[str]) -> tuple[Facet, ...]:
+    """Return the groups of every case for scoring and reporting.
+
+    The result holds the groups of scored cases only; those of the other cases are computed here.
+    """
+    result, cohort = model.segmentation, model.cohort
+    if cohort is None:
+        return ()
+    scored_ids = result.scores.case_ids if result else ()
+    places = {case_id: index for index, case_id in enumerate(ids)}
+    rows = np.array([places[case_id] for case_id in scored_ids], dtype=np.intp)
+    others = sorted(set(ids).difference(scored_ids), key=places.__getitem__)
+    other_rows = np.array([places[case_id] for case_id in others], dtype=np.intp)
+    report_progress(0, 1, _GROUPING)
+    facets = []
+    scored = {grouping.variable: grouping for grouping in (result.groupings if result else ())}
+    for other_grouping in group_cases_job(others, cohort, rules_of(model.profile)):
+        run = scored.get(other_grouping.variable)
+        parts = (
+            [(other_rows, other_grouping)]
+            if run is None
+            else [(rows, run), (other_rows, other_grouping)]
+        )
+        facets.append(_merge_groupings(other_grouping.variable, len(ids), parts))
+    for stratum in result.strata if result else ():
+        grouping = stratum.grouping
+        if grouping.variable in ("volume", "diameter") or grouping.variable.startswith(TAGGED):
+            continue
+        parts = [(rows, grouping)]
+        column = group_by_column(others, cohort, grouping.variable)
+        if column is not None:
+            parts.append((other_rows, column))
+        facets.append(_merge_groupings(grouping.variable, len(ids), parts))
+    return tuple(facets)
+
+
+def _merge_groupings(
+    variable: str, n: int, parts: Sequence[tuple[NDArray[np.intp], Grouping]]
+) -> Facet:
+    """Return the facet of a variable for all n cases from groupings of subsets (rows)."""
+    every = tuple(dict.fromkeys(label for _, grouping in parts for label in grouping.labels))
+    # A row's groups are the bits of one number; groups without a bit of their own share the last.
+    labels = every if len(every) <= _MOST_LABELS else (*every[: _MOST_LABELS - 1], _OTHER_GROUPS)
+    codes = np.full(n, -1, dtype=np.intp)
+    for rows, grouping in parts:
+        # The last entry is for the code -1 (in no group), which keeps its meaning.
+        own_places = (min(every.index(label), len(labels) - 1) for label in grouping.labels)
+        places = np.array([*own_places, -1], dtype=np.intp)
+        codes[rows] = places[grouping.codes]
+    return _make_facet(
+        f"{GROUP}{variable}", variable_label(variable), Grouping(variable, labels, codes)
+    )
+
+
+def _make_facet(name: str, title: str, grouping: Grouping) -> Facet:
+    codes = np.where(grouping.codes < 0, len(grouping.labels), grouping.codes)
+    return facet_of(name, title, (*grouping.labels, _NO_GROUP), _make_bits(codes))
+
+
+def _make_bits(codes: NDArray[np.intp]) -> NDArray[np.uint64]:
+    return np.uint64(1) << codes.astype(np.uint64)
+
+
+def _without_folders(row: CaseScore, files: Iterable[Path | None]) -> CaseScore:
+    if not row.reason:
+        return row
+    reason = row.reason
+    for path in files:
+        if path is not None:
+            for written in (str(path), str(path.absolute())):
+                reason = reason.replace(written, path.name)
+    return replace(row, reason=reason)
+
+
+def with_failures(table: CaseTable, found: Sequence[CaseInspection]) -> CaseTable:
+    """Return the table with the failure kinds of the inspected cases."""
+    by_id = {inspection.case_id: inspection.failures for inspection in found}
+    pairs = zip(table.rows, table.failures, strict=True)
+    failures = tuple(by_id.get(row.case_id, before) for row, before in pairs)
+    kinds = tuple(kind.value for kind in FailureKind)
+    named = tuple(tuple(failure.kind.value for failure in several) for several in failures)
+    table = _with_several(
+        replace(table, failures=failures, knows_failures=True), FAILURE, "failure", kinds, named
+    )
+    return table
+
+
+def with_tags(table: CaseTable, tags: Iterable[CaseTag]) -> CaseTable:
+    """Return the table with the tags of all readers, predefined tags first.
+
+    Case ids are compared without letter case.
+    """
+    by_key: dict[str, dict[str, str]] = {}
+    for tag in tags:
+        by_key.setdefault(case_key(tag.case_id), {})[tag.tag.casefold()] = tag.tag
+    order = {tag: index for index, tag in enumerate(KNOWN_TAGS)}
+
+    def listed(key: str) -> tuple[str, ...]:
+        case_tags = by_key.get(key, {}).values()
+        return tuple(
+            sorted(case_tags, key=lambda tag: (order.get(tag, len(order)), tag.casefold()))
+        )
+
+    named = tuple(listed(key) if key in by_key else () for key in table.keys)
+    counted = Counter(tag for case_tags in named for tag in case_tags)
+    free = [tag for tag, _ in counted.most_common(_MOST_TAGS) if tag not in KNOWN_TAGS]
+    values = (*KNOWN_TAGS, *sorted(free))
+    table = _with_several(replace(table, tags=named), TAG, "own tag", values, named)
+    return table
+
+
+def _with_several(
+    table: CaseTable,
+    name: str,
+    title: str,
+    values: Sequence[str],
+    named: Sequence[Sequence[str]],
+) -> CaseTable:
+    """Return the table with a facet that can have several values in each row."""
+    places = {value: index for index, value in enumerate(values)}
+    bits = np.zeros(len(named), dtype=np.uint64)
+    texts = list(table.plain_texts)
+
+    def fill(start: int, stop: int) -> None:
+        for row in range(start, stop):
+            bits[row] = sum(1 << places[value] for value in named[row] if value in places)
+            further = [failure.kind.value for failure in table.failures[row]] + list(
+                table.tags[row]
+            )
+            if further:
+                texts[row] = f"{texts[row]} {' '.join(further).lower()}"
+
+    in_chunks(len(named), fill, "Sorting the cases")
+    key = text_key(name, [", ".join(row_values).lower() for row_values in named])
+    facet = facet_of(name, title, tuple(values), bits)
+    return replace(table.with_part(facet, key), texts=tuple(texts))

@@ -16,9 +16,13 @@ from napari_mamamia.scoring.cohort.results import (
     SegmentationResult,
     n_text,
 )
-from napari_mamamia.scoring.report.gaps import disparity_table, range_table
-from napari_mamamia.scoring.report.groups import group_tables, stratum_table
-from napari_mamamia.scoring.report.tables import numbers_table
+from napari_mamamia.scoring.report.tables import (
+    disparity_table,
+    group_tables,
+    numbers_table,
+    range_table,
+    stratum_table,
+)
 from napari_mamamia.scoring.report.text import (
     Column,
     ReportTable,

@@ -23,10 +23,18 @@ from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.headers import VolumeHeader
 from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.metrics.lesions import LesionCounts, any_overlap_lesion_counts
-from napari_mamamia.scoring.case.contrast import Enhancement, contrast_to_noise
-from napari_mamamia.scoring.case.failure_kinds import THRESHOLDS, Failure, FailureKind
-from napari_mamamia.scoring.case.failures import MatchedParts, find_failures, match_parts
-from napari_mamamia.scoring.case.pair import (
+from napari_mamamia.scoring.case.failures import (
+    THRESHOLDS,
+    Enhancement,
+    Failure,
+    FailureKind,
+    MatchedParts,
+    contrast_to_noise,
+    find_failures,
+    match_parts,
+)
+from napari_mamamia.scoring.case.profiles import Profile
+from napari_mamamia.scoring.case.score import (
     MeasuredPair,
     grid_problem,
     laid_on,
@@ -34,7 +42,6 @@ from napari_mamamia.scoring.case.pair import (
     nothing_on,
     pair_of,
 )
-from napari_mamamia.scoring.case.profiles import Profile
 from napari_mamamia.services.batch.batch import for_each_case
 from napari_mamamia.services.score.settings import ScoreSettings
 

@@ -14,13 +14,11 @@ from napari_mamamia.io.workspace.workspace import file_name
 from napari_mamamia.scoring.cohort.model_results import compare_results
 from napari_mamamia.scoring.cohort.results import ModelComparison, ModelScores
 from napari_mamamia.services.batch.output_folder import Existing, claim_folder
-from napari_mamamia.services.batch.store import STORE_NAME
-from napari_mamamia.services.batch.work import Place
+from napari_mamamia.services.batch.work import STORE_NAME, Place
 from napari_mamamia.services.score.clinical_table import read_table
 from napari_mamamia.services.score.output import COMPARISON, write_comparison, write_scores
-from napari_mamamia.services.score.pairs import find_cases
 from napari_mamamia.services.score.report import write_score_report
-from napari_mamamia.services.score.score import ScoreSummary, score_pairs
+from napari_mamamia.services.score.score import ScoreSummary, find_cases, score_pairs
 from napari_mamamia.services.score.settings import ScoreSettings
 
 

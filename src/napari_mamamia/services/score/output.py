@@ -16,12 +16,10 @@ from napari_mamamia.io.tables.flat_tables import can_write_parquet
 from napari_mamamia.io.tables.tables import write_case_scores, write_json
 from napari_mamamia.scoring.case.prediction_cost import prediction_costs
 from napari_mamamia.scoring.case.profiles import UnusableReason, profile_named
-from napari_mamamia.scoring.cohort.classification import VariableOdds
-from napari_mamamia.scoring.cohort.composites import CompositeResult
-from napari_mamamia.scoring.cohort.fairness import Spread, VariableFairness
-from napari_mamamia.scoring.cohort.gap_records import GapInterval, GroupUncertainty, is_of_groups
-from napari_mamamia.scoring.cohort.group_rules import rules_of
-from napari_mamamia.scoring.cohort.groups import FAIRNESS_VARIABLES
+from napari_mamamia.scoring.cohort.disparities import GapInterval, GroupUncertainty, is_of_groups
+from napari_mamamia.scoring.cohort.groups import FAIRNESS_VARIABLES, rules_of
+from napari_mamamia.scoring.cohort.ranking import CompositeResult
+from napari_mamamia.scoring.cohort.response_cohort import VariableOdds
 from napari_mamamia.scoring.cohort.results import (
     ModelComparison,
     ModelScores,
@@ -29,6 +27,7 @@ from napari_mamamia.scoring.cohort.results import (
     SegmentationResult,
     Stratum,
 )
+from napari_mamamia.scoring.cohort.segmentation_cohort import Spread, VariableFairness
 from napari_mamamia.scoring.statistics.bootstrap import (
     Interval,
     IntervalMethod,

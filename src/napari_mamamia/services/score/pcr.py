@@ -9,9 +9,9 @@ from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.data_set.score_files import ReadRows, ResponseRow, read_response_table
 from napari_mamamia.io.files.file_names import case_key
-from napari_mamamia.scoring.cohort.group_rules import GroupRules, MissingLabel, rules_of
+from napari_mamamia.scoring.cohort.groups import GroupRules, MissingLabel, rules_of
 from napari_mamamia.scoring.cohort.model_results import response_result, with_composites
-from napari_mamamia.scoring.cohort.response_predictions import ResponsePredictions
+from napari_mamamia.scoring.cohort.response_cohort import ResponsePredictions
 from napari_mamamia.scoring.cohort.results import ModelScores
 from napari_mamamia.services.batch.output_folder import Existing, claim_folder
 from napari_mamamia.services.score.clinical_table import RESPONSE, described, matched, needed_table

@@ -17,7 +17,7 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.metrics.nearest import nearest_distances
 from napari_mamamia.metrics.surface import ContourRule, contour
-from napari_mamamia.scoring.case.pair import foreground_of
+from napari_mamamia.scoring.case.score import foreground_of
 from napari_mamamia.services.case.open_case import load_mask
 from napari_mamamia.services.case.show_case import (
     AS_CLINICAL,

@@ -1,12 +1,12 @@
-"""Score folders of masks and compute the cohort's metrics."""
+"""Score folders of masks, or masks in memory, and compute the cohort's metrics."""
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import isnan
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -14,17 +14,24 @@ from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.cohort import Cohort
 from napari_mamamia.core.errors import FormatError, MamamiaError, NotFiniteError
 from napari_mamamia.core.grid import IDENTITY_WARNING, IMPOSSIBLE_SPACING
-from napari_mamamia.core.progress import gc_frozen, report_progress
+from napari_mamamia.core.progress import gc_frozen, paced, report_progress
 from napari_mamamia.core.records import CaseFailure, CaseScore, FailureCause, ScoreStatus
+from napari_mamamia.io.data_set.case_list import CaseList
+from napari_mamamia.io.data_set.mask_files import MaskListing, bare_id, list_masks, no_mask_error
 from napari_mamamia.io.data_set.volumes import (
     NONFINITE_AS_ZERO,
     files_of_volume,
     read_label_pair,
     read_labels,
 )
-from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.files.checksums import sha256_of
+from napari_mamamia.io.files.file_names import alike_ids, case_key
 from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.io.layouts.find import find_data_set
+from napari_mamamia.io.workspace.place import find_workspace
+from napari_mamamia.io.workspace.preferences import load_preferences
+from napari_mamamia.io.workspace.provenance import read_provenance, sidecar_path
+from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.scoring.case.profiles import CLINICAL, Profile
 from napari_mamamia.scoring.case.score import (
     AFFINE_DIFFERS,
@@ -33,7 +40,7 @@ from napari_mamamia.scoring.case.score import (
     score_and_measure,
     sizes_of_reference,
 )
-from napari_mamamia.scoring.cohort.group_rules import rules_of
+from napari_mamamia.scoring.cohort.groups import rules_of
 from napari_mamamia.scoring.cohort.model_results import (
     CaseSizes,
     segmentation_result,
@@ -44,11 +51,9 @@ from napari_mamamia.scoring.cohort.results import ModelScores
 from napari_mamamia.scoring.statistics.performance import SegmentationScores
 from napari_mamamia.services.batch.batch import BatchResult, run_batch
 from napari_mamamia.services.batch.output_folder import Existing, claim_folder
-from napari_mamamia.services.batch.store import STORE_NAME
-from napari_mamamia.services.batch.work import CaseInputs, CaseWork, Place
-from napari_mamamia.services.score.case_tags import split_tags
+from napari_mamamia.services.batch.work import STORE_NAME, CaseInputs, CaseWork, Place
+from napari_mamamia.services.score.case_tags import joined_tags, split_tags, tags_of
 from napari_mamamia.services.score.clinical_table import described, matched, read_table
-from napari_mamamia.services.score.facts import tags_for, with_facts
 from napari_mamamia.services.score.inspections import (
     LOOKED_AT,
     CaseInspection,
@@ -56,13 +61,196 @@ from napari_mamamia.services.score.inspections import (
     looks_of,
 )
 from napari_mamamia.services.score.output import SCORE_TABLE, SUMMARY, write_scores
-from napari_mamamia.services.score.pairs import FoundPairs, Pairs, find_cases, find_lost_zeros
 from napari_mamamia.services.score.report import REPORT, Scored, write_score_report
 from napari_mamamia.services.score.settings import ScoreSettings
 
+Pairs: TypeAlias = dict[str, tuple[Path | None, Path | None]]
+"""Reference and prediction by case id, in order; None for a missing file."""
 # The scoring of one case from its files, and the batch of all cases.
 
 NO_IMAGES: Final[Mapping[str, CaseFiles]] = MappingProxyType({})
+MaskPairs: TypeAlias = Mapping[str, tuple[LabelMap | None, LabelMap | None]]
+"""Reference and prediction by case id, None for a missing mask."""
+
+
+@gc_frozen()
+def with_facts(
+    rows: Sequence[CaseScore],
+    predictions: Mapping[str, Path | None],
+    tags: Mapping[str, Sequence[str]],
+) -> tuple[CaseScore, ...]:
+    """Return the rows with time, device and memory of each prediction, and the tags.
+
+    `predictions` are the mask files by case id. Without a readable provenance file, the values stay
+    unknown.
+    """
+    full_rows: list[CaseScore] = []
+    for row in paced(rows, "Reading the cost of the predictions", len(rows)):
+        facts = _read_cost(predictions.get(row.case_id))
+        row_tags = tags.get(row.case_id)
+        if row_tags:
+            facts["tags"] = joined_tags(row_tags)
+        full_rows.append(replace(row, **facts) if facts else row)
+    return tuple(full_rows)
+
+
+def tags_for(case_ids: Sequence[str], settings: ScoreSettings) -> Mapping[str, tuple[str, ...]]:
+    """Return the tags of the cases in the run's workspace, {} without a workspace.
+
+    Raises
+    ------
+    FormatError
+        If the tags of the workspace cannot be read.
+    """
+    root = settings.workspace
+    if root is None and settings.images is not None:
+        root = find_workspace(find_data_set(settings.images), load_preferences()).root
+    return tags_of(Workspace(root), case_ids) if root is not None else {}
+
+
+def _read_cost(prediction: Path | None) -> dict[str, Any]:
+    """Return the cost recorded in a mask's provenance, {} without provenance."""
+    if prediction is None or not sidecar_path(prediction).exists():
+        return {}
+    try:
+        provenance = read_provenance(sidecar_path(prediction))
+    except MamamiaError:
+        return {}
+    costs = (
+        ("prediction_seconds", provenance.seconds),
+        ("peak_memory_bytes", provenance.peak_memory_bytes),
+        ("device", provenance.device),
+    )
+    return {name: value for name, value in costs if value not in (None, "")}
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPairs:
+    """The files of each case, and the cases that are known to be unusable before reading.
+
+    `problems` holds the status and the reason of these cases. `outside` holds the ids of files that
+    are not in the list of cases and are not scored.
+    """
+
+    pairs: Pairs
+    problems: Mapping[str, tuple[ScoreStatus, str]] = field(default_factory=dict)
+    outside: tuple[str, ...] = ()
+
+
+def find_pairs(reference: Path, prediction: Path, cases: CaseList | None = None) -> Pairs:
+    """Return the reference and the prediction of every case; see `find_cases`."""
+    return find_cases(reference, prediction, cases).pairs
+
+
+def _list_ids(own: MaskListing, other: MaskListing) -> list[str]:
+    """Return the other folder's ids, spelled as in this folder if it has the same ids."""
+    spelled = {case_key(case_id): case_id for case_id in own.masks}
+    ids = (*other.masks, *other.problems, *map(bare_id, other.masks))
+    return [spelled.get(case_key(case_id), case_id) for case_id in ids]
+
+
+def find_cases(reference: Path, prediction: Path, cases: CaseList | None = None) -> FoundPairs:
+    """Return the reference and the prediction of every case in either folder, ignoring letter case.
+
+    With a list of `cases`, only these cases count, and each must have its reference.
+
+    Raises
+    ------
+    FormatError
+        If a folder is missing, the reference folder holds no mask, or a listed case has no
+        reference
+        or a different one.
+    """
+    if cases is not None:
+        folders = [list_masks(folder, cases.case_ids) for folder in (reference, prediction)]
+    else:
+        folders = [list_masks(reference), list_masks(prediction)]
+        if folders[0].masks.keys() != folders[1].masks.keys():
+            # Each folder is searched for the ids of the other folder, which may have simpler names.
+            folders = [
+                list_masks(folder, _list_ids(own, other))
+                for folder, own, other in zip(
+                    (reference, prediction), folders, reversed(folders), strict=True
+                )
+            ]
+    if folders[0].is_empty:
+        raise no_mask_error(reference)
+    if folders[1].is_empty and cases is None:
+        raise no_mask_error(prediction)
+    everything = join_listings(*folders)
+    return everything if cases is None else keep_listed(everything, cases, reference)
+
+
+def join_listings(reference: MaskListing, prediction: MaskListing) -> FoundPairs:
+    """Return both files of every case in either listing; ids are spelled as in the reference."""
+    ids = {
+        case_key(case_id): case_id
+        for listing in (prediction, reference)
+        for case_id in (*listing.others, *listing.problems, *listing.masks)
+    }
+    experts, models = reference.by_key(), prediction.by_key()
+    reasons = (
+        (ScoreStatus.UNREADABLE, models.others),
+        (ScoreStatus.SEVERAL_FILES, models.problems),
+        (ScoreStatus.REFERENCE_UNREADABLE, {**experts.others, **experts.problems}),
+    )
+    problems = {
+        ids[key]: (status, reason) for status, found in reasons for key, reason in found.items()
+    }
+    keys = sorted(ids, key=lambda key: ids[key])
+    pairs = {ids[key]: (experts.masks.get(key), models.masks.get(key)) for key in keys}
+    return FoundPairs(pairs, problems)
+
+
+def find_lost_zeros(pairs: Pairs) -> dict[str, str]:
+    """Explain why a missing prediction may exist under another spelling of the case's id."""
+    reasons = {}
+    for names in alike_ids(pairs):
+        lacking = [name for name in names if pairs[name][0] and not pairs[name][1]]
+        others = [name for name in names if pairs[name][1] and not pairs[name][0]]
+        for name in (*lacking, *others) if lacking and others else ():
+            other = (others if name in lacking else lacking)[0]
+            reasons[name] = (
+                f"but {other} has a file: the ids may have lost leading zeros, or differ by "
+                "blanks; give both files the same name if they belong to one case"
+            )
+    return reasons
+
+
+def keep_listed(files: FoundPairs, cases: CaseList, reference: Path) -> FoundPairs:
+    """Return the files of listed cases, each of which must have its reference in `reference`.
+
+    Raises
+    ------
+    FormatError
+        If a listed case has no reference, or a different one.
+    """
+    references = {case_key(name): path for name, (path, _) in files.pairs.items() if path}
+    _require_references(cases, references, reference)
+    outside = tuple(sorted(name for name in files.pairs if name not in cases))
+    pairs = {name: pair for name, pair in files.pairs.items() if name in cases}
+    problems = {name: problem for name, problem in files.problems.items() if name in cases}
+    return FoundPairs(pairs, problems, outside)
+
+
+def _require_references(cases: CaseList, references: Mapping[str, Path], folder: Path) -> None:
+    """Raise `FormatError` unless every listed case has the reference that the list records."""
+    lacking = [case_id for case_id in cases.case_ids if case_key(case_id) not in references]
+    if lacking:
+        first = ", ".join(lacking[:3]) + ", ..." * (len(lacking) > 3)
+        raise FormatError(
+            f"expected one reference in {folder} for each case of {cases.name}, but "
+            f"{len(lacking)} of {len(cases.case_ids)} have none ({first}): choose the folder that "
+            "the list was made from"
+        )
+    for number, (case_id, digest) in enumerate(zip(cases.case_ids, cases.digests, strict=True)):
+        report_progress(number, len(cases.case_ids), "Comparing the references with the list")
+        path = references[case_key(case_id)]
+        if digest and sha256_of(path) != digest:
+            raise FormatError(
+                f"expected the reference {path} with the SHA-256 recorded in {cases.name}, but it "
+                "differs: choose the folder that the list was made from"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -486,3 +674,25 @@ def _with_reference(score: CaseScore, reference: Path | None, settings: ScoreSet
         unreadable = ScoreStatus.REFERENCE_UNREADABLE
         return replace(score, status=unreadable, reason=str(error))
     return replace(score, **sizes)
+
+
+def score_masks_of_cases(
+    name: str, pairs: MaskPairs, settings: ScoreSettings, cohort: Cohort | None
+) -> Scored:
+    """Score masks in memory as `score_pairs` scores files; the report has no images.
+
+    The images of the settings are not used.
+    """
+    rows: list[CaseScore] = []
+    looks: list[CaseInspection] = []
+    for number, (case_id, masks) in enumerate(pairs.items()):
+        report_progress(number, len(pairs), f"Scoring {case_id}")
+        scored = score_and_inspect_at(case_id, masks, settings.profile, settings.label_value)
+        rows.append(scored.score)
+        looks += [scored.look] if scored.look is not None else []
+    full = with_facts(rows, {}, tags_for(list(pairs), settings))
+    failures = tuple(
+        CaseFailure(row.case_id, row.reason) for row in full if row.status is not ScoreStatus.OK
+    )
+    model = cohort_numbers(name, full, failures, len(full), settings, cohort)
+    return Scored(model, None, looks_of(looks, settings))

@@ -8,9 +8,9 @@ from napari_mamamia.core.provenance import Setting
 from napari_mamamia.io.clinical.columns import BY_NAME, ColumnChoice
 from napari_mamamia.io.data_set.case_list import CaseList
 from napari_mamamia.scoring.case.profiles import CLINICAL, Foreground, Profile
-from napari_mamamia.scoring.cohort.composites import NO_COMPOSITES, CompositeChoice
-from napari_mamamia.scoring.cohort.gap_records import MINIMUM_GROUP
+from napari_mamamia.scoring.cohort.disparities import MINIMUM_GROUP
 from napari_mamamia.scoring.cohort.policy import require_rule
+from napari_mamamia.scoring.cohort.ranking import NO_COMPOSITES, CompositeChoice
 from napari_mamamia.scoring.cohort.results import Resampling
 from napari_mamamia.scoring.statistics.resampling import N_RESAMPLES, SEED
 

@@ -13,10 +13,9 @@ from napari_mamamia.scoring.cohort.policy import unusable_reason
 from napari_mamamia.scoring.cohort.results import ModelScores
 from napari_mamamia.services.batch.output_folder import Existing, claim_folder
 from napari_mamamia.services.score.clinical_table import read_table
-from napari_mamamia.services.score.facts import tags_for, with_facts
 from napari_mamamia.services.score.output import write_scores
 from napari_mamamia.services.score.report import Scored, write_score_report
-from napari_mamamia.services.score.score import ScoreSummary, cohort_numbers
+from napari_mamamia.services.score.score import ScoreSummary, cohort_numbers, tags_for, with_facts
 from napari_mamamia.services.score.settings import ScoreSettings
 
 

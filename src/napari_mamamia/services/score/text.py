@@ -6,10 +6,9 @@ from math import isnan
 from napari_mamamia.core.names import count_of
 from napari_mamamia.core.records import ScoreStatus
 from napari_mamamia.scoring.case.prediction_cost import prediction_costs
-from napari_mamamia.scoring.cohort.composites import CompositeResult
-from napari_mamamia.scoring.cohort.fairness import GroupScore
-from napari_mamamia.scoring.cohort.gap_records import NO_INTERVAL, is_of_groups
+from napari_mamamia.scoring.cohort.disparities import NO_INTERVAL, is_of_groups
 from napari_mamamia.scoring.cohort.policy import counted_lines, not_for_ranking
+from napari_mamamia.scoring.cohort.ranking import CompositeResult
 from napari_mamamia.scoring.cohort.results import (
     ModelComparison,
     ModelScores,
@@ -18,7 +17,8 @@ from napari_mamamia.scoring.cohort.results import (
     Stratum,
     n_text,
 )
-from napari_mamamia.scoring.report.gaps import (
+from napari_mamamia.scoring.cohort.segmentation_cohort import GroupScore
+from napari_mamamia.scoring.report.tables import (
     RESAMPLING_RANGE,
     range_table,
     say_beside,

@@ -18,16 +18,14 @@ from napari_mamamia.smartpaint.evidence.region import (
     LEAST_APART,
     MOST_VOXELS,
     Belief,
-    settle_region,
-)
-from napari_mamamia.smartpaint.evidence.settle import find_holes
-from napari_mamamia.smartpaint.evidence.shape import (
     Planes,
     Shape,
     interpolate_shape,
     measure_depth,
     planes_in,
+    settle_region,
 )
+from napari_mamamia.smartpaint.evidence.settle import find_holes
 from napari_mamamia.smartpaint.grow.grow import Grown, grow_start
 from napari_mamamia.smartpaint.grow.outlines import start_from_outlines
 from napari_mamamia.smartpaint.grow.start import RING_MM, GrowSettings, Outline, Start

@@ -14,9 +14,13 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.smartpaint.brush.features import FeatureImages
 from napari_mamamia.smartpaint.evidence.marks import unpack_marks
-from napari_mamamia.smartpaint.evidence.region import LEAST_APART, Belief, settle_region
+from napari_mamamia.smartpaint.evidence.region import (
+    LEAST_APART,
+    Belief,
+    measure_depth,
+    settle_region,
+)
 from napari_mamamia.smartpaint.evidence.settle import find_holes
-from napari_mamamia.smartpaint.evidence.shape import measure_depth
 from napari_mamamia.smartpaint.grow.grow import Grown
 from napari_mamamia.smartpaint.grow.outlines import start_from_outlines
 from napari_mamamia.smartpaint.grow.start import RING_MM, GrowSettings, Outline

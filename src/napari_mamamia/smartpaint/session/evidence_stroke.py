@@ -13,8 +13,8 @@ from napari_mamamia.core.difference import BitChange, Difference
 from napari_mamamia.core.edits import Action, Brush, Edit, Stroke, Voxel
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.provenance import Setting
+from napari_mamamia.smartpaint.brush.brush import FARTHEST_MM
 from napari_mamamia.smartpaint.brush.features import FeatureImages
-from napari_mamamia.smartpaint.brush.path import FARTHEST_MM
 from napari_mamamia.smartpaint.evidence.stroke import (
     VERSION,
     WINDOW,

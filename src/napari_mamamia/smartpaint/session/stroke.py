@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.edits import Action, Brush, Edit, Stroke, Tool, Voxel
 from napari_mamamia.core.provenance import Setting
-from napari_mamamia.smartpaint.brush.brush import paint
+from napari_mamamia.smartpaint.brush.brush import Stamp, StrokePath, paint
 from napari_mamamia.smartpaint.brush.features import FeatureImages
-from napari_mamamia.smartpaint.brush.path import Stamp, StrokePath
 from napari_mamamia.smartpaint.brush.reach import stamp_box
 from napari_mamamia.smartpaint.session.state import MaskState, joined
 

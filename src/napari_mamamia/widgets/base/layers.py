@@ -5,7 +5,7 @@ permuted and flipped. Painting on the layer changes the array.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final, TypeAlias
 
@@ -15,6 +15,7 @@ from napari.utils import Colormap, DirectLabelColormap
 from numpy.typing import NDArray
 
 from napari_mamamia.core.case import Case, Phase
+from napari_mamamia.core.counting import phase_name
 from napari_mamamia.core.errors import GridMismatchError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.provenance import Provenance
@@ -81,7 +82,8 @@ class LayerTag:
 
     `phase` is the phase of a 3-D layer, None if the layer has all of them or no particular one.
     `times_s` are the acquisition times of a layer of phases. For a difference, `minus` is the
-    subtracted phase, and `note` its projection, such as "MIP".
+    subtracted phase, and `note` its projection, such as "MIP". The first `n_before` phases are
+    before contrast.
     """
 
     case_id: str
@@ -92,13 +94,15 @@ class LayerTag:
     times_s: tuple[float | None, ...] = ()
     minus: int = 0
     note: str = ""
+    n_before: int = 1
 
 
 def tag_for(
     case: Case, role: Role, provenance: Provenance | None = None, phase: int | None = None
 ) -> LayerTag:
     """Return the tag for a layer of `case`."""
-    return LayerTag(case.case_id, role, case.grid, phase, provenance, case.times_s)
+    tag = LayerTag(case.case_id, role, case.grid, phase, provenance, case.times_s)
+    return replace(tag, n_before=case.n_before)
 
 
 def tag_of(layer: Layer) -> LayerTag | None:
@@ -189,7 +193,8 @@ def subtraction_layer(
     """Return the image layer of a ``(z, y, x)`` difference of two phases, or its projection."""
     frame = tag.grid.display_frame()
     kind = f"{tag.note} of " if tag.note else ""
-    name = f"{tag.case_id} {kind}phase {tag.phase} - phase {tag.minus}"
+    phase, minus = (phase_name(k, tag.n_before) for k in (tag.phase or 0, tag.minus))
+    name = f"{tag.case_id} {kind}{phase} - {minus}"
     keywords = _volume_keywords(tag, name) | {
         "contrast_limits": contrast_limits,
         "colormap": "gray",

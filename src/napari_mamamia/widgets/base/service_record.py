@@ -37,15 +37,14 @@ from napari_mamamia.services.case.show_contrast import contrast_limits, project_
 from napari_mamamia.services.case.sources import find_source, link_volumes
 from napari_mamamia.services.demo import demo_data_set
 from napari_mamamia.services.dicom.check import check_import, default_target
+from napari_mamamia.services.dicom.dicom import import_studies
 from napari_mamamia.services.dicom.inspection import judge_again, look_at_source
 from napari_mamamia.services.dicom.preview import (
     part_picture,
     preview_study,
 )
-from napari_mamamia.services.dicom.studies import import_studies
-from napari_mamamia.services.export.export import export_bundle
-from napari_mamamia.services.export.labels import look_at_labels
-from napari_mamamia.services.export.target import look_at_target
+from napari_mamamia.services.export.export import export_bundle, look_at_target
+from napari_mamamia.services.export.plan import look_at_labels
 from napari_mamamia.services.findings.case_facts import fill_hidden, find_breasts, measure_lesions
 from napari_mamamia.services.findings.case_findings import (
     fill_in,
@@ -57,7 +56,7 @@ from napari_mamamia.services.findings.case_findings import (
 )
 from napari_mamamia.services.kinetics.case_kinetics import times_source, with_times
 from napari_mamamia.services.kinetics.ftv_from import ftv_under_seg
-from napari_mamamia.services.kinetics.phase_text import timing_text
+from napari_mamamia.services.kinetics.row import timing_text
 from napari_mamamia.services.kinetics.show_kinetics import (
     auto_limits,
     begin_map,
@@ -120,18 +119,18 @@ from napari_mamamia.services.refine.strokes import describe_stroke, settle_kept
 from napari_mamamia.services.refine.unblind import record_unblinding
 from napari_mamamia.services.register.case import register_case
 from napari_mamamia.services.report.report import report_anew
-from napari_mamamia.services.score.case_facets import (
+from napari_mamamia.services.score.case_table import (
     case_table,
+    with_failures,
+    with_tags,
 )
-from napari_mamamia.services.score.case_findings import with_failures, with_tags
 from napari_mamamia.services.score.case_tags import read_tags, tag_case
-from napari_mamamia.services.score.clinical_summary import look_at_clinical
+from napari_mamamia.services.score.clinical_table import look_at_clinical
 from napari_mamamia.services.score.cohort_page import saved_figures
 from napari_mamamia.services.score.inspections import look_for_contrast
 from napari_mamamia.services.score.models import score_models
-from napari_mamamia.services.score.pairs import find_pairs
 from napari_mamamia.services.score.review import compare_masks, review_masks
-from napari_mamamia.services.score.score import score_folders
+from napari_mamamia.services.score.score import find_pairs, score_folders
 from napari_mamamia.smartpaint.brush.features import measure_features
 from napari_mamamia.smartpaint.evidence.outlined import grow_outlines
 from napari_mamamia.smartpaint.evidence.regrow import grow_again

@@ -14,7 +14,7 @@ from napari_mamamia.scoring.cohort.policy import counted_lines, not_for_ranking
 from napari_mamamia.scoring.cohort.results import n_text
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.case.data_set import CaseRow, OpenDataSet
-from napari_mamamia.services.score.clinical_summary import ClinicalSummary
+from napari_mamamia.services.score.clinical_table import ClinicalSummary
 from napari_mamamia.widgets.base.notify import plain_text
 from napari_mamamia.widgets.batch.page import BatchDefaults, BatchPage, BatchRequest
 from napari_mamamia.widgets.batch.run import BatchAnswer, BatchRun

@@ -11,7 +11,7 @@ from qtpy.QtWidgets import QLabel, QToolButton, QVBoxLayout, QWidget
 from napari_mamamia.core.choices import UnusableRule
 from napari_mamamia.core.errors import MissingExtraError
 from napari_mamamia.core.texts import tr
-from napari_mamamia.scoring.cohort.gap_records import MINIMUM_GROUP
+from napari_mamamia.scoring.cohort.disparities import MINIMUM_GROUP
 from napari_mamamia.scoring.statistics.resampling import N_RESAMPLES, SEED
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.batch.work import Place

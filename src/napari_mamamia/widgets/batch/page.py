@@ -14,7 +14,7 @@ from napari_mamamia.io.clinical.columns import BY_NAME, ColumnChoice
 from napari_mamamia.scoring.case.profiles import CLINICAL, PROFILES, Profile
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.batch.work import Place
-from napari_mamamia.services.score.clinical_summary import ClinicalSummary
+from napari_mamamia.services.score.clinical_table import ClinicalSummary
 from napari_mamamia.services.score.models import PredictionFolder
 from napari_mamamia.services.score.settings import ScoreSettings
 from napari_mamamia.widgets.batch.models import ModelsField

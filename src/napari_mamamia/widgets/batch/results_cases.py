@@ -18,8 +18,13 @@ from qtpy.QtWidgets import (
 
 from napari_mamamia.core.texts import tr
 from napari_mamamia.io.files.file_names import case_key
-from napari_mamamia.services.score.case_facets import DIAMETER, FAILURE, GROUP, SIZE, STATUS, TAG
 from napari_mamamia.services.score.case_table import (
+    DIAMETER,
+    FAILURE,
+    GROUP,
+    SIZE,
+    STATUS,
+    TAG,
     WORST_FIRST,
     CaseQuery,
     CaseTable,

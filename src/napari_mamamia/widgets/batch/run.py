@@ -17,9 +17,8 @@ from napari_mamamia.services.case.data_set import OpenDataSet
 from napari_mamamia.services.score.case_table import CaseTable
 from napari_mamamia.services.score.cohort_page import cohort_heads, cohort_tables, comparison_page
 from napari_mamamia.services.score.pace import Pace
-from napari_mamamia.services.score.pairs import Pairs
 from napari_mamamia.services.score.report import FIGURES, REPORT
-from napari_mamamia.services.score.score import ScoreSummary
+from napari_mamamia.services.score.score import Pairs, ScoreSummary
 from napari_mamamia.services.score.settings import ScoreSettings
 from napari_mamamia.services.score.text import cohort_lines
 from napari_mamamia.widgets.base.service_record import Services

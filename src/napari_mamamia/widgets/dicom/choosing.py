@@ -10,10 +10,10 @@ from napari_mamamia.io.dicom.slices import Slice
 from napari_mamamia.io.exam.table import SeriesRow
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.dicom.check import IdState, ImportCheck
+from napari_mamamia.services.dicom.dicom import WantedStudy
 from napari_mamamia.services.dicom.finding import FoundStudy
 from napari_mamamia.services.dicom.inspection import InspectedStudies
 from napari_mamamia.services.dicom.preview import SlicePicture, StudyPreview
-from napari_mamamia.services.dicom.studies import WantedStudy
 from napari_mamamia.widgets.base.notify import plain_text
 from napari_mamamia.widgets.dicom.choice import StudyChoice, first_choice
 from napari_mamamia.widgets.dicom.page import ImportPage, ImportState

@@ -23,7 +23,7 @@ _DATES: Final = (
     (
         Dates.DROP,
         tr("leave out the exam's date"),
-        tr("No date is kept; times are seconds since phase 0."),
+        tr("No date is kept; times are seconds since the first phase."),
     ),
     (
         Dates.SHIFT,

@@ -8,6 +8,7 @@ from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import QComboBox, QGridLayout, QLabel, QVBoxLayout, QWidget
 
 from napari_mamamia.core.choices import Clock
+from napari_mamamia.core.counting import phase_name
 from napari_mamamia.core.errors import Remedy
 from napari_mamamia.core.records import CaseWarning
 from napari_mamamia.core.texts import tr
@@ -73,14 +74,16 @@ class PhaseStrip(QWidget):
 
     def _make_cell(self, index: int, text: str, is_kept: bool) -> QWidget:
         picture: QLabel = named(
-            QLabel(), f"import_picture_{index}", tr("Middle slice of phase {index}.", index=index)
+            QLabel(),
+            f"import_picture_{index}",
+            tr("Middle slice of {phase}.", phase=phase_name(index)),
         )
         picture.setFixedSize(_SIDE, _SIDE)
         picture.setAlignment(Qt.AlignmentFlag.AlignCenter)
         box: CheckBox = named(
             CheckBox(text),
             f"import_phase_{index}",
-            tr("Make phase {index} part of the case.", index=index),
+            tr("Make {phase} part of the case.", phase=phase_name(index)),
         )
         box.setChecked(is_kept)
         box.toggled.connect(lambda on: self.toggled.emit(index, on))

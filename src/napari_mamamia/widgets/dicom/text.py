@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from napari_mamamia.core.choices import Sides
+from napari_mamamia.core.counting import phase_name
 from napari_mamamia.core.errors import Remedy
 from napari_mamamia.core.records import CaseWarning
 from napari_mamamia.core.texts import tr, tr_n
@@ -64,13 +65,17 @@ def kind_text(series: SeriesRow, times_s: Sequence[float] | None) -> str:
         is_told = series.evidence and not series.problem and series.kind != "not chosen"
         evidence = f" ({series.evidence})" if is_told else ""
         return f"{left_out}{evidence}{tr(' – see below') * bool(series.problem)}\n{images}"
-    phases = tr_n(
-        "DCE phase {spans}", "DCE phases {spans}", len(series.phases), spans=spans(series.phases)
-    )
+    phases = tr("DCE: {phases}", phases=_name_phases(series.phases))
     times = [] if times_s is None else [f"{times_s[k]:g}" for k in series.phases]
     if len(times) == 1:
         return f"{phases}\n{times[0]}{_NO_BREAK}s · {images.replace(' ', _NO_BREAK)}"
     return f"{phases}\n{', '.join(times)}{_NO_BREAK}s\n{images}" if times else f"{phases}\n{images}"
+
+
+def _name_phases(phases: Sequence[int]) -> str:
+    names = [phase_name(phase) for phase in phases]
+    is_row = len(phases) > 2 and phases[-1] - phases[0] == len(phases) - 1
+    return f"{names[0]} – {names[-1]}" if is_row else ", ".join(names)
 
 
 def matrix_text(series: SeriesRow) -> str:
@@ -89,8 +94,8 @@ def _format_mm(length: float) -> str:
 
 
 def phase_text(index: int, times_s: Sequence[float] | None) -> str:
-    """Return a phase's number and time."""
-    return f"{index} · {'?' if times_s is None else f'{times_s[index]:g} s'}"
+    """Return a phase's name and time."""
+    return f"{phase_name(index)} · {'?' if times_s is None else f'{times_s[index]:g} s'}"
 
 
 def remedy_text(remedy: Remedy) -> str:

@@ -317,12 +317,17 @@ class MamamiaDock(ReadingOrder, DockParts):
         }
         flows: tuple[Any, ...] = (self.step_flow, self.kinetics.findings, self.view_flow)
         flows = (*flows, self.hanging, self.accepting)
-        for flow in (*flows, self.refine_flow, self.measuring, self.fold):
+        for flow in (*flows, self.refine_flow, self.measuring, self.fold, self.wheel):
             actions |= flow.actions()
         for step in ("work_list", "read", "mask", "check", "keys"):
             actions[step] = partial(self._show_unfolded, actions[step])
         drop = actions["drop_stroke"]
-        actions["drop_stroke"] = lambda: self._come_back() or drop()
+
+        def escape() -> None:
+            if not (self._come_back() or drop()):
+                self._close_panel()
+
+        actions["drop_stroke"] = escape
         return actions
 
     # ----------------------------------------------------------------- actions
@@ -345,6 +350,13 @@ class MamamiaDock(ReadingOrder, DockParts):
         if is_due:
             self.fold.unfold()
         return is_due
+
+    def _close_panel(self) -> None:
+        """Close the table of keys, otherwise the results below the image, on Esc."""
+        if self.pages.shows_keys:
+            self.pages.toggle_keys()
+        elif self.bottom.is_shown:
+            self.bottom.fold()
 
     def _give_room(self, is_list: bool) -> None:
         """Give the work list the image area, or the space next to the image."""

@@ -182,7 +182,7 @@ class DockParts(QWidget):
         self.painting, self.active_tool = self.tools.painting, self.tools.active_tool
         self.prompts, self.grow_box = self.tools.prompts, self.tools.grow_box
         links = self.planes.links
-        links.is_free = lambda: self.active_tool.tool is None
+        links.is_free = self.window_level.is_free = lambda: self.active_tool.tool is None
         self.wheel = WheelTurns(self.context, lambda: self.active_tool.tool is None)
         links.tools += [self.window_level.attach, self.wheel.attach]
         links.brushes.append(self.tools.attach)

@@ -332,9 +332,14 @@ class Steps(QObject):
         self._show_section("Cases", "Import")
         self.turned.emit("Cases")
 
+    @property
+    def shows_keys(self) -> bool:
+        """Whether the table of shortcuts is shown."""
+        return self.stack.currentWidget() is self._keys
+
     def toggle_keys(self) -> None:
         """Show the table of shortcuts, or the previous page."""
-        if self.stack.currentWidget() is self._keys:
+        if self.shows_keys:
             self._show_section(self._page)
         else:
             self.make_pages("Keys")

@@ -19,8 +19,7 @@ from napari_mamamia.core.choices import ExportFormat, FuseRule, OrientationProfi
 from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.services.export.format_spec import ExportSelection
 from napari_mamamia.services.export.formats import EXPORT_FORMATS, formats_of
-from napari_mamamia.services.export.labels import LabelFile, LabelLine
-from napari_mamamia.services.export.plan import ExportSettings
+from napari_mamamia.services.export.plan import ExportSettings, LabelFile, LabelLine
 from napari_mamamia.widgets.controls.controls import (
     button,
     column,

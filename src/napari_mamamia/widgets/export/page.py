@@ -14,7 +14,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_mamamia.core.texts import tr
-from napari_mamamia.services.export.target import ExportTarget, TargetState
+from napari_mamamia.services.export.export import ExportTarget, TargetState
 from napari_mamamia.widgets.controls.controls import (
     button,
     label,

@@ -8,8 +8,7 @@ from qtpy.QtCore import QObject, QTimer
 from qtpy.QtWidgets import QFileDialog
 
 from napari_mamamia.core.texts import tr
-from napari_mamamia.kinetics.contrast_curve import ContrastCurve
-from napari_mamamia.kinetics.curve_lines import CurveLine, CurvePlot, line_of
+from napari_mamamia.kinetics.curves import ContrastCurve, CurveLine, CurvePlot, line_of
 from napari_mamamia.kinetics.time_axis import Timing, known_times
 from napari_mamamia.widgets.base.bottom import BottomDock
 from napari_mamamia.widgets.kinetics.case import KineticCase

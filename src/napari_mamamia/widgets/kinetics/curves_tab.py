@@ -18,7 +18,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_mamamia.core.texts import tr, tr_n
-from napari_mamamia.kinetics.curve_lines import CurveLine, CurvePlot
+from napari_mamamia.kinetics.curves import CurveLine, CurvePlot
 from napari_mamamia.widgets.controls.controls import (
     button,
     column,

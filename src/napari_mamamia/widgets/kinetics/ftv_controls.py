@@ -17,7 +17,7 @@ from qtpy.QtWidgets import (
 from napari_mamamia.core.texts import tr
 from napari_mamamia.kinetics.tumour_volume import FtvSettings
 from napari_mamamia.services.kinetics.ftv_from import FtvFromRow, FtvUnderSeg
-from napari_mamamia.services.kinetics.phase_text import phases_text
+from napari_mamamia.services.kinetics.row import phases_text
 from napari_mamamia.services.kinetics.show_kinetics import FtvAnswer
 from napari_mamamia.widgets.controls.controls import (
     FittedLabel,

@@ -6,9 +6,10 @@ from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import QComboBox, QVBoxLayout, QWidget
 
 from napari_mamamia.core.choices import TransformKind
+from napari_mamamia.core.counting import phase_name
 from napari_mamamia.core.progress import Progress
 from napari_mamamia.core.texts import tr
-from napari_mamamia.kinetics.registration.motion import PhaseMotion
+from napari_mamamia.kinetics.registration.registration import PhaseMotion
 from napari_mamamia.kinetics.registration.settings import Verdict
 from napari_mamamia.services.register.case import RegisteredCase
 from napari_mamamia.widgets.controls.controls import button, heading, label, named, row, set_level
@@ -188,7 +189,7 @@ def _format_row(motion: PhaseMotion) -> str:
 
 def _describe_motion(motion: PhaseMotion) -> str:
     if motion.verdict is Verdict.REFERENCE:
-        return tr("phase {phase}: the others were registered onto it", phase=motion.phase)
+        return tr("{phase}: the others were registered onto it", phase=phase_name(motion.phase))
     jacobian = (
         ""
         if motion.jacobian_min != motion.jacobian_min
@@ -203,9 +204,9 @@ def _describe_motion(motion: PhaseMotion) -> str:
     note = f" ({motion.note})" if motion.note else ""
     far = motion.displacement
     return tr(
-        "phase {phase}: {applied}{note}; moved by {median_mm:.1f} mm (median), {max_mm:.1f} mm "
+        "{phase}: {applied}{note}; moved by {median_mm:.1f} mm (median), {max_mm:.1f} mm "
         "(maximum); NMI {nmi:.3f} to {nmi_2:.3f}{jacobian}",
-        phase=motion.phase,
+        phase=phase_name(motion.phase),
         applied=motion.applied,
         note=note,
         median_mm=far.median_mm,

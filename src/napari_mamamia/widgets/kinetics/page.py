@@ -148,7 +148,7 @@ _NUMBERS: Final = (
     (
         "ultrafast",
         tr("Ultrafast"),
-        tr("Maximum slope of the mean curve; arrival of contrast after the start of phase 0"),
+        tr("Maximum slope of the mean curve; contrast arrival after the start of the first phase"),
     ),
 )
 

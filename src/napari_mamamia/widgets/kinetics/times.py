@@ -5,6 +5,7 @@ from typing import Final
 from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import QComboBox, QLabel, QLineEdit, QVBoxLayout, QWidget
 
+from napari_mamamia.core.counting import phase_name
 from napari_mamamia.core.texts import tr
 from napari_mamamia.kinetics.repeated_pre import RepeatedPre
 from napari_mamamia.kinetics.time_axis import Timing, TimingRule
@@ -12,14 +13,14 @@ from napari_mamamia.widgets.controls.controls import label, named, row, set_leve
 
 _TIMINGS: Final = {
     Timing.UCSF_FTV: tr("Times count from the first phase with contrast, as in UCSF's program."),
-    Timing.PHASE0_START: tr("Times count from the start of phase 0."),
+    Timing.PHASE0_START: tr("Times count from the start of the first phase."),
     Timing.INJECTION: tr("Times count from the injection, as in the headers or as you enter it."),
     Timing.MANUAL: tr("Uses the two phases that you enter."),
 }
 _TYPED: Final = {
     Timing.INJECTION: (
         "seconds",
-        tr("Seconds from the start of phase 0 to the injection; confirm with Enter."),
+        tr("Seconds from the start of the first phase to the injection; confirm with Enter."),
     ),
     Timing.MANUAL: (
         tr("early, late"),
@@ -33,7 +34,7 @@ _PRES: Final = {
         "but needs a patient who did not move."
     ),
     RepeatedPre.KEEP: tr(
-        "All phases after phase 0 count as after contrast, regardless of the voxel values."
+        "All phases after the first one count as after contrast, regardless of the voxel values."
     ),
 }
 
@@ -107,16 +108,16 @@ class TimesControls(QWidget):
     def show_pre(self, n_before: int, how: RepeatedPre) -> None:
         """Show the treatment of phases that are before contrast arrival by their voxel values."""
         self._pre_line.setVisible(n_before > 1)
-        later = tr("phase 1") if n_before == 2 else tr("phases 1-{n_before}", n_before=n_before - 1)
-        earlier = (
-            tr("phase 0") if n_before == 2 else tr("phases 0-{n_before}", n_before=n_before - 2)
-        )
+        first, last = phase_name(0, n_before), phase_name(n_before - 1, n_before)
+        second = phase_name(1, n_before)
+        others = second if n_before == 2 else f"{second} – {last}"
+        earlier = first if n_before == 2 else f"{first} – {phase_name(n_before - 2, n_before)}"
         self.pre.blockSignals(True)
         for index, text in enumerate(
             (
-                tr("phase {n_before}; {earlier} left out", n_before=n_before - 1, earlier=earlier),
-                tr("mean of phases 0-{n_before}", n_before=n_before - 1),
-                tr("phase 0; {later} kept", later=later),
+                tr("{last}; {earlier} left out", last=last, earlier=earlier),
+                tr("mean of {first} – {last}", first=first, last=last),
+                tr("{first}; {others} kept", first=first, others=others),
             )
         ):
             self.pre.setItemText(index, text)

@@ -342,7 +342,7 @@ class PredictFlow(WindowPart):
             time = tr("The time is not known before the first run on this computer.")
         else:
             time = tr("About {seconds} s for this case.", seconds=max(1, round(seconds)))
-        needs = tr("Needs phase 0 and one phase after contrast; no weights, no GPU.")
+        needs = tr("Needs one phase before and one after contrast; no weights, no GPU.")
         return ModelCard(own_model.title, own_model.note, f"{needs} {time}")
 
     def _show_answer(self, answer: Answer) -> None:

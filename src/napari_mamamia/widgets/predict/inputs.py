@@ -7,6 +7,7 @@ from typing import Final
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QGridLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
+from napari_mamamia.core.counting import slice_number
 from napari_mamamia.core.texts import tr
 from napari_mamamia.services.predict.input_pictures import (
     InputChannel,
@@ -121,7 +122,7 @@ def _fill_frame(place: QLabel, one: InputPicture, slice_index: int) -> None:
             "{words}, slice {slice_index}: black {low:.4g}, white {high:.4g} (1 and 99 % of its "
             "values)",
             words=one.channel.text,
-            slice_index=slice_index,
+            slice_index=slice_number(slice_index),
             low=one.low,
             high=one.high,
         )

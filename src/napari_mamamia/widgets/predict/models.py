@@ -12,7 +12,7 @@ from napari_mamamia.segmentation.model.segmenter import Segmenter
 from napari_mamamia.segmentation.run.planned import PlannedSegmenter
 from napari_mamamia.segmentation.run.registry import ModelEntry
 from napari_mamamia.services.predict.input_pictures import InputChannel
-from napari_mamamia.services.predict.run_choices import RunChoices
+from napari_mamamia.services.predict.model_choice import RunChoices
 from napari_mamamia.widgets.predict.model_cards import ModelLine
 from napari_mamamia.widgets.predict.page import PredictPage
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart

@@ -24,7 +24,7 @@ from napari_mamamia.segmentation.model.device import usual_threads
 from napari_mamamia.segmentation.model.planner import LADDER, Rung
 from napari_mamamia.segmentation.model.recipe import presets
 from napari_mamamia.segmentation.model.segmenter import Candidate
-from napari_mamamia.services.predict.run_choices import RunChoices
+from napari_mamamia.services.predict.model_choice import RunChoices
 from napari_mamamia.widgets.controls.controls import (
     button,
     heading,

@@ -184,10 +184,15 @@ class RefineFlow(WindowPart):
 
         return act
 
-    def drop_stroke(self) -> None:
-        """Discard the current stroke, or stop waiting for a click or a box."""
+    def drop_stroke(self) -> bool:
+        """Discard the current stroke, or stop waiting for a click or a box.
+
+        Return whether a tool is active, which Esc then concerns alone.
+        """
+        is_active = self._active_tool.tool is not None
         self._painting.drop_stroke()
         self._active_tool.stop_waiting()
+        return is_active
 
     def grow_prediction(self) -> None:
         """Grow the displayed prediction into the own mask, which is created if necessary."""

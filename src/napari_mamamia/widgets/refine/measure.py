@@ -10,6 +10,7 @@ from qtpy.QtCore import QElapsedTimer, QTimer, Signal
 from napari_mamamia.core.blinding import Hidden
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import LabelMap
+from napari_mamamia.core.counting import phase_name
 from napari_mamamia.core.texts import tr
 from napari_mamamia.services.case.show_case import reference_of
 from napari_mamamia.services.refine.numbers import MaskNumbers, changed_voxels
@@ -228,9 +229,9 @@ def images_text(images: FeatureImages | None, *, is_reading: bool) -> str:
             else tr("Measuring the image for SmartPaint…")
         )
     phases = ", ".join(
-        tr("phase {plus}", plus=channel.plus)
+        phase_name(channel.plus)
         if channel.minus is None
-        else tr("phase {plus} − {minus}", plus=channel.plus, minus=channel.minus)
+        else f"{phase_name(channel.plus)} − {phase_name(channel.minus)}"
         for channel in images.channels
     )
     return ". ".join((tr("Compares {phases}", phases=phases), *images.missing))

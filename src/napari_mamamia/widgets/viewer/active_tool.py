@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from qtpy.QtCore import QObject, Signal
@@ -12,6 +13,8 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.slice_view import put_steps, read_steps
 
 _ESCAPE: Final = "Escape"
+_ALL: Final = 1_000_000
+"""More steps than an exam has slices."""
 _SPACE_AXES: Final = 3
 _ZOOM_A_TURN: Final = 1.2
 """Zoom factor per wheel step, chosen by eye: four steps double the image."""
@@ -132,6 +135,16 @@ class WheelTurns(WindowPart):
         self._is_free = is_free
         self._progress = 0.0
         self.attach(self._scene.viewer)
+
+    def actions(self) -> dict[str, Callable[..., object]]:
+        """Return the actions of the slice shortcuts, by their names in the table."""
+        steps = {"slice_back": -1, "slice_next": 1, "slice_first": -_ALL, "slice_last": _ALL}
+        return {name: partial(self._step_main, by) for name, by in steps.items()}
+
+    def _step_main(self, by: int) -> None:
+        viewer = self._scene.viewer
+        if self._scene.layer(Role.PHASE) is not None and viewer.dims.ndisplay == 2:
+            self._step_slices(viewer, by)
 
     def attach(self, viewer: Any) -> None:
         """Also scroll the slices of this view of the case."""

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from napari.components.overlays import TextOverlay
 
+from napari_mamamia.core.counting import phase_name
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.adapter.adapter import (
@@ -104,6 +105,7 @@ def phase_text(
     alone: bool = False,
     minus: int = 0,
     note: str = "",
+    n_before: int = 1,
 ) -> str:
     """Return the line in the corner of the image; `alone` means that the case has one phase.
 
@@ -112,23 +114,19 @@ def phase_text(
     Examples
     --------
     >>> phase_text(2, 147.0, subtracted=False, loaded=True)
-    'phase 2 · 147 s'
+    'post 2 · 147 s'
     >>> phase_text(0, 0.0, subtracted=False, loaded=True)
-    'phase 0 · before contrast'
+    'pre · 0 s'
     >>> phase_text(3, None, subtracted=True, loaded=True, minus=1, note="MIP")
-    'MIP · phase 3 − 1'
+    'MIP · post 3 − post 1'
     """
-    name = (
-        tr("phase {phase} − phase {minus}", phase=phase, minus=minus)
-        if subtracted
-        else tr("phase {phase}", phase=phase)
-    )
+    name = tr("one phase") if alone else phase_name(phase, n_before)
+    if subtracted:
+        name = f"{name} − {phase_name(minus, n_before)}"
     if note:
-        return tr("{note} · phase {phase} − {minus}", note=note, phase=phase, minus=minus)
+        return f"{note} · {name}"
     if not loaded:
         return tr("{name} · still reading", name=name)
-    if phase == 0 and not subtracted and not alone:
-        return tr("{name} · before contrast", name=name)
     return name if time_s is None else f"{name} · {time_s:.0f} s"
 
 
@@ -397,6 +395,7 @@ class CanvasText:
             alone=alone,
             minus=0 if difference_tag is None else difference_tag.minus,
             note="" if difference_tag is None else difference_tag.note,
+            n_before=tag.n_before,
         )
         return f"{line}\n{tag.note}" if tag.note else line
 

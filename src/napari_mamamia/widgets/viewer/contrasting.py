@@ -1,8 +1,9 @@
 """Window/level of the displayed image: named ranges, computed in a thread, or by dragging."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from napari.components.overlays import TextOverlay
 from qtpy.QtCore import Signal
 
 from napari_mamamia.services.case.show_contrast import contrast_names
@@ -11,7 +12,9 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.scene import Scene
 
 _LANE: Final = "contrast"
+_RIGHT_BUTTON: Final = 2
 _MIDDLE_BUTTON: Final = 3
+_NUMBERS: Final = "mamamia_window"
 _FULL_DRAG_PIXELS: Final = 400.0
 _NARROWEST: Final = 0.005
 _KINDS: Final = {
@@ -90,23 +93,31 @@ class Contrasting(WindowPart):
 
 
 class WindowLevelDrag:
-    """Window/level by dragging with the middle button: right widens, up brightens.
+    """Window/level by a drag with the right or middle button: right widens, up brightens.
 
-    Dragging changes the displayed image, which is the subtraction or the phases.
+    A drag changes the displayed image, which is the subtraction or the phases, and shows its window
+    and level on the picture. With an active tool (`is_free` returns False), the right button is the
+    tool's.
     """
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
+        self.is_free: Callable[[], bool] = lambda: True
         self.attach(scene.viewer)
 
     def attach(self, viewer: Any) -> None:
         """Also change the image of this view of the case."""
         viewer.mouse_drag_callbacks.append(self._follow_drag)
+        viewer.canvas.overlays[_NUMBERS] = TextOverlay(position="bottom_left")
 
-    def _follow_drag(self, _viewer: Any, event: Any) -> Iterator[None]:
+    def _follow_drag(self, viewer: Any, event: Any) -> Iterator[None]:
         layer = self._scene.image_on_screen()
-        if event.button != _MIDDLE_BUTTON or layer is None:
+        is_ours = event.button == _MIDDLE_BUTTON or (
+            event.button == _RIGHT_BUTTON and not event.modifiers and self.is_free()
+        )
+        if not is_ours or layer is None:
             return
+        numbers = viewer.canvas.overlays[_NUMBERS]
         low, high = layer.contrast_limits
         start = tuple(event.pos)
         event.handled = True
@@ -115,8 +126,22 @@ class WindowLevelDrag:
             across = (event.pos[0] - start[0]) / _FULL_DRAG_PIXELS
             down = (event.pos[1] - start[1]) / _FULL_DRAG_PIXELS
             layer.contrast_limits = window_level(low, high, across, down)
+            numbers.text = window_text(*layer.contrast_limits)
+            numbers.visible = True
             event.handled = True
             yield
+        numbers.visible = False
+
+
+def window_text(low: float, high: float) -> str:
+    """Return the width and the level of a window, as a PACS shows them.
+
+    Examples
+    --------
+    >>> window_text(-50.0, 150.0)
+    'W 200  L 50'
+    """
+    return f"W {high - low:.4g}  L {(low + high) / 2:.4g}"
 
 
 def window_level(low: float, high: float, across: float, down: float) -> tuple[float, float]:

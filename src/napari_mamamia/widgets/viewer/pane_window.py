@@ -16,6 +16,7 @@ from napari_mamamia.widgets.adapter.adapter import (
     canvas_widget,
     main_view,
     new_view,
+    pass_keys_to_main,
 )
 from napari_mamamia.widgets.adapter.outlines import draw_smooth_outlines
 from napari_mamamia.widgets.adapter.sliders import fit_slider_texts, sliders_of
@@ -173,6 +174,7 @@ class PaneWindow:
         self._leave = EventLoopSteps()
         self._crosses: dict[Pane | None, CrossHair] = {}
         self._is_moved = False
+        self._shared: list[tuple[QSplitter, list[int]]] = []
 
     @property
     def is_there(self) -> bool:
@@ -185,7 +187,8 @@ class PaneWindow:
 
         While views are being created, or do not fit, their shares differ from the user's choice.
         """
-        widths = self._outer.sizes() if self._outer is not None and self._is_moved else []
+        is_own = self._outer is not None and self._is_moved and not self._shared
+        widths = self._outer.sizes() if self._outer is not None and is_own else []
         return [round(100 * size / max(sum(widths), 1)) for size in widths]
 
     def show_frames(
@@ -211,6 +214,7 @@ class PaneWindow:
         if stacked is None:
             stacked = size.width() < _WIDE * size.height()
         shares = sizes or list(_EQUAL if equal else _MAIN_SHARE)
+        self._end_alone()
         with self._drawn_when_arranged(self._outer):
             for place, frame in self._frames.items():
                 frame.setVisible(place in places)
@@ -235,6 +239,35 @@ class PaneWindow:
             frame = self._frames[place] = _make_frame(place)
             frame.hide()
             column.addWidget(frame)
+
+    def toggle_alone(self, pane: Pane | None) -> None:
+        """Show one view alone, None for the main view, or all views again."""
+        if self._shared:
+            self._end_alone()
+            return
+        if self._outer is None or self._column is None or self._main_column is None:
+            return
+        view = main_view(self._viewer) if pane is None else self._views.get(pane)
+        splitters = (self._outer, self._column, self._main_column)
+        self._shared = [(splitter, splitter.sizes()) for splitter in splitters]
+        for splitter in splitters:
+            children = [splitter.widget(index) for index in range(splitter.count())]
+            kept = [child for child in children if child is view or child.isAncestorOf(view)]
+            if kept:
+                splitter.setChildrenCollapsible(True)
+                splitter.setSizes([1000 * (child in kept) for child in children])
+        canvas = canvas_widget(self._viewer) if pane is None else self.canvas(pane)
+        if canvas is not None:
+            canvas.setFocus()
+
+    def _end_alone(self) -> None:
+        shared, self._shared = self._shared, []
+        for splitter, sizes in shared:
+            splitter.setSizes(sizes)
+            splitter.setChildrenCollapsible(False)
+        canvas = canvas_widget(self._viewer)
+        if shared and canvas is not None:
+            canvas.setFocus()
 
     @contextmanager
     def _drawn_when_arranged(self, outer: QSplitter) -> Iterator[None]:
@@ -261,6 +294,7 @@ class PaneWindow:
         if layout is None:
             return
         view = new_view(pane.model)
+        pass_keys_to_main(view, self._viewer)
         draw_smooth_outlines(view, find_line_style)
         view.setToolTip("")
         view.hide()

@@ -19,6 +19,8 @@ from napari_mamamia.widgets.viewer.scene import Scene
 from napari_mamamia.widgets.viewer.slice_view import Voxel, put_steps, read_steps
 
 _LEFT: Final = 1
+_NAPARI_ZOOM: Final = "double_click_to_zoom"
+"""Name of napari's callback (napari 0.9.2, `components/_viewer_mouse_bindings.py`)."""
 _STILL_PIXELS: Final = 3.0
 # A resize is a series of events: the planes are fitted once, after the last.
 _FIT_AFTER_MS: Final = 40
@@ -74,6 +76,7 @@ class PlaneLinks(QObject):
         viewer.scene.camera.events.center.connect(self._follow_camera)
         viewer.mouse_drag_callbacks.append(self._follow_click)
         viewer.mouse_move_callbacks.append(self._follow_hover)
+        self._take_double_click(viewer)
 
     def link(self, pane: Pane) -> None:
         """Synchronise a new view with the others, and enable the mouse in it."""
@@ -84,6 +87,7 @@ class PlaneLinks(QObject):
             getattr(model.scene.camera.events, name).connect(lambda _event: self._follow_pane(pane))
         for function in layer_scrolling(model):
             model.mouse_wheel_callbacks.remove(function)
+        self._take_double_click(model)
         if not pane.kind.is_prior:
             model.mouse_drag_callbacks.append(self._follow_click)
             model.mouse_move_callbacks.append(self._follow_hover)
@@ -226,6 +230,24 @@ class PlaneLinks(QObject):
         moved = max(abs(a - b) for a, b in zip(event.pos, start, strict=True))
         if moved <= _STILL_PIXELS:
             self._go_to_position(position)
+
+    def _take_double_click(self, viewer: Any) -> None:
+        """Replace napari's zoom by a double-click while several views are shown."""
+        callbacks = viewer.mouse_double_click_callbacks
+        napari_zooms = [f for f in callbacks if getattr(f, "__name__", "") == _NAPARI_ZOOM]
+        for function in napari_zooms:
+            callbacks.remove(function)
+
+        def show_alone(view: Any, event: Any) -> None:
+            if not self._panes:
+                for zoom in napari_zooms:
+                    zoom(view, event)
+            elif event.button == _LEFT and not event.modifiers and self.is_free():
+                event.handled = True
+                pane = next((pane for pane in self._panes if pane.model is view), None)
+                self._window.toggle_alone(pane)
+
+        callbacks.append(show_alone)
 
     def _follow_hover(self, _viewer: Any, event: Any) -> None:
         """Move the cross-hair with the pointer while Shift is held."""

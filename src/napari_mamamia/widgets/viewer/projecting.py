@@ -5,6 +5,7 @@ from typing import Final
 
 from qtpy.QtCore import Signal
 
+from napari_mamamia.core.counting import phase_name
 from napari_mamamia.core.texts import tr
 from napari_mamamia.services.case.show_contrast import Projection
 from napari_mamamia.widgets.base.layers import Role, tag_for, tag_of
@@ -113,7 +114,11 @@ class Projecting(WindowPart):
 
         self._jobs.start(
             _LANE,
-            tr("Projecting phase {phase} minus phase {minus}", phase=phase, minus=minus),
+            tr(
+                "Projecting {phase} minus {minus}",
+                phase=phase_name(phase, case.n_before),
+                minus=phase_name(minus, case.n_before),
+            ),
             lambda: self._services.project_case(case, phase, minus, axes, slab_mm),
             self._show_projection,
             still=lambda: self._session.shown_case is case,

@@ -7,11 +7,12 @@ from typing import Any
 from qtpy.QtCore import QObject
 
 from napari_mamamia.core.box import Box
+from napari_mamamia.core.counting import slice_number
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.adapter.adapter import canvas_widget, main_view
 from napari_mamamia.widgets.adapter.sliders import SliderNumbers, number_sliders, say_numbers
-from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.base.layers import Role, tag_of
 from napari_mamamia.widgets.controls.call_later import call_later
 from napari_mamamia.widgets.viewer.layer_stack import LayerStack
 from napari_mamamia.widgets.viewer.pane_sides import FILLED, find_zoom, fit_half
@@ -88,12 +89,16 @@ class CaseSteps:
         if not steps or not 0 <= along < len(steps):
             return None
         mm, count = steps[along]
-        last = count - 1
+        first = round(dims.range[axis][0] / mm)
         if along:
-            tip = tr("Slice of the case, from 0 to {last}.", last=last)
-        else:
-            tip = tr("Phase of the case, from 0 to {last}.", last=last)
-        return SliderNumbers(round(dims.range[axis][0] / mm), last, tip)
+            tip = tr("Slice of the case, from 1 to {last}.", last=count)
+            return SliderNumbers(slice_number(first), slice_number(count - 1), tip)
+        layer = self._stack.layer(Role.PHASE)
+        tag = None if layer is None else tag_of(layer)
+        n_before = 1 if tag is None else tag.n_before
+        last = count - n_before
+        tip = tr("Phase: 0 is the last before contrast, {last} the last after it.", last=last)
+        return SliderNumbers(first + 1 - n_before, last, tip)
 
     def _read_case(self) -> list[tuple[float, int]]:
         """Return step size in mm and number of steps along phase, slice, row and column."""

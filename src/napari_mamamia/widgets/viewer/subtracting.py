@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from napari_mamamia.core.counting import phase_name
 from napari_mamamia.core.texts import tr
 from napari_mamamia.services.case.show_case import Difference
 from napari_mamamia.widgets.base.layers import Role, tag_for, tag_of
@@ -79,7 +80,10 @@ class Subtracting(WindowPart):
                 else tr("it is still opening")
             )
             if case.is_loaded and minus >= len(case.phases):
-                missing = tr("it has no phase {minus}, which View is set to subtract", minus=minus)
+                missing = tr(
+                    "it has no {minus}, which View is set to subtract",
+                    minus=phase_name(minus, case.n_before),
+                )
             self._notifier.hint(
                 tr("No subtraction of {case_id}: {missing}", case_id=case.case_id, missing=missing)
             )
@@ -87,7 +91,11 @@ class Subtracting(WindowPart):
 
         self._jobs.start(
             "subtract",
-            tr("Subtracting phase {minus} from phase {phase}", minus=minus, phase=phase),
+            tr(
+                "Subtracting {minus} from {phase}",
+                minus=phase_name(minus, case.n_before),
+                phase=phase_name(phase, case.n_before),
+            ),
             lambda: self._services.subtract_phases(case, phase, minus),
             self._show_subtraction,
             still=lambda: self._session.shown_case is case,

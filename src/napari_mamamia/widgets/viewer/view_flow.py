@@ -8,6 +8,7 @@ from typing import Any, Final
 from qtpy.QtCore import QTimer
 
 from napari_mamamia.core.errors import SaveError
+from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.viewer.cine import PACES, Cine
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
@@ -63,11 +64,20 @@ class ViewFlow(WindowPart):
             "projection": self.toggle_projection,
             "cine": self.cine.toggle,
             "contrast": self._contrasting.next,
+            "sides": self.toggle_sides,
         }
 
     def toggle_subtraction(self) -> None:
         """Show the subtraction, or the phases again."""
         self.choose_image("phase" if self._subtracting.is_on else "subtraction")
+
+    def toggle_sides(self) -> None:
+        """Move the patient's right to the other side of the screen."""
+        neurological = not self._planes.sides.neurological
+        self._panel.set_neurological(neurological)
+        self._set_sides(neurological)
+        side = tr("right") if neurological else tr("left")
+        self._notifier.hint(tr("R on the {side}: the patient's right", side=side))
 
     def toggle_projection(self) -> None:
         """Show the projection, or the phases again."""
@@ -136,7 +146,9 @@ class ViewFlow(WindowPart):
         if case is None:
             self.cine.stop()
         count = 0 if case is None else len(case.phases)
-        self._panel.set_phases(count, self._subtracting.minus, self._planes.second_phase)
+        n_before = 1 if case is None else case.n_before
+        chosen = (self._subtracting.minus, self._planes.second_phase)
+        self._panel.set_phases(count, *chosen, n_before)
         self._show_later()
 
     def _show_later(self, _event: object = None) -> None:

@@ -6,6 +6,7 @@ from typing import Any, Final
 from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import QButtonGroup, QComboBox, QFrame, QLabel, QVBoxLayout, QWidget
 
+from napari_mamamia.core.counting import phase_name
 from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.base.keys import with_key
 from napari_mamamia.widgets.controls.controls import (
@@ -68,12 +69,13 @@ class ViewPanel(QFrame):
         """Show the displayed image: "phase", "subtraction" or "projection"."""
         self.images[image].setChecked(True)
 
-    def set_phases(self, count: int, minus: int, beside: int) -> None:
+    def set_phases(self, count: int, minus: int, beside: int, n_before: int = 1) -> None:
         """Offer the phases of the open case."""
         for box, chosen, text in ((self.minus, minus, "−"), (self.beside, beside, "")):
             box.blockSignals(True)
             box.clear()
-            box.addItems([f"{text}{k}" for k in range(max(count, chosen + 1))])
+            names = (phase_name(k, n_before) for k in range(max(count, chosen + 1)))
+            box.addItems([f"{text}{name}" for name in names])
             box.setCurrentIndex(chosen)
             box.blockSignals(False)
 
@@ -189,7 +191,10 @@ class ViewPanel(QFrame):
         self.neurological: Any = _make_choice(
             "view_neurological",
             tr("R on the right"),
-            tr("Neurological: the patient's right on the right of the screen; the letters follow."),
+            with_key(
+                tr("Neurological: the patient's right is on the right, and so is its letter"),
+                "sides",
+            ),
             lambda: self.neurological_wanted.emit(self.neurological.isChecked()),
         )
         line = row(_make_name(tr("Window")), self.contrast, self.neurological)

@@ -185,7 +185,9 @@ def run_teams(
     """Score the submissions in FOLDER/submissions and record each attempt in the ledger."""
     from napari_mamamia.features.challenge.services.challenge.attempt import ProgramSettings
     from napari_mamamia.features.challenge.services.challenge.run import run_challenge
-    from napari_mamamia.features.challenge.services.submission.settings import SubmissionSettings
+    from napari_mamamia.features.challenge.services.submission.run_submission import (
+        SubmissionSettings,
+    )
 
     program = SubmissionSettings(
         isolation=isolation_kind(isolation),
@@ -206,7 +208,7 @@ def run_teams(
 
 def _print_team(outcome: "TeamOutcome") -> None:
     from napari_mamamia.features.challenge.io.ledger import AttemptOutcome
-    from napari_mamamia.features.challenge.services.challenge.board_text import ordinal
+    from napari_mamamia.features.challenge.services.challenge.board_pages import ordinal
 
     if outcome.outcome is not AttemptOutcome.SCORED:
         print(f"failed: {outcome.team}: {outcome.reason}", file=sys.stderr)
@@ -228,9 +230,11 @@ def rank(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Make the leaderboard: OUT/leaderboard.html, a page for each team, and data files."""
-    from napari_mamamia.features.challenge.services.challenge.board_pages import answer_board
-    from napari_mamamia.features.challenge.services.challenge.board_text import describe_row
-    from napari_mamamia.features.challenge.services.challenge.rank import rank_challenge
+    from napari_mamamia.features.challenge.services.challenge.board_pages import (
+        answer_board,
+        describe_row,
+        rank_challenge,
+    )
 
     existing = existing_policy(False, overwrite)
     ranking = run(partial(rank_challenge, folder, out, existing=existing))

@@ -96,7 +96,7 @@ def merge(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Merge files of sites with equal definitions: OUT/sites.json, OUT/site_heat_map.csv."""
-    from napari_mamamia.features.challenge.services.challenge.merge_sites import merge_sites
+    from napari_mamamia.features.challenge.services.challenge.site import merge_sites
 
     existing = existing_policy(False, overwrite)
     merged = run(partial(merge_sites, files, out, existing=existing))

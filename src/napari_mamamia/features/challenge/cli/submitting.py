@@ -32,10 +32,10 @@ from napari_mamamia.core.names import count_of
 
 if TYPE_CHECKING:
     from napari_mamamia.features.challenge.services.submission.run_submission import (
+        SubmissionSettings,
         SubmissionSummary,
     )
-    from napari_mamamia.features.challenge.services.submission.settings import SubmissionSettings
-    from napari_mamamia.segmentation.sandbox.limits import RunLimits
+    from napari_mamamia.segmentation.sandbox.sandbox import RunLimits
 
 
 _GIGABYTE = 10**9
@@ -104,7 +104,9 @@ def run_submission(
 ) -> None:
     """Run a challenge submission in isolation: OUT/pred_segmentations, OUT/predictions.csv."""
     from napari_mamamia.features.challenge.services.submission import run_submission as service
-    from napari_mamamia.features.challenge.services.submission.settings import SubmissionSettings
+    from napari_mamamia.features.challenge.services.submission.run_submission import (
+        SubmissionSettings,
+    )
     from napari_mamamia.segmentation.sandbox.isolation import CHALLENGE_IMAGE
 
     settings = SubmissionSettings(
@@ -127,7 +129,7 @@ def run_submission(
 
 
 def _make_limits(seconds: float, gigabytes: float | None) -> "RunLimits":
-    from napari_mamamia.segmentation.sandbox.limits import RunLimits
+    from napari_mamamia.segmentation.sandbox.sandbox import RunLimits
 
     try:
         # 0 would be read as the default; the quantity refuses smaller numbers.

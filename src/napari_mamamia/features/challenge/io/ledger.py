@@ -13,8 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from napari_mamamia.io.workspace.event_order import Event
-from napari_mamamia.io.workspace.event_store import EventLog, EventWriter, read_events
+from napari_mamamia.io.workspace.event_store import Event, EventLog, EventWriter, read_events
 
 _WRITER: Final = "organiser"
 _BEGUN: Final = "begun"

@@ -20,9 +20,8 @@ from napari_mamamia.io.data_set.rank_files import CaseNumbers
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.tables.cells import parse_id
-from napari_mamamia.io.tables.headers import Column, needed, optional, spelled
+from napari_mamamia.io.tables.headers import Column, needed, optional, spelled, split_unit
 from napari_mamamia.io.tables.spreadsheets import read_sheets
-from napari_mamamia.io.tables.summary_rows import split_unit
 from napari_mamamia.io.tables.table import Table, read_table
 
 KEYS: Final = ("task", "metric", "site")

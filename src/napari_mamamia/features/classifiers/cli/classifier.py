@@ -103,7 +103,7 @@ def score_classifier(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Score classifiers: AUC, operating points, comparisons of models and a reader."""
-    from napari_mamamia.scoring.classifier.results import ClassifierRules
+    from napari_mamamia.scoring.classifier.scores import ClassifierRules
     from napari_mamamia.services.classifier import score_classifier as service
     from napari_mamamia.services.classifier.text import classifier_lines
 
@@ -160,7 +160,7 @@ def stack(
     """Combine several models' scores into one by nested cross-validation."""
     from napari_mamamia.features.classifiers.scoring.stacking import StackRules
     from napari_mamamia.features.classifiers.services import stack as service
-    from napari_mamamia.scoring.classifier.results import ClassifierRules
+    from napari_mamamia.scoring.classifier.scores import ClassifierRules
     from napari_mamamia.services.classifier.score_classifier import CLASSIFIER, REPORT
     from napari_mamamia.services.classifier.text import classifier_lines
 
@@ -239,6 +239,15 @@ def split(
             help=("Column to balance, the most important one first; repeatable."),
         ),
     ] = None,
+    case: Annotated[
+        str,
+        typer.Option(
+            "--case",
+            metavar="COLUMN",
+            help="Column of cases: also write nnU-Net's splits_final.json. The parts train and val "
+            "are one fold; otherwise each part is the validation of one fold.",
+        ),
+    ] = "",
     seed: SeedOption = 42,
     overwrite: OverwriteOption = False,
 ) -> None:
@@ -254,6 +263,7 @@ def split(
         out,
         seed=seed,
         existing=existing_policy(False, overwrite),
+        case=case,
     )
     summary = run(job)
     print("\n".join(summary.lines))

@@ -16,8 +16,7 @@ from napari_mamamia.io.clinical.rules import parse_text
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.tables.cells import parse_id
-from napari_mamamia.io.tables.data_rows import Row
-from napari_mamamia.io.tables.headers import Column, needed, optional
+from napari_mamamia.io.tables.headers import Column, Row, needed, optional
 from napari_mamamia.io.tables.table import Table, read_table
 
 _EDGES: Final = ("x1", "x2", "y1", "y2", "z1", "z2")

@@ -16,8 +16,11 @@ from napari_mamamia.io.data_set.named_columns import NamedTable, read_named_colu
 from napari_mamamia.io.tables.spreadsheets import write_sheet
 from napari_mamamia.io.tables.tables import write_json
 from napari_mamamia.scoring.classifier.operating import Units
-from napari_mamamia.scoring.classifier.results import ClassifierCases, ClassifierRules
-from napari_mamamia.scoring.classifier.scores import score_classifiers
+from napari_mamamia.scoring.classifier.scores import (
+    ClassifierCases,
+    ClassifierRules,
+    score_classifiers,
+)
 from napari_mamamia.services.batch.output_folder import Existing, claim_folder
 from napari_mamamia.services.classifier.score_classifier import (
     ClassifierColumns,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from napari_mamamia.core.errors import CaseError, FormatError, Remedy, SaveConflictError
-from napari_mamamia.io.files.chained_lines import canonical
+from napari_mamamia.io.files.append_file import canonical
 from napari_mamamia.io.files.foreign import open_plain, reads
 from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.files.save import write_text_atomically

@@ -47,8 +47,8 @@ from napari_mamamia.io.files.foreign import open_plain, reads
 from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.files.own_paths import new_path_in
 from napari_mamamia.io.files.save import saving, write_text_atomically
-from napari_mamamia.io.workspace.event_order import Event
 from napari_mamamia.io.workspace.event_store import (
+    Event,
     EventLog,
     EventProblem,
     EventWriter,

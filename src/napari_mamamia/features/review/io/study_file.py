@@ -33,8 +33,7 @@ from napari_mamamia.io.files.json_text import MOST_BYTES, parsed_json, read_json
 from napari_mamamia.io.files.record_codec import Form, Layout, RecordCodec
 from napari_mamamia.io.files.save import saving, write_text_atomically
 from napari_mamamia.io.tables.tables import write_json
-from napari_mamamia.io.workspace.event_order import Event
-from napari_mamamia.io.workspace.event_store import EventProblem
+from napari_mamamia.io.workspace.event_store import Event, EventProblem
 from napari_mamamia.io.workspace.workspace import file_name
 
 STUDY_NAME: Final = "study.json"

@@ -49,7 +49,7 @@ from napari_mamamia.features.review.rules.states import (
     read_whole,
     steps_of,
 )
-from napari_mamamia.io.workspace.event_order import Event, list_past, merge_events
+from napari_mamamia.io.workspace.event_store import Event, list_past, merge_events
 
 _READING_ACTS: Final = ("claim", "start", "release", "read", "read-again")
 _MOVES: Final[Mapping[str, Mapping[CaseState, Step]]] = {

@@ -20,8 +20,8 @@ from typing import Any, Final, TypeAlias
 
 from napari_mamamia.features.review.core.review import Meaning, Role, Study
 from napari_mamamia.features.review.rules.states import Act, read_list, read_text
-from napari_mamamia.io.files.chained_lines import canonical
-from napari_mamamia.io.workspace.event_order import Event
+from napari_mamamia.io.files.append_file import canonical
+from napari_mamamia.io.workspace.event_store import Event
 
 Check: TypeAlias = Callable[[str, str, bytes], bool]
 """Function that verifies (public key, signature, message); key and signature as hexadecimal digits.

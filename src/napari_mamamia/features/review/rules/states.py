@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from napari_mamamia.features.review.core.review import JUDGES, Meaning, Role
-from napari_mamamia.io.workspace.event_order import Event
+from napari_mamamia.io.workspace.event_store import Event
 
 
 class CaseState(StrEnum):

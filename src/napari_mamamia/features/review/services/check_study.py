@@ -40,12 +40,12 @@ from napari_mamamia.features.review.services.look import (
     read_whole,
     replay_reading,
 )
-from napari_mamamia.io.files.chained_lines import scan_chained_lines
+from napari_mamamia.io.files.append_file import scan_chained_lines
 from napari_mamamia.io.files.checksums import sha256_of_large
 from napari_mamamia.io.files.csv_text import write_csv
 from napari_mamamia.io.files.save import saving, write_text_atomically
 from napari_mamamia.io.tables.tables import write_json
-from napari_mamamia.io.workspace.event_order import Event, list_past, merge_events
+from napari_mamamia.io.workspace.event_store import Event, list_past, merge_events
 
 STATUS: Final = "status.json"
 VERIFY: Final = "verify.json"

@@ -47,7 +47,7 @@ from napari_mamamia.findings.form_values import (
 )
 from napari_mamamia.findings.lesion_numbers import rank_name
 from napari_mamamia.io.data_set.volumes import read_labels
-from napari_mamamia.io.files.chained_lines import canonical
+from napari_mamamia.io.files.append_file import canonical
 from napari_mamamia.services.score.review import Agrees, compare_masks
 
 RULES: Final = (

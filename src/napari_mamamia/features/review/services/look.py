@@ -34,7 +34,7 @@ from napari_mamamia.features.review.rules.states import CaseState, CaseView, Dec
 from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.forms.form_file import form_text, read_form
-from napari_mamamia.io.workspace.event_order import Event
+from napari_mamamia.io.workspace.event_store import Event
 from napari_mamamia.io.workspace.protocol import Protocol, read_protocol, read_protocol_text
 
 

@@ -49,9 +49,8 @@ from napari_mamamia.features.review.services.look import (
     require_known,
     require_reason,
 )
-from napari_mamamia.io.files.chained_lines import canonical
-from napari_mamamia.io.workspace.event_order import Event
-from napari_mamamia.io.workspace.event_store import EventProblem
+from napari_mamamia.io.files.append_file import canonical
+from napari_mamamia.io.workspace.event_store import Event, EventProblem
 
 
 class ProofNeededError(CaseError):

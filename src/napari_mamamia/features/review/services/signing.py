@@ -29,7 +29,7 @@ from napari_mamamia.features.review.rules.states import (
 from napari_mamamia.features.review.services.client import StudyClient
 from napari_mamamia.features.review.services.look import find_key, find_person, require_reason
 from napari_mamamia.features.review.services.session import ReviewSession
-from napari_mamamia.io.workspace.event_order import Event, list_past
+from napari_mamamia.io.workspace.event_store import Event, list_past
 
 
 def countersign(lead: ReviewSession, reader_id: str, key: str, passphrase: str) -> Event:

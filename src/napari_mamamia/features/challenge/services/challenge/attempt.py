@@ -1,66 +1,311 @@
-"""Score a sealed submission, or refuse it and list every violation of the contract.
+"""Score a sealed submission: check the inputs, list its violations, read its sealed answers.
 
 A team receives a table of problems and the last lines of its program's log. Neither reveals the
 cases: ids are replaced by numbers, and text that looks like a secret is removed.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from io import StringIO
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
-from napari_mamamia.core.errors import FormatError, MamamiaError, is_of_system
-from napari_mamamia.core.records import CaseFailure, ScoreStatus
-from napari_mamamia.features.challenge.io.challenge_file import FrozenFile, OpenChallenge
-from napari_mamamia.features.challenge.io.handed_in import find_handed_masks
-from napari_mamamia.features.challenge.io.ledger import AttemptOutcome
-from napari_mamamia.features.challenge.io.manifest import (
+from napari_mamamia.core.choices import UnusableRule
+from napari_mamamia.core.errors import CaseError, FormatError, MamamiaError, is_of_system
+from napari_mamamia.core.records import CaseFailure, CaseScore, ScoreStatus
+from napari_mamamia.features.challenge.io.challenge_file import (
+    FrozenFile,
+    OpenChallenge,
+    find_changes,
+)
+from napari_mamamia.features.challenge.io.handed_in import (
     PROGRAM_FILES,
     Contents,
     Manifest,
     SubmissionKind,
+    find_handed_masks,
     write_program_files,
 )
-from napari_mamamia.features.challenge.services.challenge.answers import (
-    pair_masks,
-    read_given_scores,
-    read_responses,
-    response_cells,
-    score_readable,
+from napari_mamamia.features.challenge.io.ledger import AttemptOutcome
+from napari_mamamia.features.challenge.services.submission.run_submission import (
+    LOGS,
+    TABLE,
+    SubmissionSettings,
+    run_submission,
 )
-from napari_mamamia.features.challenge.services.challenge.inputs import (
-    require_inputs,
-    score_settings,
+from napari_mamamia.io.data_set.mask_files import MaskListing
+from napari_mamamia.io.data_set.score_files import (
+    ResponseRow,
+    read_response_table,
+    read_score_table,
 )
-from napari_mamamia.features.challenge.services.submission.cases import LOGS
-from napari_mamamia.features.challenge.services.submission.run_submission import run_submission
-from napari_mamamia.features.challenge.services.submission.settings import SubmissionSettings
-from napari_mamamia.features.challenge.services.submission.table import TABLE
 from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.files.csv_text import write_csv
+from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.save import write_text_atomically
 from napari_mamamia.io.tables.flat_tables import write_flat_table
+from napari_mamamia.scoring.case.profiles import profile_named
 from napari_mamamia.scoring.cohort.results import ModelScores
 from napari_mamamia.segmentation.sandbox.external import printable
-from napari_mamamia.segmentation.sandbox.limits import RunLimits
 from napari_mamamia.segmentation.sandbox.outputs import MASKS
+from napari_mamamia.segmentation.sandbox.sandbox import RunLimits
 from napari_mamamia.services.batch.output_folder import Existing
-from napari_mamamia.services.batch.store import STORE_NAME
-from napari_mamamia.services.batch.work import Place
+from napari_mamamia.services.batch.work import STORE_NAME, Place
 from napari_mamamia.services.case.data_set import open_data_set
 from napari_mamamia.services.score.clinical_table import read_table
 from napari_mamamia.services.score.output import SCORE_TABLE, write_scores
 from napari_mamamia.services.score.pcr import score_pcr
-from napari_mamamia.services.score.score import cohort_numbers, score_pairs
+from napari_mamamia.services.score.report import Scored
+from napari_mamamia.services.score.score import FoundPairs, Pairs, cohort_numbers, score_pairs
+from napari_mamamia.services.score.settings import ScoreSettings
+from napari_mamamia.services.score.table import score_of_row
 
+_READINGS: Final = 2
+_UNREAD: Final = (ScoreStatus.UNREADABLE, ScoreStatus.REFERENCE_UNREADABLE)
+_UNSCORED: Final = (ScoreStatus.WORKER_LOST, ScoreStatus.TIME_LIMIT)
 FOR_TEAM: Final = "for_team"
 LOG_TAIL: Final = "log_tail.txt"
 CONTRACT: Final = "contract.csv"
 _REMOVED: Final = "[removed]"
 _LONGEST: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class HandedResponses:
+    """A response for each frozen case, or why nothing is scored and each contract violation."""
+
+    rows: tuple[ResponseRow, ...] = ()
+    problem: str = ""
+    failures: tuple[CaseFailure, ...] = ()
+
+
+def pair_masks(
+    opened: OpenChallenge,
+    handed: MaskListing,
+    case_ids: Sequence[str],
+    unknown: tuple[str, ...] = (),
+) -> FoundPairs:
+    """Return reference and mask of each case; None for a mask that was not submitted.
+
+    Parameters
+    ----------
+    opened
+        The challenge.
+    handed
+        The submitted masks.
+    case_ids
+        The cases.
+    unknown
+        Names of masks of other cases, for messages.
+    """
+    references = {case.case_id: case.reference for case in opened.challenge.cases}
+    root = opened.reference
+    pairs: Pairs = {}
+    for case_id in case_ids:
+        reference = references[case_id]
+        path = root / reference.name if root is not None and reference is not None else None
+        pairs[case_id] = (path, handed.masks.get(case_id))
+    reasons = (
+        (ScoreStatus.UNREADABLE, handed.others),
+        (ScoreStatus.SEVERAL_FILES, handed.problems),
+    )
+    problems = {
+        case_id: (status, reason)
+        for status, of_cases in reasons
+        for case_id, reason in of_cases.items()
+        if case_id in pairs
+    }
+    return FoundPairs(pairs, problems, unknown)
+
+
+def score_readable(score: Callable[[], Scored], pairs: Pairs) -> ModelScores:
+    """Call `score`, and once again if a case has no result.
+
+    A mask that cannot be decoded is the team's fault and gets that status. A mask that the system
+    cannot read at the moment is not the team's fault.
+
+    Raises
+    ------
+    FormatError
+        If the system refuses to read a file, since the case would be scored as the worst although
+        the submission is not at fault.
+    CaseError
+        If the process that scores a case ends without an answer or exceeds its time, which may also
+        depend on memory, other load and the cluster.
+    """
+    for _ in range(_READINGS):
+        model = score().model
+        unread = [row.case_id for row in model.rows if row.status in _UNREAD]
+        for path in filter(None, chain.from_iterable(map(pairs.__getitem__, unread))):
+            sha256_of(path)
+        unscored = [row for row in model.rows if row.status in _UNSCORED]
+        if not unread and not unscored:
+            break
+    if unscored:
+        first = unscored[0]
+        raise CaseError(
+            f"expected an answer for each of {len(model.rows)} cases, but {len(unscored)} have "
+            f"none ({first.case_id}: {first.reason}): nothing of this submission counts; free "
+            "memory, use fewer processes or a longer time limit, and run it again"
+        )
+    return model
+
+
+def read_responses(opened: OpenChallenge, table: Path) -> HandedResponses:
+    """Return the responses of a table if it has exactly one row for every frozen case.
+
+    Otherwise nothing is scored: under any rule for missing responses, a team could gain by leaving
+    out cases of some groups.
+
+    Parameters
+    ----------
+    opened
+        The challenge.
+    table
+        The submitted table.
+    """
+    case_ids = opened.challenge.case_ids
+    try:
+        read = read_response_table(table)
+    except MamamiaError as error:
+        if is_of_system(error):
+            raise
+        return HandedResponses((), str(error), (CaseFailure("-", str(error)),))
+    by_key = {case_key(row.case_id): row for row in read.rows}
+    bad = {case_key(failure.case_id): failure.reason for failure in read.failures}
+    broken = tuple(
+        CaseFailure(case_id, bad.get(case_key(case_id), "it has no row"))
+        for case_id in case_ids
+        if case_key(case_id) not in by_key or case_key(case_id) in bad
+    )
+    if not broken:
+        rows = (replace(by_key[case_key(case_id)], case_id=case_id) for case_id in case_ids)
+        return HandedResponses(tuple(rows))
+    return HandedResponses(
+        (),
+        f"expected one response for each of {len(case_ids)} cases, but found none or several for "
+        f"{len(broken)}: responses are scored only if they are complete",
+        broken,
+    )
+
+
+def response_cells(rows: Sequence[ResponseRow]) -> list[tuple[str, str, str | float]]:
+    """Return the rows for ``responses.csv``."""
+    return [
+        (row.case_id, str(int(row.pcr)), row.score if row.score == row.score else "")
+        for row in rows
+    ]
+
+
+def read_given_scores(opened: OpenChallenge, table: Path) -> tuple[CaseScore, ...]:
+    """Return the scores of a table for all frozen cases; a case without a row is missing.
+
+    Parameters
+    ----------
+    opened
+        The challenge.
+    table
+        The submitted table.
+
+    Raises
+    ------
+    FormatError
+        If the table cannot be read.
+    """
+    read, profile = read_score_table(table), opened.challenge.profile
+    by_key = {case_key(row.case_id): row for row in read.rows}
+    bad = {case_key(failure.case_id): failure.reason for failure in read.failures}
+    rows = []
+    for case_id in opened.challenge.case_ids:
+        row = by_key.get(case_key(case_id))
+        reason = bad.get(case_key(case_id), "" if row else "the table has no row of this case")
+        if row is None or reason:
+            status = ScoreStatus.PREDICTION_MISSING
+            rows.append(CaseScore(case_id, status, profile=profile, reason=reason))
+        else:
+            rows.append(replace(score_of_row(row, profile), case_id=case_id))
+    return tuple(rows)
+
+
+def find_changed_inputs(opened: OpenChallenge, *, with_images: bool = False) -> tuple[str, ...]:
+    """Describe changes of the frozen references, the clinical table and, on request, the images.
+
+    Parameters
+    ----------
+    opened
+        The challenge.
+    with_images
+        Whether to also compare the images.
+    """
+    challenge = opened.challenge
+    references = {
+        case.case_id: case.reference for case in challenge.cases if case.reference is not None
+    }
+    changes = [
+        f"reference of {case_id}: {problem}"
+        for case_id, problem in find_changes(opened.reference, references).items()
+    ]
+    tables: dict[str, FrozenFile] = {
+        name: file
+        for name, file in (("table", challenge.clinical), ("columns", challenge.columns))
+        if file is not None
+    }
+    changes += [
+        f"clinical {name}: {problem}"
+        for name, problem in find_changes(opened.folder, tables).items()
+    ]
+    profile = profile_named(challenge.profile)
+    if profile.version != challenge.profile_version:
+        changes.append(
+            f"the profile {profile.name} has version {profile.version} here, but the challenge "
+            f"uses {challenge.profile_version}: use the software that created it "
+            f"({challenge.software})"
+        )
+    if with_images:
+        for case in challenge.cases:
+            images = {file.name: file for file in case.images}
+            changes += [
+                f"image of {case.case_id}: {problem}"
+                for problem in find_changes(opened.images, images).values()
+            ]
+    return tuple(changes)
+
+
+def require_inputs(opened: OpenChallenge, *, with_images: bool = False) -> None:
+    """Raise `FormatError` if an input differs from its frozen state.
+
+    Parameters
+    ----------
+    opened
+        The challenge.
+    with_images
+        Whether to also compare the images.
+    """
+    changes = find_changed_inputs(opened, with_images=with_images)
+    if changes:
+        more = f" and {len(changes) - 3} more" if len(changes) > 3 else ""
+        raise FormatError(
+            f"expected all inputs as frozen in {opened.folder / 'challenge.json'}, but "
+            f"{'; '.join(changes[:3])}{more}: restore the files, or correct places.json; "
+            "nothing was scored"
+        )
+
+
+def score_settings(opened: OpenChallenge) -> ScoreSettings:
+    """Return the scoring settings of the challenge."""
+    challenge = opened.challenge
+    return ScoreSettings(
+        profile=profile_named(challenge.profile),
+        clinical=opened.clinical,
+        n_resamples=challenge.n_resamples,
+        seed=challenge.seed,
+        unusable=UnusableRule(challenge.rule) if challenge.rule else None,
+    )
+
+
 _SECRETS: Final = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (

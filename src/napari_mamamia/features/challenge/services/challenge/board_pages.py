@@ -1,14 +1,20 @@
-"""The HTML pages of a challenge: the leaderboard of all tasks, and one page per team."""
+"""Write the leaderboard of a challenge: JSON, tables, its HTML page, and one page per team."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from math import isnan
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 import numpy as np
 
-from napari_mamamia.features.challenge.io.leaderboard_file import Board, BoardRow
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.progress import report_progress
+from napari_mamamia.features.challenge.io.challenge_file import read_challenge
+from napari_mamamia.features.challenge.io.leaderboard_file import Board, BoardRow, write_leaderboard
+from napari_mamamia.features.challenge.io.ledger import read_ledger
 from napari_mamamia.features.challenge.scoring.leaderboard import (
     LEADERBOARD_FOOTER,
     LeaderboardContent,
@@ -21,33 +27,33 @@ from napari_mamamia.features.challenge.scoring.team_page import (
     link_pages,
     team_page,
 )
-from napari_mamamia.features.challenge.services.challenge.board_text import (
-    describe_row,
-    hide_places,
-    say_attempt,
-    say_guarded,
-)
-from napari_mamamia.features.challenge.services.challenge.case_pictures import OF_PICTURES
-from napari_mamamia.features.challenge.services.challenge.rank_responses import CLASSIFICATION
+from napari_mamamia.features.challenge.services.challenge.attempt import require_inputs
 from napari_mamamia.features.challenge.services.challenge.ranking import (
+    CLASSIFICATION,
     NOT_FOR_TASK,
+    OF_PICTURES,
     SEGMENTATION,
     ChallengeRanking,
+    make_ranking,
+    write_responses,
 )
+from napari_mamamia.features.challenge.services.rank.pages import write_pages
+from napari_mamamia.features.challenge.services.rank.rank import write_ranking
 from napari_mamamia.features.challenge.services.rank.text import answer_first, leaderboard_content
 from napari_mamamia.scoring.classifier.response_ranking import ResponseRanking
-from napari_mamamia.scoring.cohort.group_rules import rules_of
+from napari_mamamia.scoring.cohort.groups import rules_of
 from napari_mamamia.scoring.cohort.policy import SAID, CountedCases
 from napari_mamamia.scoring.cohort.results import ModelScores, ResponseResult
-from napari_mamamia.scoring.ranking.stability import Stability
+from napari_mamamia.scoring.ranking.ranking import Stability
 from napari_mamamia.scoring.report.answers import answer_responses, answer_weights
 from napari_mamamia.scoring.report.certainty import show_interval
 from napari_mamamia.scoring.report.classifier import models_table, pair_tables
-from napari_mamamia.scoring.report.gaps import disparity_table
 from napari_mamamia.scoring.report.page import Page, PageSection
 from napari_mamamia.scoring.report.rank_figures import draw_stability
 from napari_mamamia.scoring.report.response import odds_tables, response_table
+from napari_mamamia.scoring.report.tables import disparity_table
 from napari_mamamia.scoring.report.text import UNKNOWN, Answer, Column, ReportTable, Row, number
+from napari_mamamia.services.batch.output_folder import Existing, claim_folder
 
 _MOST_PAIRS: Final = 10
 """Largest number of teams for which tables of pairs are shown unfolded."""
@@ -58,6 +64,64 @@ _OF_LADDER: Final = (
     "the board shows scores of the ladder; everything else here is computed on the locked test set "
     "and is not for its teams"
 )
+
+
+_PLACES: Final = re.compile(r"(?:\S*/)?(?:results/\S[^/]*/[0-9a-f]+/sealed|submissions)/")
+
+
+def describe_row(row: BoardRow) -> str:
+    """Return a team's number of cases and attempts, as in "n 60, 38 unusable; 7th attempt"."""
+    n = f"n {row.n}" + (f", {row.n_unusable} unusable" if row.n_unusable else "")
+    attempt = say_attempt(row)
+    origin = "; scores as given" if row.is_as_given else ""
+    reason = f"; not ranked: {row.reason}" if row.rank is None else ""
+    guarded = f"; {text}" if (text := say_guarded(row)) else ""
+    return f"{row.team}: {n}; {attempt}{origin}{guarded}{reason}"
+
+
+def say_guarded(row: BoardRow) -> str:
+    """Return a team's guarded score as text, "" if it has none."""
+    if row.guarded_score is None:
+        return ""
+    return (
+        f"guarded score {row.guarded_score:.4f}: with the least favourable value for each of its "
+    )
+
+
+"empty predictions"
+
+
+def say_attempt(row: BoardRow) -> str:
+    """Return the displayed attempt, such as "7th attempt", and the total if others follow."""
+    if not row.attempt:
+        return "no attempt"
+    attempt = f"{ordinal(row.attempt)} attempt"
+    return attempt + (f" of {row.n_attempts}" if row.n_attempts > row.attempt else "")
+
+
+def hide_places(text: str) -> str:
+    """Remove the paths of the organiser's computer from a reason.
+
+    Examples
+    --------
+    >>> hide_places("/srv/org/results/a/0f3c/sealed/C_01.nii.gz: it is cut off")
+    'C_01.nii.gz: it is cut off'
+    >>> hide_places("expected a zip at /srv/org/submissions/a.zip")
+    'expected a zip at a.zip'
+    """
+    return _PLACES.sub("", text)
+
+
+def ordinal(number: int) -> str:
+    """Return an English ordinal number: 1st, 2nd, 3rd, 11th.
+
+    Examples
+    --------
+    >>> [ordinal(number) for number in (1, 2, 3, 7, 11, 12, 13, 21, 112)]
+    ['1st', '2nd', '3rd', '7th', '11th', '12th', '13th', '21st', '112th']
+    """
+    teens = 10 <= number % 100 < 20
+    return f"{number}{'th' if teens else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
 
 
 def challenge_pages(ranking: ChallengeRanking) -> dict[str, Page]:
@@ -353,3 +417,51 @@ def _tabulate_attempts(ranking: ChallengeRanking, team: str) -> ReportTable:
     columns = (Column("Attempt"), *(Column(text, is_number=False) for text in heads))
     note = "Refused, stopped and failed submissions are not counted as attempts."
     return ReportTable("Submissions", columns, tuple(rows), (note,))
+
+
+def rank_challenge(
+    folder: Path, out: Path, *, existing: Existing = Existing.REFUSE
+) -> ChallengeRanking:
+    """Make the leaderboard of the challenge in `folder`, and write it to `out`.
+
+    Writes ``leaderboard.json``, the pages, for masks the files of `rank`, and for responses
+    ``rank_responses.json``.
+
+    Parameters
+    ----------
+    folder
+        The challenge.
+    out
+        Output folder.
+    existing
+        What to do with other results in `out`.
+
+    Raises
+    ------
+    CaseError
+        If no attempt was scored yet.
+    FormatError
+        If the ledger, a score or a frozen input was changed.
+    SaveConflictError
+        If `out` holds other results.
+    """
+    opened = read_challenge(folder)
+    ledger = read_ledger(opened.attempts, opened.sha256)
+    if ledger.problems:
+        raise FormatError(
+            f"expected the unchanged ledger of {folder}, but {ledger.problems[0]}: restore it from "
+            "a copy, and verify the challenge for a list of all changes"
+        )
+    require_inputs(opened)
+    ranking = make_ranking(opened, ledger, out)
+    parameters = (("challenge", opened.challenge.name), ("sha256", opened.sha256))
+    claim_folder(out, "challenge rank", parameters, existing, (folder,))
+    overwrite = existing is not Existing.REFUSE
+    if ranking.summary is not None and ranking.read is not None:
+        write_ranking(ranking.summary, ranking.read, overwrite=overwrite)
+    if ranking.responses is not None and ranking.responses.ranking is not None:
+        write_responses(ranking.responses.ranking, out, overwrite=overwrite)
+    write_pages(challenge_pages(ranking), out, overwrite=overwrite)
+    write_leaderboard(ranking.board, out, overwrite=overwrite)
+    report_progress(1, 1, "Finished")
+    return ranking

@@ -1,4 +1,4 @@
-"""Rank the attempts in a challenge's ledger by their sealed scores.
+"""Rank the attempts of a challenge by sealed scores or responses; draw images of worst cases.
 
 A team is represented by its last scored attempt; with the ladder, by the last one that was clearly
 better than its predecessor.
@@ -10,63 +10,320 @@ from dataclasses import dataclass, field, replace
 from math import isnan, nan
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.choices import RankMethod
 from napari_mamamia.core.cohort import Cohort
-from napari_mamamia.core.errors import CaseError, FormatError
+from napari_mamamia.core.errors import CaseError, FormatError, MamamiaError, is_refused
 from napari_mamamia.core.names import count_of
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import now_utc, software_version
-from napari_mamamia.core.records import CaseFailure, ScoreStatus
+from napari_mamamia.core.records import CaseFailure, CaseScore, ScoreStatus
 from napari_mamamia.features.challenge.io.challenge_file import OpenChallenge, relative_place
-from napari_mamamia.features.challenge.io.leaderboard_file import (
-    Board,
-    BoardRow,
-    Leaderboard,
+from napari_mamamia.features.challenge.io.handed_in import (
+    SEALED,
+    SubmissionKind,
+    find_handed_masks,
+    look_inside,
 )
+from napari_mamamia.features.challenge.io.leaderboard_file import Board, BoardRow, Leaderboard
 from napari_mamamia.features.challenge.io.ledger import Attempt, AttemptOutcome, Ledger
-from napari_mamamia.features.challenge.io.manifest import SubmissionKind
 from napari_mamamia.features.challenge.services.challenge.attempt import (
     RESPONSE_TABLE,
     RESPONSES,
+    RUN,
     SCORES,
-)
-from napari_mamamia.features.challenge.services.challenge.case_pictures import picture_team
-from napari_mamamia.features.challenge.services.challenge.inputs import score_settings
-from napari_mamamia.features.challenge.services.challenge.rank_responses import (
-    RankedResponses,
-    find_number,
-    rank_team_responses,
+    pair_masks,
+    score_settings,
 )
 from napari_mamamia.features.challenge.services.rank.inputs import ReadInputs
-from napari_mamamia.features.challenge.services.rank.output import RankSummary
+from napari_mamamia.features.challenge.services.rank.output import RankSummary, methods_content
+from napari_mamamia.io.data_set.score_files import read_response_table
 from napari_mamamia.io.files.checksums import sha256_of
-from napari_mamamia.io.tables.tables import read_case_scores
-from napari_mamamia.scoring.classifier.against import climb
-from napari_mamamia.scoring.cohort.group_rules import rules_of
-from napari_mamamia.scoring.cohort.groups import Grouping, group_cases
+from napari_mamamia.io.tables.tables import read_case_scores, write_json
+from napari_mamamia.scoring.classifier.response_ranking import (
+    NamedPredictions,
+    ResponseRanking,
+    rank_responses,
+)
+from napari_mamamia.scoring.classifier.scores import climb
+from napari_mamamia.scoring.cohort.groups import Grouping, group_cases, rules_of
 from napari_mamamia.scoring.cohort.policy import CountedCases
 from napari_mamamia.scoring.cohort.ranking import ranks
-from napari_mamamia.scoring.cohort.results import ModelScores
-from napari_mamamia.scoring.ranking.draws import seeded_weights
-from napari_mamamia.scoring.ranking.ranking import rank_tables
+from napari_mamamia.scoring.cohort.results import ModelScores, ResponseResult
+from napari_mamamia.scoring.ranking.ranking import rank_tables, seeded_weights
 from napari_mamamia.scoring.ranking.table import VALUE_METHODS, RankingTable, RankSettings
+from napari_mamamia.scoring.report.drawing import Drawing
+from napari_mamamia.scoring.report.gallery import worst_cases
+from napari_mamamia.scoring.report.report import case_figure
 from napari_mamamia.scoring.report.report_figures import ReportFigure
+from napari_mamamia.scoring.report.text import number
+from napari_mamamia.segmentation.sandbox.outputs import MASKS
 from napari_mamamia.services.score.clinical_table import matched, read_table
-from napari_mamamia.services.score.composite import (
+from napari_mamamia.services.score.output import SCORE_TABLE
+from napari_mamamia.services.score.pcr import response_model
+from napari_mamamia.services.score.report import (
     count_model,
     guarded_score,
     make_composite,
+    picture_pair,
 )
-from napari_mamamia.services.score.output import SCORE_TABLE
 from napari_mamamia.services.score.score import cohort_numbers
+from napari_mamamia.services.score.settings import ScoreSettings
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+CLASSIFICATION: Final = "classification"
+RESPONSE_RANKS: Final = "rank_responses.json"
+MOST_PICTURES: Final = 4
+"""Maximum number of images for each team, to limit the time and size of the pages."""
+OF_PICTURES: Final = (
+    "The cases with the lowest Dice among those with comparable masks: the slice where the team's "
+    "mask (orange) and the reference (blue) differ most. The scale bar is 10 mm."
+)
+_SEEN: Final = (ScoreStatus.OK, ScoreStatus.PREDICTION_EMPTY)
 SEGMENTATION: Final = "segmentation"
 NOT_FOR_TASK: Final = "no submission for this task"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RankedResponses:
+    """The leaderboard of responses, each team's scores, and the stability of the ranking."""
+
+    board: Board
+    results: tuple[tuple[str, ResponseResult], ...]
+    ranking: ResponseRanking | None
+
+
+def rank_team_responses(
+    opened: OpenChallenge, ledger: Ledger, attempts: Sequence[Attempt], cohort: Cohort
+) -> RankedResponses:
+    """Return each team's last scored responses, ranked.
+
+    Parameters
+    ----------
+    opened
+        The challenge.
+    ledger
+        Its ledger.
+    attempts
+        The displayed attempts with responses.
+    cohort
+        The clinical table.
+
+    Raises
+    ------
+    FormatError
+        If a team's responses differ from the ledger's checksums.
+    """
+    challenge = opened.challenge
+    rules, seed = rules_of(challenge.profile), challenge.seed
+    results = [
+        (attempt, _score_team(opened, attempt, cohort))
+        for attempt in {attempt.team: attempt for attempt in attempts}.values()
+    ]
+    rows = [_make_response_row(attempt, result, ledger) for attempt, result in results]
+    places = ranks(
+        np.array([nan if row.score is None or row.reason else row.score for row in rows])
+    )
+    ranked = [
+        replace(row, rank=None if isnan(rank) else int(rank))
+        for row, rank in zip(rows, places.tolist(), strict=True)
+    ]
+    models = [
+        NamedPredictions(scored.team, result.predictions)
+        for scored, result in results
+        if not result.predictions.constant
+    ]
+    case_ids = results[0][1].predictions.case_ids
+    groupings = group_cases(case_ids, matched(list(case_ids), cohort), rules)
+    ranking = rank_responses(models, groupings, rules, challenge.n_resamples, seed)
+    by = "ranking score: balanced accuracy and equalised odds"
+    board = Board(CLASSIFICATION, by, tuple(ranked))
+    return RankedResponses(
+        board, tuple((scored.team, result) for scored, result in results), ranking
+    )
+
+
+def _score_team(opened: OpenChallenge, attempt: Attempt, cohort: Cohort) -> ResponseResult:
+    path = opened.results(attempt.team, attempt.digest) / RESPONSES / RESPONSE_TABLE
+    if sha256_of(path) != dict(attempt.files)[f"{RESPONSES}/{RESPONSE_TABLE}"]:
+        raise FormatError(
+            f"expected the responses of {attempt.team} as recorded in the ledger, but {path} was "
+            "changed: restore it"
+        )
+    read, clinical = read_response_table(path), opened.clinical
+    if clinical is None:
+        raise FormatError(
+            f"expected a clinical table in {opened.folder}, but found none: restore it"
+        )
+    model = response_model(attempt.team, read, clinical, cohort, score_settings(opened))
+    if model.response is None:
+        raise FormatError(
+            f"expected scored responses of {attempt.team}, but found none: run it again"
+        )
+    return model.response
+
+
+def _make_response_row(attempt: Attempt, result: ResponseResult, ledger: Ledger) -> BoardRow:
+    """Return a team's row; constant predictions have no rank."""
+    numbers = result.cohort
+    return BoardRow(
+        attempt.team,
+        None,
+        find_number(float(numbers.ranking_score)),
+        find_number(float(numbers.balanced_accuracy)),
+        find_number(float(numbers.fairness)),
+        numbers.n_scored,
+        0,
+        (),
+        attempt.number,
+        ledger.count(attempt.team),
+        attempt.kind,
+        attempt.digest,
+        False,
+        result.predictions.constant or numbers.reason,
+    )
+
+
+def find_number(value: float) -> float | None:
+    """Return a number for the leaderboard, None if it is undefined."""
+    return None if isnan(value) else float(value)
+
+
+def responses_content(ranking: ResponseRanking) -> dict[str, Any]:
+    """Return the content of ``rank_responses.json``: ranks, stability, Bayes factors, AUCs."""
+    aucs = ranking.aucs
+    return {
+        **methods_content(ranking.names, (ranking.method,)),
+        "bayes_factors": {
+            factor.name: {"k": factor.k, "draws": factor.n_draws} for factor in ranking.factors
+        },
+        "robust": ranking.groups,
+        "n_cases": ranking.n_cases,
+        "draws": ranking.n_draws,
+        "auc": None
+        if aucs is None
+        else {
+            "models": {
+                model.name: {
+                    "auc": model.auc,
+                    "delong": model.auc_delong,
+                    "partial_auc": model.partial_auc,
+                }
+                for model in aucs.models
+            },
+            "comparisons": aucs.pairs,
+            "bayes_factors": {
+                factor.name: {"k": factor.k, "draws": factor.n_draws} for factor in aucs.factors
+            },
+            "leaders": aucs.leaders,
+        },
+        "notes": ranking.notes,
+    }
+
+
+def write_responses(ranking: ResponseRanking, out: Path, *, overwrite: bool = False) -> None:
+    """Write ``rank_responses.json``; errors as in `write_json`."""
+    write_json(responses_content(ranking), out / RESPONSE_RANKS, overwrite=overwrite)
+
+
+def picture_team(
+    opened: OpenChallenge, row: BoardRow, scores: Sequence[CaseScore]
+) -> tuple[ReportFigure, ...]:
+    """Return images of a team's worst cases, lowest Dice first.
+
+    Masks are read only when the images are drawn. There are no images if the team submitted no
+    masks, or its sealed masks are missing or changed.
+
+    Parameters
+    ----------
+    opened
+        The challenge.
+    row
+        The team on the leaderboard.
+    scores
+        Scores of its cases.
+
+    Raises
+    ------
+    MamamiaError
+        If the system refuses to read the masks.
+    """
+    by_case = {score.case_id: score for score in scores if score.status in _SEEN}
+    worst = worst_cases(list(by_case.values()), MOST_PICTURES)
+    masks = _find_masks(opened, row)
+    if masks is None or opened.reference is None or not worst:
+        return ()
+    try:
+        submission, _ = find_handed_masks(masks, opened.challenge.case_ids)
+    except MamamiaError as error:
+        if is_refused(error):
+            raise
+        return ()
+    pairs = pair_masks(opened, submission, worst).pairs
+    settings = replace(score_settings(opened), clinical=None)
+    return tuple(
+        ReportFigure(
+            case_id,
+            f"Dice {number(by_case[case_id].dsc)}, NormHD {number(by_case[case_id].norm_hd)}",
+            Drawing(draw_pair, (row.team, case_id, pairs[case_id], settings), has_svg=False),
+        )
+        for case_id in worst
+        if None not in pairs[case_id]
+    )
+
+
+def draw_pair(
+    team: str, case_id: str, files: tuple[Path | None, Path | None], settings: ScoreSettings
+) -> "Figure":
+    """Draw the slice with the largest difference between mask and reference, with both outlines.
+
+    If the masks are missing or changed, the figure is empty; `verify` reports them.
+
+    Parameters
+    ----------
+    team, case_id
+        The team and the case, for messages.
+    files
+        Reference and mask of the case.
+    settings
+        Settings of the scores.
+
+    Raises
+    ------
+    MamamiaError
+        If the system refuses to read a file, since a page with an empty image would look complete.
+    """
+    from matplotlib.figure import Figure
+
+    try:
+        pictures = picture_pair(team, case_id, files, settings)
+    except MamamiaError as error:
+        if is_refused(error):
+            raise
+        pictures = []
+    return case_figure(pictures[0]) if pictures else Figure(figsize=(1.5, 1.5), facecolor="k")
+
+
+def _find_masks(opened: OpenChallenge, row: BoardRow) -> Path | None:
+    folder = opened.results(row.team, row.digest)
+    if row.kind == SubmissionKind.PROGRAM.value:
+        masks = folder / RUN / MASKS
+    elif row.kind == SubmissionKind.MASKS.value:
+        try:
+            masks = look_inside(folder / SEALED).folder
+        except (MamamiaError, OSError) as error:
+            if is_refused(error):
+                raise
+            return None
+    else:
+        return None
+    return masks if masks.is_dir() else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -192,8 +449,8 @@ def _choose_entries(
 ) -> list[_Entry]:
     """Return the displayed attempt of each team."""
     entries = []
-    for number, team in enumerate(dict.fromkeys(mask.team for mask in masks)):
-        report_progress(number, len(masks), f"Reading the scores of {team}")
+    for index, team in enumerate(dict.fromkeys(mask.team for mask in masks)):
+        report_progress(index, len(masks), f"Reading the scores of {team}")
         attempts = [mask for mask in masks if mask.team == team]
         count = ledger.count(team)
         if not opened.challenge.ladder:

@@ -30,11 +30,19 @@ from napari_mamamia.features.challenge.io.challenge_file import (
     read_challenge,
 )
 from napari_mamamia.features.challenge.io.handed_in import (
+    MANIFEST,
+    SEALED,
+    Contents,
     HandedIn,
+    SubmissionKind,
     digest_of,
     find_submissions,
     has_tables,
+    look_inside,
+    read_manifest,
+    seal_manifest,
     seal_submission,
+    write_manifest,
 )
 from napari_mamamia.features.challenge.io.ledger import (
     Attempt,
@@ -42,22 +50,12 @@ from napari_mamamia.features.challenge.io.ledger import (
     LedgerWriter,
     read_ledger,
 )
-from napari_mamamia.features.challenge.io.manifest import (
-    MANIFEST,
-    SEALED,
-    Contents,
-    SubmissionKind,
-    look_inside,
-    read_manifest,
-    seal_manifest,
-    write_manifest,
-)
 from napari_mamamia.features.challenge.services.challenge.attempt import (
     Evaluation,
     ProgramSettings,
     evaluate,
+    require_inputs,
 )
-from napari_mamamia.features.challenge.services.challenge.inputs import require_inputs
 from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.files.foreign import said
 from napari_mamamia.io.files.one_writer import wait_for_turn

@@ -19,9 +19,16 @@ from napari_mamamia.features.challenge.io.challenge_file import (
     read_challenge,
 )
 from napari_mamamia.features.challenge.io.handed_in import (
+    PROGRAM_FILES,
+    SEALED,
+    Contents,
+    SubmissionKind,
     digest_of,
     find_handed_masks,
     find_submissions,
+    look_inside,
+    read_manifest,
+    read_program_files,
 )
 from napari_mamamia.features.challenge.io.leaderboard_file import (
     BOARD_FILE,
@@ -30,43 +37,28 @@ from napari_mamamia.features.challenge.io.leaderboard_file import (
     read_page,
 )
 from napari_mamamia.features.challenge.io.ledger import Attempt, AttemptOutcome, Ledger, read_ledger
-from napari_mamamia.features.challenge.io.manifest import (
-    PROGRAM_FILES,
-    SEALED,
-    Contents,
-    SubmissionKind,
-    look_inside,
-    read_manifest,
-    read_program_files,
-)
-from napari_mamamia.features.challenge.services.challenge.answers import (
-    pair_masks,
-    read_given_scores,
-    read_responses,
-    response_cells,
-)
 from napari_mamamia.features.challenge.services.challenge.attempt import (
     RESPONSE_TABLE,
     RESPONSES,
     RUN,
     SCORES,
-)
-from napari_mamamia.features.challenge.services.challenge.board_pages import challenge_pages
-from napari_mamamia.features.challenge.services.challenge.inputs import (
     find_changed_inputs,
+    pair_masks,
+    read_given_scores,
+    read_responses,
+    response_cells,
     score_settings,
 )
-from napari_mamamia.features.challenge.services.challenge.rank_responses import (
-    RESPONSE_RANKS,
-    responses_content,
-)
+from napari_mamamia.features.challenge.services.challenge.board_pages import challenge_pages
 from napari_mamamia.features.challenge.services.challenge.ranking import (
+    RESPONSE_RANKS,
     ChallengeRanking,
     make_ranking,
+    responses_content,
 )
 from napari_mamamia.features.challenge.services.rank.output import rank_content
 from napari_mamamia.features.challenge.services.rank.pages import find_stale
-from napari_mamamia.features.challenge.services.submission.table import TABLE
+from napari_mamamia.features.challenge.services.submission.run_submission import TABLE
 from napari_mamamia.io.data_set.rank_files import RANK_FILE
 from napari_mamamia.io.data_set.score_files import read_response_table
 from napari_mamamia.io.files.foreign import reads

@@ -28,12 +28,11 @@ from napari_mamamia.io.files.named_paths import read_named_path
 from napari_mamamia.io.tables.headers import spelled
 from napari_mamamia.io.tables.tables import read_case_scores
 from napari_mamamia.scoring.case.profiles import CLINICAL, Profile
-from napari_mamamia.scoring.cohort.group_rules import rules_of
-from napari_mamamia.scoring.cohort.groups import Grouping, group_cases_job
+from napari_mamamia.scoring.cohort.groups import Grouping, group_cases_job, rules_of
 from napari_mamamia.scoring.cohort.policy import count_cases, is_unusable
 from napari_mamamia.scoring.cohort.segmentation_cohort import ranking_scores_of_weights
-from napari_mamamia.scoring.ranking.draws import NamedDraws
 from napari_mamamia.scoring.ranking.methods import Composite
+from napari_mamamia.scoring.ranking.ranking import NamedDraws
 from napari_mamamia.scoring.ranking.table import RankingTable, is_larger_better
 from napari_mamamia.services.score.clinical_table import matched, read_table
 

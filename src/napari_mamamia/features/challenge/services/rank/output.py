@@ -15,9 +15,9 @@ from napari_mamamia.scoring.ranking.ranking import (
     MethodRanking,
     OverallRanking,
     Ranking,
+    Stability,
     TableRanking,
 )
-from napari_mamamia.scoring.ranking.stability import Stability
 from napari_mamamia.scoring.ranking.table import RankSettings
 
 Content = dict[str, Any]

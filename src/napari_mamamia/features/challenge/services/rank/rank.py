@@ -31,12 +31,13 @@ from napari_mamamia.features.challenge.services.rank.pages import ranking_pages,
 from napari_mamamia.io.data_set.rank_files import RANK_FILE
 from napari_mamamia.io.tables.flat_tables import write_flat_table
 from napari_mamamia.io.tables.tables import write_json
-from napari_mamamia.scoring.ranking.draws import check_draws, weights_of
 from napari_mamamia.scoring.ranking.ranking import (
     PARITY_REASON,
     Ranking,
+    check_draws,
     combine,
     rank_tables,
+    weights_of,
 )
 from napari_mamamia.scoring.ranking.table import RankSettings, fill_missing
 from napari_mamamia.services.batch.output_folder import Existing, claim_folder

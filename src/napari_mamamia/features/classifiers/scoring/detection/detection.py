@@ -9,25 +9,23 @@ from numpy.typing import NDArray
 from napari_mamamia.core.choices import CaseScoreRule
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.features.classifiers.scoring.detection.boxes import Numbers, risk_of_size
-from napari_mamamia.features.classifiers.scoring.detection.curves import (
-    RATES,
-    Curve,
-    CurveKind,
-    Events,
-    average_precision_of_lesions,
-)
 from napari_mamamia.features.classifiers.scoring.detection.matching import Matches, match_lesions
 from napari_mamamia.features.classifiers.scoring.detection.results import (
     COCO_IGNORE,
     DISCARD,
     GIVEN,
+    RATES,
     Centre,
+    Curve,
+    CurveKind,
     DetectionInput,
     DetectionResult,
     DetectionSettings,
+    Events,
     PatientLevel,
     RiskAdjusted,
     Stratum,
+    average_precision_of_lesions,
 )
 from napari_mamamia.scoring.statistics.auc import auc, auc_interval, average_precision
 from napari_mamamia.scoring.statistics.bootstrap import Interval, IntervalMethod, bootstrap

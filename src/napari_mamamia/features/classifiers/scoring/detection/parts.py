@@ -18,8 +18,8 @@ from napari_mamamia.features.classifiers.scoring.detection.boxes import (
     box_overlaps,
 )
 from napari_mamamia.metrics.lesions import Parts, parts_of
-from napari_mamamia.scoring.case.pair import laid_on
 from napari_mamamia.scoring.case.profiles import CLINICAL
+from napari_mamamia.scoring.case.score import laid_on
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,11 @@ import numpy as np
 
 from napari_mamamia.core.choices import DuplicateRule, LesionMatching
 from napari_mamamia.core.records import CaseFailure
-from napari_mamamia.features.classifiers.scoring.detection.curves import RATES, CurveKind
-from napari_mamamia.features.classifiers.scoring.detection.results import DetectionResult
+from napari_mamamia.features.classifiers.scoring.detection.results import (
+    RATES,
+    CurveKind,
+    DetectionResult,
+)
 from napari_mamamia.scoring.report.drawing import Draw, Drawing, draw_here
 from napari_mamamia.scoring.report.figures import FrocLine, froc_figure
 from napari_mamamia.scoring.report.page import Page, PageSection, write_page

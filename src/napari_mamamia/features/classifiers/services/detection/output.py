@@ -10,8 +10,9 @@ from napari_mamamia.core.choices import LesionMatching
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.core.records import CaseFailure
-from napari_mamamia.features.classifiers.scoring.detection.curves import RATES, CurveKind
 from napari_mamamia.features.classifiers.scoring.detection.results import (
+    RATES,
+    CurveKind,
     DetectionResult,
     PatientLevel,
 )

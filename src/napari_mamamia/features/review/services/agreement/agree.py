@@ -55,7 +55,7 @@ from napari_mamamia.findings.form_values import parse_answers_text
 from napari_mamamia.io.data_set.volumes import read_labels
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.metrics import overlap, surface
-from napari_mamamia.services.batch.masked_inputs import masks_of_cases
+from napari_mamamia.services.batch.work import masks_of_cases
 
 NSD_TOLERANCE_MM: Final = 1.0
 TRUTH: Final = "truth"

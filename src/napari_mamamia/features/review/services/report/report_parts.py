@@ -35,7 +35,7 @@ from napari_mamamia.features.review.services.report.study_figures import (
     flow_diagram,
     time_bars,
 )
-from napari_mamamia.io.workspace.event_order import Event
+from napari_mamamia.io.workspace.event_store import Event
 from napari_mamamia.scoring.report.drawing import Drawing
 from napari_mamamia.scoring.report.page import PageSection
 from napari_mamamia.scoring.report.report import case_figure

@@ -1,0 +1,54 @@
+"""Names of phases and slices as people read them; files and the library count from 0.
+
+Radiologists dictate "post 1, slice 87". Every text of the window and of reports takes its names
+from here.
+"""
+
+from typing import Final
+
+NUMBERS_NOTE: Final = (
+    "Slices are counted from 1, and phases are named pre, post 1, post 2; file names, tables "
+    "and the Python library count both from 0 (pre is phase 0, post 1 is phase 1)."
+)
+"""Explanation of the two ways of counting, for reports."""
+
+
+def phase_name(phase: int, n_before: int = 1) -> str:
+    """Return the name of a phase (from 0), of which the first `n_before` are before contrast.
+
+    Examples
+    --------
+    >>> phase_name(0), phase_name(2), phase_name(0, n_before=2), phase_name(2, n_before=2)
+    ('pre', 'post 2', 'pre 1', 'post 1')
+    """
+    if phase >= n_before:
+        return f"post {phase - n_before + 1}"
+    return "pre" if n_before == 1 else f"pre {phase + 1}"
+
+
+def phase_and_time(phase: int, time_s: float | None, n_before: int = 1) -> str:
+    """Return the name of a phase and its time, if that is known.
+
+    Examples
+    --------
+    >>> phase_and_time(2, 147.2), phase_and_time(2, None)
+    ('post 2 (147 s)', 'post 2')
+    """
+    name = phase_name(phase, n_before)
+    return name if time_s is None else f"{name} ({time_s:.0f} s)"
+
+
+def slice_number(index: int) -> int:
+    """Return the number of a slice (from 1) for its index (from 0)."""
+    return index + 1
+
+
+def slice_text(index: int, count: int) -> str:
+    """Return the number of a slice for its index, and the number of slices.
+
+    Examples
+    --------
+    >>> slice_text(86, 160)
+    'slice 87 of 160'
+    """
+    return f"slice {slice_number(index)} of {count}"
