@@ -42,7 +42,7 @@ LIMITS = {
     "lines of code: kinetics": 2_800,
     "lines of code: cli": 3_100,
     "lines of code: core": 2_900,
-    "lines of code: phantom": 2_350,
+    "lines of code: phantom": 2_050,
     "lines of code: library": 2_640,
     "lines of code: metrics": 1_120,
     "lines of code: findings": 850,

@@ -294,6 +294,9 @@ def test_a_judge_sees_both_masks_steps_through_differences_decides_and_signs(
     qtbot.waitUntil(lambda: panel.scene.layer(Role.READING_B) is not None)
     qtbot.waitUntil(lambda: "1 of" in view.difference.text())
     picture(window, "review-dispute")
+    for name in ("review_decide", "review_leave_out", "review_decision_reason"):
+        shown = panel.findChild(QWidget, name)
+        assert shown.visibleRegion().boundingRect() == shown.rect()  # no part of it is cut
     assert "1 of both" in view.lesions_told.text()
     lone, both = (view.lesions.item(k).text() for k in (0, 1))
     assert re.fullmatch(r"only Reader [AB]: lesion 1 · \d\.\d\d ml", lone)
