@@ -265,7 +265,7 @@ def _with_frames(
 
 def _with_phases(case: CaseFiles, layout: Layout, tree: Tree, exam: ExamPaths) -> CaseFiles:
     ordered = sorted(exam.phases, key=lambda phase: (phase.order, natural_key(phase.path)))
-    problems = _find_phase_problems(case.case_id, ordered, exam.first)
+    problems = _find_phase_problems(case.case_id, ordered, exam.first, _list_fixed(layout))
     times, warning = _read_phase_times(layout, tree, ordered)
     sources = tuple(
         PhaseSource((tree.root / phase.path,), time_s=time)
@@ -275,7 +275,15 @@ def _with_phases(case: CaseFiles, layout: Layout, tree: Tree, exam: ExamPaths) -
     return replace(case, phases=sources, problems=(*case.problems, *problems), warnings=warnings)
 
 
-def _find_phase_problems(case_id: str, phases: Sequence[PhasePath], first: int) -> tuple[str, ...]:
+def _list_fixed(layout: Layout) -> frozenset[int]:
+    """Return the phases of a layout in which each rule has a fixed phase; else nothing."""
+    phases = [rule.phase for rule in layout.images]
+    return frozenset(phase for phase in phases if phase is not None and None not in phases)
+
+
+def _find_phase_problems(
+    case_id: str, phases: Sequence[PhasePath], first: int, fixed: frozenset[int]
+) -> tuple[str, ...]:
     """Return problems of missing and duplicate phases.
 
     Phases that are named by times have no numbers that could be missing.
@@ -299,7 +307,8 @@ def _find_phase_problems(case_id: str, phases: Sequence[PhasePath], first: int) 
     ]
     if timed:
         return tuple(problems)
-    missing = sorted(set(range(first, int(max(by_order)) + 1)) - {int(order) for order in by_order})
+    wanted = fixed | set(range(first, int(max(by_order)) + 1))
+    missing = sorted(wanted - {int(order) for order in by_order})
     if missing:
         listed = name_some([str(order - first) for order in missing])
         there = name_some([f"{order - first:g}" for order in sorted(by_order)])
@@ -646,6 +655,13 @@ def _drop_channels(matches: Matches, exam: ExamPaths, names: Mapping[str, Any]) 
             matches.others[phase.path] = f"{role}, by channel_names"
         else:
             kept.append(replace(phase, order=float(places.get(int(phase.order), phase.order))))
+    there = {int(phase.order) for phase in exam.phases}
+    missing = [str(names[str(number)]) for number in phases if number not in there]
+    if missing:
+        exam.problems.append(
+            f"expected the channels of dataset.json, but {name_some(missing)} is missing: add the "
+            "file"
+        )
     exam.phases = kept
 
 
