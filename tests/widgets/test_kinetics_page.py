@@ -318,7 +318,7 @@ def point_at(dock, voxel):
 
 def test_the_curve_of_the_mask_is_drawn_against_seconds(curves):
     plot = curves.kinetics.curves.plot()
-    assert plot.x_label == "time since phase 0 (s)"
+    assert plot.x_label == "time since the first phase (s)"
     assert plot.lines[0].percent == (0.0, 150.0, 180.0, 120.0)
     assert plot.lines[0].classes == "fast, washout (W)"
     assert plot.lines[0].n_voxels == 48
@@ -370,7 +370,7 @@ def test_table_and_figure_are_saved(qtbot, curves, tmp_path):
     assert lines[2] == "reference mask,48,1,100,250,150"
     curves.kinetics.curves.save("figure", tmp_path / "curves.png")
     qtbot.waitUntil(lambda: (tmp_path / "curves.svg").exists(), timeout=30_000)
-    assert "time since phase 0 (s)" in (tmp_path / "curves.svg").read_text("utf-8")
+    assert "time since the first phase (s)" in (tmp_path / "curves.svg").read_text("utf-8")
 
 
 def test_nothing_is_measured_under_the_pointer_while_the_tab_is_out_of_sight(qtbot, kinetics):
