@@ -243,3 +243,12 @@ def test_missing_last_phase_is_a_problem_where_the_layout_fixes_all(tmp_path):
     first, second = find_data_set(tmp_path).cases
     assert not first.problems
     assert "phase 1 of B is missing" in second.problems[0]
+
+
+def test_masks_of_one_name_are_all_kept_and_reported(tmp_path):
+    write_bids(tmp_path, ["run-1_", "run-2_"])
+    for reader in ("a", "b"):
+        save(tmp_path / f"derivatives/{reader}/sub-A/anat/sub-A_label-lesion_mask.nii.gz")
+    (case,) = find_data_set(tmp_path).cases
+    assert [mask.name for mask in case.masks] == ["lesion", "lesion 2"]
+    assert "several masks called lesion" in case.warnings[0]

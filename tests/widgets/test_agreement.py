@@ -1,3 +1,5 @@
+import threading
+
 import numpy as np
 import pytest
 from qtpy.compat import isalive
@@ -108,6 +110,30 @@ def test_the_next_case_is_compared_too_as_long_as_it_is_on(qtbot, compared, worl
     qtbot.waitUntil(lambda: "prediction = reference" in compared.legend.text(), timeout=5000)
     compared.reviewing.turn_off()
     assert compared.scene.layer(Role.REFERENCE).visible
+
+
+def test_a_comparison_that_ends_late_does_not_show_its_case_in_the_next(qtbot, compared):
+    begun, go, ended = threading.Event(), threading.Event(), threading.Event()
+    known = compared.reviewing._services
+
+    def compare(*masks):
+        begun.set()
+        go.wait(10)
+        try:
+            return known.compare_masks(*masks)
+        finally:
+            ended.set()
+
+    compared.reviewing._services = known.replacing(compare_masks=compare)
+    compared.reviewing.turn_on()
+    qtbot.waitUntil(begun.is_set)
+    compared.cases_flow.open_case("B_1")  # without a prediction there is nothing to compare
+    qtbot.waitUntil(lambda: "no mask to compare" in compared.legend.text())
+    go.set()
+    qtbot.waitUntil(ended.is_set)
+    qtbot.wait(100)
+    assert compared.scene.layer(Role.AGREEMENT) is None
+    assert "no mask to compare" in compared.legend.text()
 
 
 def test_masks_held_hidden_hide_the_colours_too(qtbot, compared):

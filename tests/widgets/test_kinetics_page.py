@@ -211,7 +211,7 @@ def test_times_that_are_typed_in_change_the_phases_and_say_so(qtbot, kinetics):
     QTest.keyClick(times, Qt.Key.Key_Return)
     assert find(kinetics, "kinetics_times_source").text() == "entered for this session"
     # phases after contrast start 0, 50, 150 s after the first, and stand 25 s later
-    assert "initial phase 2 (75\u00a0s)" in find(kinetics, "kinetics_phases").text()
+    assert "initial post 2 (75\u00a0s)" in find(kinetics, "kinetics_phases").text()
     assert "270 s or later" in find(kinetics, "kinetics_times_warning").text()
     qtbot.waitUntil(lambda: "270 s" in find(kinetics, "kinetics_course").toolTip())
     assert find(kinetics, "kinetics_course").text() == "–"
@@ -224,10 +224,10 @@ def test_the_chosen_clock_moves_phases_volume_map_and_curves_and_is_named(qtbot,
     timing, value = find(kinetics, "kinetics_timing"), find(kinetics, "kinetics_timing_value")
     phases, ftv = find(kinetics, "kinetics_phases"), find(kinetics, "kinetics_ftv_phases")
     assert "UCSF-FTV" in phases.text()
-    qtbot.waitUntil(lambda: "early phase 2 (90" in ftv.text())  # 160 - 100 + 30 s
+    qtbot.waitUntil(lambda: "early post 2 (90" in ftv.text())  # 160 - 100 + 30 s
     choose(qtbot, kinetics, MapKind.SER)
     timing.setCurrentIndex(timing.findData(Timing.PHASE0_START))
-    assert "early phase 2 (160" in phases.text()
+    assert "early post 2 (160" in phases.text()
     assert "phase0-start" in phases.text()
     qtbot.waitUntil(lambda: "phase0-start" in ftv.text() and "ucsf-extension" in ftv.text())
     qtbot.waitUntil(lambda: "phase0-start" in find(kinetics, "kinetics_map_text").text())
@@ -235,7 +235,7 @@ def test_the_chosen_clock_moves_phases_volume_map_and_curves_and_is_named(qtbot,
     assert value.isVisibleTo(kinetics)
     value.setText("1, 2")
     QTest.keyClick(value, Qt.Key.Key_Return)
-    assert "early phase 1 (30" in phases.text()
+    assert "early post 1 (30" in phases.text()
     assert "manual" in phases.text()
     qtbot.waitUntil(lambda: "manual" in ftv.text())
     timing.setCurrentIndex(timing.findData(Timing.UCSF_FTV))

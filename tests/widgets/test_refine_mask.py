@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.edits import Brush, Tool
 from napari_mamamia.core.errors import SaveConflictError
@@ -61,6 +62,20 @@ def test_napari_s_undo_cannot_bring_back_voxels_from_before_our_stroke(qtbot, re
     after = live.labels.copy()
     layer.undo()
     np.testing.assert_array_equal(live.labels, after)
+
+
+def test_undo_and_redo_draw_every_voxel_that_they_change(refining, monkeypatch):
+    live, mask, drawn = refining.editing.live, refining.editing.mask, []
+    stroke(refining)
+    monkeypatch.setattr(refining.scene, "redraw_box", lambda role, box: drawn.append((role, box)))
+    for turn in (mask.undo, mask.redo):
+        before = live.labels.copy()
+        turn()
+        role, box = drawn.pop()
+        assert role is Role.REFINED
+        changed = Box.around(live.labels != before)
+        assert not changed.is_empty
+        assert box.union(changed) == box
 
 
 def test_what_napari_painted_just_before_saving_is_in_the_list_of_steps(qtbot, refining, world):

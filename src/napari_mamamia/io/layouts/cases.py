@@ -154,7 +154,7 @@ def _build_case(
             if text and name not in ("patient", "visit", "side", "phase", "time", "name")
         },
     )
-    case = replace(case, problems=tuple(exam.problems))
+    case = _with_mask_names(replace(case, problems=tuple(exam.problems)))
     case = _with_reference(case, exam, root)
     sources = [phase for phase in exam.phases if phase.kind in _WHOLE_EXAMS]
     if sources:
@@ -163,6 +163,21 @@ def _build_case(
     if frames:
         return _with_frames(case, layout, tree, frames, exam.phases)
     return _with_phases(case, layout, tree, exam)
+
+
+def _with_mask_names(case: CaseFiles) -> CaseFiles:
+    """Return a case whose masks have different names, with a warning if a number was added."""
+    counts: Counter[str] = Counter()
+    masks = []
+    for mask in case.masks:
+        counts[mask.name] += 1
+        number = counts[mask.name]
+        masks.append(replace(mask, name=f"{mask.name} {number}") if number > 1 else mask)
+    doubled = [name for name, count in counts.items() if count > 1]
+    if not doubled:
+        return case
+    warning = f"{case.case_id} has several masks called {name_some(doubled)}: they are numbered"
+    return replace(case, masks=tuple(masks), warnings=(*case.warnings, warning))
 
 
 def _mask_file(path: Path) -> Path:
