@@ -30,12 +30,12 @@ from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.edits import Action, Brush, Features, Tool
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Progress, listening
-from napari_mamamia.phantom import benchmark_phantom
 from napari_mamamia.smartpaint.brush.brush import StrokePath, paint
 from napari_mamamia.smartpaint.brush.features import FeatureImages, measure_features
 from napari_mamamia.smartpaint.brush.reach import START_OUTSIDE, stamp_box
 from napari_mamamia.smartpaint.evidence.stroke import prepare_stroke, preview_stroke, settle_stroke
 from napari_mamamia.smartpaint.grow import compiled, cut
+from phantoms.full_size import benchmark_phantom
 
 SPACING = (2.0, 0.7, 0.7)
 SHAPE = (96, 384, 384)

@@ -20,12 +20,12 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.phantom.one_lesion import LesionKind, OneLesion, coarse_outline, one_lesion
 from napari_mamamia.smartpaint.brush.features import FeatureImages, measure_features
 from napari_mamamia.smartpaint.grow.click import grow_from_click
 from napari_mamamia.smartpaint.grow.grow import grow
 from napari_mamamia.smartpaint.grow.outlines import start_from_outlines
 from napari_mamamia.smartpaint.grow.start import GrowSettings, Outline
+from phantoms.one_lesion import LesionKind, OneLesion, coarse_outline, one_lesion
 
 ERROR_MM = 1.2
 LEAST_DICE = {2.0: 0.95, 3.0: 0.96, 5.0: 0.97}

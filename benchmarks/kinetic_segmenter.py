@@ -21,7 +21,7 @@ from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.progress import Progress, listening
 from napari_mamamia.metrics.overlap import dice
-from napari_mamamia.phantom import Phantom, benchmark_phantom, make_phantom
+from napari_mamamia.phantom import Phantom, make_phantom
 from napari_mamamia.phantom.case_mix import plan_case
 from napari_mamamia.segmentation.kinetic.kinetic import KineticSegmenter
 from napari_mamamia.segmentation.model.segmenter import (
@@ -31,6 +31,7 @@ from napari_mamamia.segmentation.model.segmenter import (
     Prediction,
     Prompt,
 )
+from phantoms.full_size import benchmark_phantom
 
 COLUMNS = ("best", "lesion", "of five", "click", "box")
 FOUND = 0.3

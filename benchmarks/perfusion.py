@@ -3,7 +3,7 @@
     python benchmarks/perfusion.py [--check]
 
 The volume has 60 x 320 x 320 voxels and 40 phases 7 s apart, int16: the block of
-`phantom.perfusion_case` repeated. Seconds are of the clock and of the processor; memory is what
+`phantoms.perfusion_case` repeated. Seconds are of the clock and of the processor; memory is what
 the fit allocates beside the phases (tracemalloc, peak), its four maps included. The lesion has
 20,000 voxels of it. Accuracy is the greatest and median error of Ktrans over noise-free curves
 (Ktrans .01 to .5 1/min, ve .05 to .5) by spacing. ``--check`` exits 1 when a limit is missed: 10 us
@@ -35,7 +35,7 @@ from napari_mamamia.features.perfusion.services.fit_cases import fit_case
 from napari_mamamia.features.perfusion.services.settings import PerfusionSettings
 from napari_mamamia.kinetics.map_blocks import MapRecipe
 from napari_mamamia.kinetics.ultrafast import UltrafastMeasure, ultrafast_formula
-from napari_mamamia.phantom.perfusion_case import (
+from phantoms.perfusion_case import (
     FLIP_DEGREES,
     RELAXIVITY,
     REPETITION_S,

@@ -3,14 +3,13 @@
 from pathlib import Path
 
 import numpy as np
-from tests.conftest import write_nifti
-
-from napari_mamamia.phantom.perfusion_case import (
+from benchmarks.phantoms.perfusion_case import (
     FLIP_DEGREES,
     REPETITION_S,
     PerfusionPhantom,
     perfusion_phantom,
 )
+from tests.conftest import write_nifti
 
 __all__ = ["RAS", "write_ultrafast", "write_ultrafast_data_set"]
 

@@ -54,7 +54,7 @@ def test_a_sheared_case_is_copied_onto_right_angles_that_itk_reads(sheared, tmp_
     # it opens, with its times and its clinical row, and has nothing left to do
     code, said = mamamia("kinetics", tmp_path / "new", "--out", tmp_path / "curves")
     assert code == 0, said
-    assert "A_1: early phase 2 (135" in said, said
+    assert "A_1: early post 2 (135" in said, said
     code, said = mamamia("straighten", tmp_path / "new", "--out", tmp_path / "again")
     assert (code, "at right angles: use the data set as it is" in said) == (1, True)
 

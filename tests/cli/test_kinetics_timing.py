@@ -32,7 +32,7 @@ def test_the_phases_and_their_distance_stand_beside_the_number_for_each_clock(
     done = mamamia(*first, "--out", tmp_path / "UCSF-FTV")
     assert done.returncode == 0, done.stderr
     assert (
-        "A_1: early phase 2 (183 s, +33 s from 150 s), late phase 3 (305 s, −145 s from 450 s) · "
+        "A_1: early post 2 (183 s, +33 s from 150 s), late post 3 (305 s, −145 s from 450 s) · "
         "UCSF-FTV · ucsf-extension"
     ) in done.stdout.replace("\u00a0", " ")
     for timing, *words in (

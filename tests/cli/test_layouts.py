@@ -128,3 +128,18 @@ def test_names_cannot_steer_the_terminal(p0_pn):
         assert "\x1b" not in found.stdout + found.stderr
     (p0_pn / "empty\x1b[2J").mkdir()
     assert "\x1b" not in run("cases", p0_pn / "empty\x1b[2J").stderr
+
+
+def test_visits_are_sessions_in_bids(visits, tmp_path):
+    chosen = ("--layout", "proposed", "--patient", "PAT-1")
+    predicted = run("predict", visits, *chosen, "--out", tmp_path / "masks")
+    assert predicted.returncode == 0, predicted.stderr
+    words = ("--masks", tmp_path / "masks", "--format", "bids", "--out", tmp_path / "out")
+    exported = run("export", visits, *chosen, *words)
+    assert exported.returncode == 0, exported.stderr
+    root = tmp_path / "out/bids"
+    names = [path.relative_to(root).as_posix() for path in root.rglob("*.nii.gz")]
+    assert sorted(names) == [
+        f"sub-PAT1/ses-{visit}/anat/sub-PAT1_ses-{visit}_space-orig_desc-masks_dseg.nii.gz"
+        for visit in ("T0", "T1")
+    ]

@@ -372,7 +372,7 @@ def test_a_file_that_is_there_twice_counts_once(tmp_path):
     values = phantoms.write_exam(tmp_path)
     shutil.copy(tmp_path / "IM_0_001.dcm", tmp_path / "copy.dcm")
     exam = exam_of(tmp_path)
-    assert "1 file(s) are there twice" in exam.warnings[0].text
+    assert "1 file found twice" in exam.warnings[0].text
     assert np.array_equal(values_of(exam), values)
 
 

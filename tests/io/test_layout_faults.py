@@ -226,3 +226,29 @@ def test_a_visit_or_side_is_never_taken_for_the_patient(tmp_path, visit):
         visit = visit.replace("2020", "2021")
     with pytest.raises(ValueError, match="proposal"):
         find_data_set(tmp_path / "set")
+
+
+def test_missing_channel_of_nnunet_is_a_problem(tmp_path):
+    write_nnunet(tmp_path, {"background": 0, "tumour": 1}, ["pre", "post1", "post2"])
+    (tmp_path / "imagesTr/c1_0002.nii.gz").unlink()
+    (case,) = find_data_set(tmp_path).cases
+    assert "post2" in case.problems[0]
+
+
+def test_missing_last_phase_is_a_problem_where_the_layout_fixes_all(tmp_path):
+    for name in ("A", "B"):
+        save(tmp_path / f"mha/input/{name}.nii.gz")
+        save(tmp_path / f"mha/ground_truth/{name}.nii.gz")
+    (tmp_path / "mha/ground_truth/B.nii.gz").unlink()
+    first, second = find_data_set(tmp_path).cases
+    assert not first.problems
+    assert "phase 1 of B is missing" in second.problems[0]
+
+
+def test_masks_of_one_name_are_all_kept_and_reported(tmp_path):
+    write_bids(tmp_path, ["run-1_", "run-2_"])
+    for reader in ("a", "b"):
+        save(tmp_path / f"derivatives/{reader}/sub-A/anat/sub-A_label-lesion_mask.nii.gz")
+    (case,) = find_data_set(tmp_path).cases
+    assert [mask.name for mask in case.masks] == ["lesion", "lesion 2"]
+    assert "several masks called lesion" in case.warnings[0]

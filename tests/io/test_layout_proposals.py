@@ -6,6 +6,7 @@ The expected patients, visits and phases were written down before the proposals 
 import nibabel
 import numpy as np
 import pytest
+from tests.dicom_phantoms import write_phase
 
 from napari_mamamia.core.errors import ProposedLayoutError
 from napari_mamamia.io.layouts.find import find_data_set
@@ -282,3 +283,40 @@ def test_cases_of_one_image_each_are_no_series(tmp_path):
     with pytest.raises(ValueError, match="no case") as refused:
         find_data_set(root)
     assert not isinstance(refused.value, ProposedLayoutError)
+
+
+DICOM = {
+    # name: (visits, folder of a phase, whether files have a suffix)
+    "series": (("",), "{p}/SER{k}", True),
+    "xnat": (("",), "{p}/{p}_MR1/scans/{k}/resources/DICOM/files", True),
+    "media": (("",), "DICOM/{p}/ST000001/SE{k:06}", False),
+    "visits": (("baseline", "followup"), "{p}/{v}/dyn{k}", True),
+}
+
+
+@pytest.mark.parametrize("name", DICOM)
+def test_proposal_finds_the_folders_of_dicom_studies_by_their_headers(tmp_path, name):
+    visits, folder, has_suffix = DICOM[name]
+    root = tmp_path / "set"
+    for number, patient in enumerate(("PA1", "PA2")):
+        for place, visit in enumerate(visits):
+            for phase in range(3):
+                study = f"1.2.{number + 1}.{place + 1}"
+                write_phase(
+                    root / folder.format(p=patient, v=visit, k=phase),
+                    phase,
+                    StudyInstanceUID=study,
+                    SeriesInstanceUID=f"{study}.{phase + 1}",
+                    SeriesNumber=phase + 1,
+                    AcquisitionTime=f"10{phase:02d}00",
+                )
+    if not has_suffix:
+        for path in list(root.rglob("*.dcm")):
+            path.rename(path.with_suffix(""))
+    with pytest.raises(ProposedLayoutError):
+        find_data_set(root)
+    found = [
+        (case.patient, case.visit.name if case.visit else "", len(case.phases), case.problems)
+        for case in find_data_set(root, "proposed").cases
+    ]
+    assert found == [(patient, visit, 3, ()) for patient in ("PA1", "PA2") for visit in visits]

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from benchmarks.phantoms.full_size import benchmark_phantom
 from scipy import ndimage
 
-from napari_mamamia.phantom import Tissue, benchmark_phantom
+from napari_mamamia.phantom import Tissue
 
 
 def test_a_benchmark_case_has_the_asked_shape_and_its_truth_lies_on_the_tumour():

@@ -8,11 +8,11 @@ from types import SimpleNamespace
 import nibabel as nib
 import numpy as np
 import pytest
+from benchmarks.phantoms.one_lesion import one_lesion
 from typer.testing import CliRunner
 
 from napari_mamamia.cli.app import app
 from napari_mamamia.core.program.owner import this_process
-from napari_mamamia.phantom.one_lesion import one_lesion
 from napari_mamamia.services import check_computer
 from napari_mamamia.services import check_computer as service
 

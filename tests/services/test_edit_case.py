@@ -19,6 +19,7 @@ from napari_mamamia.io.files.append_file import is_open_here
 from napari_mamamia.io.workspace.journal import Opened, Saved, read_journal
 from napari_mamamia.io.workspace.provenance import read_provenance
 from napari_mamamia.io.workspace.workspace import Workspace
+from napari_mamamia.services.case.refine import find_refined
 from napari_mamamia.services.refine import edit_case
 from napari_mamamia.services.refine.edit_case import (
     is_begun,
@@ -369,7 +370,7 @@ def test_a_second_window_on_the_same_mask_is_refused_but_not_on_another_readers(
 ):
     monkeypatch.setattr(edit_case, "_OWN_LOCK_S", 0.0)
     opened()
-    with pytest.raises(SaveConflictError, match="this program has already opened it in another"):
+    with pytest.raises(SaveConflictError, match="open in another window"):
         opened()
     opened(reader="Bea")
 
@@ -403,7 +404,7 @@ def test_another_program_that_has_the_mask_open_is_named_as_such_at_once(case, w
         text=True,
     ) as other:
         assert other.stdout.readline() == "held\n"
-        with pytest.raises(SaveConflictError, match="it is open in another program: close"):
+        with pytest.raises(SaveConflictError, match="open in another program"):
             open_editing(case, workspace, "Ana")
         other.communicate("end\n", timeout=60)
     open_editing(case, workspace, "Ana").close()
@@ -480,3 +481,13 @@ def test_beyond_the_memory_limit_undo_reads_the_journal_of_this_and_of_a_crashed
     while again.session.position > 1:
         again.session.undo()
     assert (again.session.labels == one).all()
+
+
+def test_a_saved_version_is_accepted_and_a_later_one_is_not(opened, case, workspace):
+    editing = opened()
+    paint(editing, (2.0, 9.0, 9.0))
+    assert save_editing(editing, accepted=True).is_accepted
+    assert find_refined(workspace, "Ana", case.case_id).is_accepted
+    paint(editing, (3.0, 9.0, 9.0))
+    assert not save_editing(editing).is_accepted
+    assert not find_refined(workspace, "Ana", case.case_id).is_accepted

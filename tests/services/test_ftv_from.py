@@ -47,7 +47,7 @@ def test_ours_and_theirs_stand_side_by_side_for_the_case_of_the_seg(small_data_s
         assert row["ftv_variant"] == "ucsf-ispy1"
     assert (first["different_voxels"], first["background_signal"]) == ("0", str(least))
     said = done.stdout.replace("\u00a0", " ")
-    assert "early phase 1" in said
+    assert "early post 1" in said
     assert f"{pe} " in said
     assert not (tmp_path / "o" / "kinetics.csv").exists()
 

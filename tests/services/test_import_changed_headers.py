@@ -493,7 +493,7 @@ def test_one_image_again_with_another_header_counts_once(tmp_path):
     image.InstitutionName = "another one"
     image.save_as(tmp_path / "in" / "again.dcm")
     code, said, images = imported(tmp_path / "in")
-    assert (code, "1 file(s) are there twice, with the same values" in said) == (0, True)
+    assert (code, "1 file found twice, with the same values" in said) == (0, True)
     assert np.array_equal(values_in(images), values)
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from benchmarks.phantoms.perfusion_case import perfusion_phantom
 
 import napari_mamamia as mm
 from napari_mamamia.core.case import Case, Phase
@@ -11,7 +12,6 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.kinetics.map_kinds import MAPS, MapKind
 from napari_mamamia.kinetics.time_axis import Timing, TimingRule
 from napari_mamamia.kinetics.ultrafast import ultrafast_numbers
-from napari_mamamia.phantom.perfusion_case import perfusion_phantom
 from napari_mamamia.services.kinetics.show_kinetics import (
     begin_map,
     fill_map,

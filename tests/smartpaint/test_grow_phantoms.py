@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from benchmarks.phantoms.one_lesion import LesionKind, coarse_outline, one_lesion
 
 from napari_mamamia.core.box import Box
-from napari_mamamia.phantom.one_lesion import LesionKind, coarse_outline, one_lesion
 from napari_mamamia.smartpaint.brush.features import measure_features
 from napari_mamamia.smartpaint.evidence.regrow import grow_again
 from napari_mamamia.smartpaint.grow.click import grow_from_click

@@ -207,3 +207,12 @@ def test_the_buttons_below_refine_stay_when_its_folds_are_opened(qtbot, predicte
         press(predicted, "refine_more_fold")
     qtbot.waitUntil(lambda: predicted.refine_page.start_title.isVisible())
     assert row.mapTo(predicted, row.rect().topLeft()) == before
+
+
+def test_nothing_leads_on_from_mask_while_a_prediction_runs(opened):
+    opened.show_page("Predict")
+    opened.predict_page.set_running(True)
+    opened.pages.set_accepted(is_accepted=False, has_mask=False)
+    assert "step_next_check" not in primary(opened)
+    opened.pages.set_accepted(is_accepted=True, has_mask=True)
+    assert "step_next_check" in primary(opened)

@@ -137,3 +137,20 @@ def test_the_first_case_that_nobody_refined_is_chosen_and_the_button_opens_it(fi
     filled.table.selectRow(2)
     filled.choose_next()
     assert filled.table.currentIndex().row() == 2, "a choice stays"
+
+
+def test_while_something_is_being_opened_nothing_else_is_offered(page):
+    page.show_opening("exam.zip")
+    assert not page.start.isVisible()
+    assert "exam.zip" in page.note.text()
+    page.show_opening("")
+    assert page.start.isVisible()
+
+
+def test_with_a_list_open_the_next_opening_leaves_it_on_the_page(filled):
+    note = filled.note.text()
+    filled.show_opening("other")
+    filled.show_opening("")
+    assert filled.table.isVisible()
+    assert not filled.start.isVisible()
+    assert filled.note.text() == note

@@ -212,7 +212,7 @@ def test_times_that_are_typed_in_change_the_phases_and_say_so(qtbot, kinetics):
     QTest.keyClick(times, Qt.Key.Key_Return)
     assert find(kinetics, "kinetics_times_source").text() == "entered for this session"
     # phases after contrast start 0, 50, 150 s after the first, and stand 25 s later
-    assert "initial phase 2 (75\u00a0s)" in find(kinetics, "kinetics_phases").text()
+    assert "initial post 2 (75\u00a0s)" in find(kinetics, "kinetics_phases").text()
     assert "270 s or later" in find(kinetics, "kinetics_times_warning").text()
     qtbot.waitUntil(lambda: "270 s" in find(kinetics, "kinetics_course").toolTip())
     assert find(kinetics, "kinetics_course").text() == "–"
@@ -225,10 +225,10 @@ def test_the_chosen_clock_moves_phases_volume_map_and_curves_and_is_named(qtbot,
     timing, value = find(kinetics, "kinetics_timing"), find(kinetics, "kinetics_timing_value")
     phases, ftv = find(kinetics, "kinetics_phases"), find(kinetics, "kinetics_ftv_phases")
     assert "UCSF-FTV" in phases.text()
-    qtbot.waitUntil(lambda: "early phase 2 (90" in ftv.text())  # 160 - 100 + 30 s
+    qtbot.waitUntil(lambda: "early post 2 (90" in ftv.text())  # 160 - 100 + 30 s
     choose(qtbot, kinetics, MapKind.SER)
     timing.setCurrentIndex(timing.findData(Timing.PHASE0_START))
-    assert "early phase 2 (160" in phases.text()
+    assert "early post 2 (160" in phases.text()
     assert "phase0-start" in phases.text()
     qtbot.waitUntil(lambda: "phase0-start" in ftv.text() and "ucsf-extension" in ftv.text())
     qtbot.waitUntil(lambda: "phase0-start" in find(kinetics, "kinetics_map_text").text())
@@ -236,7 +236,7 @@ def test_the_chosen_clock_moves_phases_volume_map_and_curves_and_is_named(qtbot,
     assert value.isVisibleTo(kinetics)
     value.setText("1, 2")
     QTest.keyClick(value, Qt.Key.Key_Return)
-    assert "early phase 1 (30" in phases.text()
+    assert "early post 1 (30" in phases.text()
     assert "manual" in phases.text()
     qtbot.waitUntil(lambda: "manual" in ftv.text())
     timing.setCurrentIndex(timing.findData(Timing.UCSF_FTV))
@@ -333,7 +333,7 @@ def point_at(dock, voxel):
 
 def test_the_curve_of_the_mask_is_drawn_against_seconds(curves):
     plot = curves.kinetics.curves.plot()
-    assert plot.x_label == "time since phase 0 (s)"
+    assert plot.x_label == "time since the first phase (s)"
     assert plot.lines[0].percent == (0.0, 150.0, 180.0, 120.0)
     assert plot.lines[0].classes == "fast, washout (W)"
     assert plot.lines[0].n_voxels == 48
@@ -385,7 +385,7 @@ def test_table_and_figure_are_saved(qtbot, curves, tmp_path):
     assert lines[2] == "reference mask,48,1,100,250,150"
     curves.kinetics.curves.save("figure", tmp_path / "curves.png")
     qtbot.waitUntil(lambda: (tmp_path / "curves.svg").exists(), timeout=30_000)
-    assert "time since phase 0 (s)" in (tmp_path / "curves.svg").read_text("utf-8")
+    assert "time since the first phase (s)" in (tmp_path / "curves.svg").read_text("utf-8")
 
 
 def test_nothing_is_measured_under_the_pointer_while_the_tab_is_out_of_sight(qtbot, kinetics):

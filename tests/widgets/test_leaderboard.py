@@ -127,8 +127,11 @@ def test_without_a_ranking_the_form_makes_one_of_the_scored_models(qtbot, panel,
     qtbot.waitUntil(lambda: form.tables.count() == 2)
     form.tables.item(1).setCheckState(Qt.CheckState.Unchecked)
     assert not form.start.isEnabled()
+    assert form.score.property("primary")
     form.tables.item(1).setCheckState(Qt.CheckState.Checked)
     assert not form.isHidden()
+    assert form.start.property("primary")
+    assert not form.score.property("primary")
     form.start.click()
     qtbot.waitUntil(form.isHidden)
     assert asked == [(tuple(listed), "dsc", panel.session.opened.workspace.scores)]

@@ -276,9 +276,9 @@ def test_a_click_on_a_step_that_changed_no_voxel_goes_there_at_once(refining):
 
 def test_undo_and_redo_are_offered_when_there_is_something(refining):
     history = refining.refine_page.history
-    assert not history.undo.isEnabled()
+    assert (history.undo.isEnabled(), history.redo.isEnabled()) == (False, False)
     outline(refining, 0)
-    assert history.undo.isEnabled()
+    assert (history.undo.isEnabled(), history.redo.isEnabled()) == (True, False)
     history.undo.click()
     assert not history.undo.isEnabled()
     assert history.redo.isEnabled()

@@ -376,7 +376,7 @@ def test_a_tab_whose_text_grew_while_another_page_was_shown_is_not_cut(qtbot):
     ("n_tasks", "n_read", "n_ready", "says"),
     [
         (3, 1, 1, ""),
-        (3, 3, 0, "You have read and submitted all your cases."),
+        (3, 3, 0, "All 3 read and submitted. Next: sign them"),
         (3, 1, 0, "2 cases of yours cannot be read now: they wait for the first reading"),
         (3, 2, 0, "1 case of yours cannot be read now"),
         (0, 0, 0, "No case of this study is assigned to you"),

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 from napari._app_model import get_app_model
 
@@ -43,7 +45,7 @@ def test_the_commands_of_the_layers_menu_are_there_and_work(qtbot, window, docke
 def test_the_command_line_names_the_data_set_in_the_environment(
     qtbot, window, small_data_set, monkeypatch, menu_item, the_dock
 ):
-    monkeypatch.setenv("MAMAMIA_DATA_SET", str(small_data_set))
+    monkeypatch.setenv("MAMAMIA_SOURCES", json.dumps([str(small_data_set)]))
     monkeypatch.setenv("MAMAMIA_CASE", "B_1")
     menu_item(window, "MAMA-MIA", "Cases").trigger()
     panel = the_dock(window)

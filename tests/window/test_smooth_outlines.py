@@ -1,5 +1,7 @@
 """Outlines of masks as they stand on the screen: smooth, cased, where the mask ends."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from napari.layers import Labels
@@ -203,6 +205,14 @@ def test_the_painted_lesion_is_told_from_the_others_by_colour_dashes_and_width(v
                 if grey < 255:
                     bounds = (0.0, 0.05) if is_painted else (0.1, 0.6)
                     assert bounds[0] <= light < bounds[1], (grey, painted, label)
+    # In the gaps of the others' line no line of a mask below is seen.
+    below = create_layer(mask_layer(replace(tag, role=Role.PREDICTION), volume))
+    style_mask(below)
+    viewer.layers.insert(viewer.layers.index(mask), below)
+    stage.grey.data = np.zeros((3, 80, 100), np.uint8)
+    orange = is_colour(stage.picture(), MASK_COLOURS[Role.PREDICTION]).sum()
+    assert orange < 0.02 * 3 * 2 * np.pi * 10 * stage.zoom * 2.0
+    viewer.layers.remove(below)
     mask.contour = 0
     filled = stage.picture()
     assert is_colour(filled, GREEN).sum() == pytest.approx(np.pi * 50**2, rel=0.1)

@@ -269,6 +269,20 @@ def read_all(study, home, who, places, more=(), **answers):
     client.close()
 
 
+def test_a_blind_reading_ends_on_what_comes_next_and_no_step_is_empty(
+    qtbot, docked, study, picture, window, tmp_path
+):
+    panel, page = docked, docked.flow("Review").page
+    read_all(study, tmp_path / "ana", "Ana López", dict.fromkeys(("A_1", "A_2", "B_1"), BLOB))
+    panel.flow("Review").open_study(study, "Ana López")
+    qtbot.waitUntil(lambda: page.reading.advice.text().startswith("All 3 read"))
+    for step in ("mask", "check"):
+        panel.step_flow.actions()[step]()
+        assert panel.page == "Review"
+        assert page.reading.advice.isVisible()
+    picture(window, "review-all-read")
+
+
 BLOB = (slice(3, 6), slice(14, 20), slice(20, 26))
 WIDE = (slice(2, 7), slice(12, 22), slice(18, 30))
 SPECK = (slice(5, 6), slice(30, 33), slice(40, 43))
@@ -294,6 +308,9 @@ def test_a_judge_sees_both_masks_steps_through_differences_decides_and_signs(
     qtbot.waitUntil(lambda: panel.scene.layer(Role.READING_B) is not None)
     qtbot.waitUntil(lambda: "1 of" in view.difference.text())
     picture(window, "review-dispute")
+    for name in ("review_decide", "review_leave_out", "review_decision_reason"):
+        shown = panel.findChild(QWidget, name)
+        assert shown.visibleRegion().boundingRect() == shown.rect()  # no part of it is cut
     assert "1 of both" in view.lesions_told.text()
     lone, both = (view.lesions.item(k).text() for k in (0, 1))
     assert re.fullmatch(r"only Reader [AB]: lesion 1 · \d\.\d\d ml", lone)

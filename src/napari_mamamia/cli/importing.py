@@ -19,6 +19,7 @@ from napari_mamamia.cli.printing import NOT_EVERY_CASE, finish, print_grid, run
 from napari_mamamia.cli.quantities import INDEX, Quantity, numbers_of_text
 from napari_mamamia.cli.remedies import name_remedies
 from napari_mamamia.core.choices import Clock, Dates, Sides
+from napari_mamamia.core.names import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -138,9 +139,9 @@ def _parse_numbers(text: str, quantity: Quantity) -> tuple[int, ...]:
 def _dry_run(found: "tuple[FoundStudy, ...]", settings: "ImportSettings") -> None:
     for study in found:
         origin = f", {study.origin}" * bool(len(found) > 1 and study.origin)
-        print(f"{study.case_id}: {study.n_images} image(s) in {study.place}{origin}")
+        print(f"{study.case_id}: {count_of(study.n_images, 'image')} in {study.place}{origin}")
         if study.n_foreign:
-            print(f"    {study.n_foreign} file(s) below the source left out, not DICOM")
+            print(f"    {count_of(study.n_foreign, 'file')} below the source left out, not DICOM")
         for archive in study.archives:
             print(f"    {archive} is a zip and was not opened: import it separately")
         _print_table(study)
@@ -197,8 +198,8 @@ def _finish_import(summary: "ImportSummary", out: Path) -> None:
     for case in summary.imported:
         _print_case(case)
     if summary.skipped:
-        print(f"{len(summary.skipped)} case(s) existed already")
-    print(f"{len(summary.imported)} case(s) imported into {out}")
+        print(f"{count_of(len(summary.skipped), 'case')} existed already")
+    print(f"{count_of(len(summary.imported), 'case')} imported into {out}")
     finish(summary.failures)
 
 

@@ -10,6 +10,7 @@ from napari_mamamia.cli.given import Program
 from napari_mamamia.cli.printing import run
 from napari_mamamia.cli.quantities import Quantity
 from napari_mamamia.core.errors import MissingExtraError
+from napari_mamamia.core.names import count_of
 
 if TYPE_CHECKING:
     from napari_mamamia.io.pacs.limits import TransferLimits
@@ -144,7 +145,8 @@ def send(
     limits = _make_limits(silence, least_pace, image_s=time)
     if n_nameless := sum(map(names_nobody, files)):
         print(
-            f"note: {n_nameless} file(s) carry a case id in place of the patient, whom the PACS "
-            "will not know: mamamia export --identified-seg writes the patient's own"
+            f"note: {count_of(n_nameless, 'file')} with a case id in place of the patient, whom "
+            "the PACS will not know: mamamia export --identified-seg writes the patient's own"
         )
-    print(f"{run(partial(store_files, url, files, limits=limits))} file(s) stored")
+    n_stored = run(partial(store_files, url, files, limits=limits))
+    print(f"{count_of(n_stored, 'file')} stored")

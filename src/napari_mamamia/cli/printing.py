@@ -179,5 +179,5 @@ def print_case_table(rows: "tuple[CaseRow, ...]", opened: "OpenDataSet") -> None
         )
         for row in rows
     )
-    print_table(f"{data_set.name}: {len(rows)} case(s), layout {layout}", heads, cells)
+    print_table(f"{data_set.name}: {count_of(len(rows), 'case')}, layout {layout}", heads, cells)
     print(f"Workspace: {opened.workspace.root} ({opened.workspace_why})")

@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from napari_mamamia.core.choices import FormatName, FuseRule, OrientationProfile
+from napari_mamamia.core.choices import FormatName, FuseRule, OrientationProfile, SegmentMaker
 from napari_mamamia.core.errors import ArgumentError
 from napari_mamamia.core.mask_arrays import MaskLike, mask_in
 from napari_mamamia.core.open_choices import EXPORT_FORMATS
@@ -116,6 +116,7 @@ def export(
     with_images: bool = False,
     fuse: Literal["none", "majority", "staple"] = "none",
     study: PathLike | None = None,
+    made_by: Literal["from-provenance", "manual", "semiautomatic", "automatic"] = "from-provenance",
     channels: int | None = None,
     dataset_number: int = 501,
     quality: bool = True,
@@ -148,6 +149,9 @@ def export(
         Add a mask fused from several readers': by majority, or by STAPLE.
     study
         The DICOM study that segmentations refer to; for several, the folder above them.
+    made_by
+        For "dicom-seg": how the masks were made. By default this is read from the provenance
+        beside a mask, which a mask in memory does not have.
     channels, dataset_number
         For "nnunet": the number of phases (by default all, if all cases have as many), and the
         number of its data set.
@@ -204,6 +208,7 @@ def export(
         with_quality=quality,
         fuse=named(FuseRule, fuse, "fuse"),
         study=source,
+        segment_maker=named(SegmentMaker, made_by, "made_by"),
         n_channels=channels,
         dataset_number=dataset_number,
     )

@@ -1,6 +1,5 @@
 """Synthetic breast DCE-MRI cases whose true masks and curves are known."""
 
-from napari_mamamia.phantom.benchmark import benchmark_phantom
 from napari_mamamia.phantom.body.tissue import Tissue
 from napari_mamamia.phantom.data_set import PhantomMix, write_data_set
 from napari_mamamia.phantom.phantom_case import (
@@ -29,7 +28,6 @@ __all__ = [
     "TissueCurve",
     "TumourKind",
     "TumourSpec",
-    "benchmark_phantom",
     "make_phantom",
     "make_phantom_job",
     "write_data_set",

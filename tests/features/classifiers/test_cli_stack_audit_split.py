@@ -126,6 +126,27 @@ def test_a_split_keeps_a_woman_in_one_part_of_the_right_size(table, tmp_path):
     assert len({row["woman"] for row in rows}) == len(rows) == 60
 
 
+@pytest.mark.parametrize(
+    ("parts", "n_folds"), [(("train=7", "val=2", "test=1"), 1), (("a=1", "b=1", "c=1"), 3)]
+)
+def test_folds_of_nnunet_keep_a_woman_together(tmp_path, parts, n_folds):
+    rows = [(f"W{number}", f"W{number}_{side}") for number in range(12) for side in "LR"]
+    table = tmp_path / "cases.csv"
+    table.write_text("\n".join(["woman,case", *map(",".join, rows)]))
+    options = [word for part in parts for word in ("--part", part)]
+    out = tmp_path / "out"
+    done = mamamia("split", table, "--patient", "woman", "--case", "case", *options, "--out", out)
+    assert done.returncode == 0, done.stderr
+    folds = json.loads((out / "splits_final.json").read_text())
+    assert len(folds) == n_folds
+    for fold in folds:
+        women = [{case[:-2] for case in fold[name]} for name in ("train", "val")]
+        assert all(women)
+        assert not women[0] & women[1]
+    if n_folds == 3:
+        assert sorted(case for fold in folds for case in fold["val"]) == sorted(c for _, c in rows)
+
+
 @pytest.mark.parametrize("parts", [("a=1",), ("a=1", "a=2"), ("a=1", "b=0"), ("a=1", "b")])
 def test_parts_that_mean_nothing_are_refused(table, tmp_path, parts):
     words = [word for part in parts for word in ("--part", part)]

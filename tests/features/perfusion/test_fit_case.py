@@ -4,6 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from benchmarks.phantoms.perfusion_case import (
+    FLIP_DEGREES,
+    RELAXIVITY,
+    REPETITION_S,
+    perfusion_phantom,
+)
 from tests.stepped import Stepped
 
 from napari_mamamia.core.choices import TissueModel
@@ -11,12 +17,6 @@ from napari_mamamia.features.perfusion.kinetics.arterial_input import ArterialIn
 from napari_mamamia.features.perfusion.kinetics.spoiled_echo import SpoiledEcho
 from napari_mamamia.features.perfusion.services.fit_cases import fit_case
 from napari_mamamia.features.perfusion.services.settings import PerfusionSettings
-from napari_mamamia.phantom.perfusion_case import (
-    FLIP_DEGREES,
-    RELAXIVITY,
-    REPETITION_S,
-    perfusion_phantom,
-)
 
 ECHO = SpoiledEcho(REPETITION_S, FLIP_DEGREES, RELAXIVITY)
 ASKED = PerfusionSettings(

@@ -7,13 +7,13 @@ import re
 import nibabel as nib
 import numpy as np
 import pytest
+from benchmarks.phantoms.perfusion_case import perfusion_phantom
 from tests.cli.warm_program import mamamia
 from tests.conftest import contents, write_nifti
 from tests.ultrafast_phantoms import RAS, write_ultrafast, write_ultrafast_data_set
 from typer.testing import CliRunner
 
 from napari_mamamia.cli.app import app
-from napari_mamamia.phantom.perfusion_case import perfusion_phantom
 
 EXTENDED = ("--model", "extended-tofts", "--aif", "parker", "--relaxivity", "4.5")
 TOFTS = ("--model", "tofts", "--aif", "parker", "--relaxivity", "4.5")

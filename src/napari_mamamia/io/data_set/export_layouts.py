@@ -9,7 +9,9 @@ from typing import Final
 
 from napari_mamamia.core.errors import CaseError, SaveError
 from napari_mamamia.core.provenance import Maker
+from napari_mamamia.io.files.file_names import safe_case_id
 from napari_mamamia.io.files.save import saving, write_text_atomically
+from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.io.tables.tables import write_json
 
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
@@ -26,7 +28,8 @@ _BIDS_README: Final = """\
 Masks of {data_set}, as a BIDS derivative, written by {software}.
 
 Each sub-ID/anat/sub-ID_space-orig_desc-SET_dseg.nii.gz is a label image on the voxels of the
-case's own phases (space "orig"); SET is the reader or model. dseg.tsv names the values. The .json
+case's own phases (space "orig"); SET is the reader or model. Visits are sessions (ses-), sides are
+hemi-L and hemi-R. dseg.tsv names the values. The .json
 beside an image says who or what made it, and from which files (SHA-256). The images themselves are
 not part of it. Not a medical device."""
 _NOT_ALPHANUMERIC: Final = re.compile(r"[^0-9A-Za-z]")
@@ -101,20 +104,37 @@ def bids_subject(case_id: str) -> str:
     return label
 
 
-def bids_stem(case_id: str, masks: str) -> str:
+def bids_stem(files: CaseFiles, masks: str) -> str:
     """Return the path of a case's label image below the derivative's root, without suffix.
+
+    A case whose id is made of patient, visit and side has these as subject, session and hemisphere.
 
     Source: BIDS specification 1.10.0, "Imaging derivatives": ``space-orig`` for the image's own
     grid, suffix ``dseg`` for a discrete segmentation.
 
     Examples
     --------
-    >>> bids_stem("DUKE_001", "Ana López")
+    >>> bids_stem(CaseFiles("DUKE_001", ()), "Ana López")
     'sub-DUKE001/anat/sub-DUKE001_space-orig_desc-AnaLpez_dseg'
+    >>> from napari_mamamia.io.files.sources import Visit
+    >>> bids_stem(CaseFiles("P_1_T0", (), patient="P_1", visit=Visit("T0")), "kinetic")
+    'sub-P1/ses-T0/anat/sub-P1_ses-T0_space-orig_desc-kinetic_dseg'
     """
-    subject = f"sub-{bids_subject(case_id)}"
     described = _keep_alphanumeric(masks) or "mask"
-    return f"{subject}/anat/{subject}_space-orig_desc-{described}_dseg"
+    visit = files.visit.name if files.visit else ""
+    exam = safe_case_id("_".join(filter(None, (files.patient, visit, files.side))))
+    session, side = _keep_alphanumeric(visit), files.side[:1].upper()
+    if exam != files.case_id or bool(session) != bool(
+        visit
+    ):  # an id of its own, such as a blind one
+        subject = f"sub-{bids_subject(files.case_id)}"
+        return f"{subject}/anat/{subject}_space-orig_desc-{described}_dseg"
+    subject = f"sub-{bids_subject(files.patient)}"
+    folder = f"{subject}/ses-{session}" if session else subject
+    entities = [subject, f"ses-{session}" if session else "", "space-orig"]
+    entities.insert(2, f"hemi-{side}" if side in ("L", "R") else "")
+    name = "_".join(filter(None, entities))
+    return f"{folder}/anat/{name}_desc-{described}_dseg"
 
 
 def bids_facts(masks: str, maker: Maker) -> tuple[tuple[str, str | bool], ...]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.names import count_of
 from napari_mamamia.core.progress import paced, report_progress
 from napari_mamamia.io.dicom.elements import begins_bare
 from napari_mamamia.io.dicom.headers import read_slices
@@ -82,7 +83,7 @@ def require_readable(study: Study) -> None:
     if not study.damaged:
         return
     more = len(study.damaged) - 1
-    others = f" ({more} more such file(s) lie there)" if more else ""
+    others = f" (and {count_of(more, 'more such file')})" if more else ""
     reason = f"{study.damaged[0].reason}{others}"
     if not any(map(bool, study.headers)):
         raise FormatError(reason)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.names import count_of
 from napari_mamamia.io.dicom.pixels import read_plane, sample_planes
 from napari_mamamia.io.dicom.remedies import leave_out_each, use_series
 from napari_mamamia.io.dicom.slices import Slice
@@ -66,7 +67,9 @@ def without_copies(slices: Sequence[Slice], name: str) -> tuple[list[Slice], lis
                 "move the wrong "
                 "one out of the folder"
             )
-    notes = [f"{n_copies} file(s) are there twice, with the same values; one of each was used"]
+    notes = [
+        f"{count_of(n_copies, 'file')} found twice, with the same values; one of each was used"
+    ]
     notes = notes if n_copies else []
     if shared:
         notes.append(

@@ -154,7 +154,7 @@ def _build_case(
             if text and name not in ("patient", "visit", "side", "phase", "time", "name")
         },
     )
-    case = replace(case, problems=tuple(exam.problems))
+    case = _with_mask_names(replace(case, problems=tuple(exam.problems)))
     case = _with_reference(case, exam, root)
     sources = [phase for phase in exam.phases if phase.kind in _WHOLE_EXAMS]
     if sources:
@@ -163,6 +163,21 @@ def _build_case(
     if frames:
         return _with_frames(case, layout, tree, frames, exam.phases)
     return _with_phases(case, layout, tree, exam)
+
+
+def _with_mask_names(case: CaseFiles) -> CaseFiles:
+    """Return a case whose masks have different names, with a warning if a number was added."""
+    counts: Counter[str] = Counter()
+    masks = []
+    for mask in case.masks:
+        counts[mask.name] += 1
+        number = counts[mask.name]
+        masks.append(replace(mask, name=f"{mask.name} {number}") if number > 1 else mask)
+    doubled = [name for name, count in counts.items() if count > 1]
+    if not doubled:
+        return case
+    warning = f"{case.case_id} has several masks called {name_some(doubled)}: they are numbered"
+    return replace(case, masks=tuple(masks), warnings=(*case.warnings, warning))
 
 
 def _mask_file(path: Path) -> Path:
@@ -265,7 +280,7 @@ def _with_frames(
 
 def _with_phases(case: CaseFiles, layout: Layout, tree: Tree, exam: ExamPaths) -> CaseFiles:
     ordered = sorted(exam.phases, key=lambda phase: (phase.order, natural_key(phase.path)))
-    problems = _find_phase_problems(case.case_id, ordered, exam.first)
+    problems = _find_phase_problems(case.case_id, ordered, exam.first, _list_fixed(layout))
     times, warning = _read_phase_times(layout, tree, ordered)
     sources = tuple(
         PhaseSource((tree.root / phase.path,), time_s=time)
@@ -275,7 +290,15 @@ def _with_phases(case: CaseFiles, layout: Layout, tree: Tree, exam: ExamPaths) -
     return replace(case, phases=sources, problems=(*case.problems, *problems), warnings=warnings)
 
 
-def _find_phase_problems(case_id: str, phases: Sequence[PhasePath], first: int) -> tuple[str, ...]:
+def _list_fixed(layout: Layout) -> frozenset[int]:
+    """Return the phases of a layout in which each rule has a fixed phase; else nothing."""
+    phases = [rule.phase for rule in layout.images]
+    return frozenset(phase for phase in phases if phase is not None and None not in phases)
+
+
+def _find_phase_problems(
+    case_id: str, phases: Sequence[PhasePath], first: int, fixed: frozenset[int]
+) -> tuple[str, ...]:
     """Return problems of missing and duplicate phases.
 
     Phases that are named by times have no numbers that could be missing.
@@ -299,7 +322,8 @@ def _find_phase_problems(case_id: str, phases: Sequence[PhasePath], first: int) 
     ]
     if timed:
         return tuple(problems)
-    missing = sorted(set(range(first, int(max(by_order)) + 1)) - {int(order) for order in by_order})
+    wanted = fixed | set(range(first, int(max(by_order)) + 1))
+    missing = sorted(wanted - {int(order) for order in by_order})
     if missing:
         listed = name_some([str(order - first) for order in missing])
         there = name_some([f"{order - first:g}" for order in sorted(by_order)])
@@ -646,6 +670,13 @@ def _drop_channels(matches: Matches, exam: ExamPaths, names: Mapping[str, Any]) 
             matches.others[phase.path] = f"{role}, by channel_names"
         else:
             kept.append(replace(phase, order=float(places.get(int(phase.order), phase.order))))
+    there = {int(phase.order) for phase in exam.phases}
+    missing = [str(names[str(number)]) for number in phases if number not in there]
+    if missing:
+        exam.problems.append(
+            f"expected the channels of dataset.json, but {name_some(missing)} is missing: add the "
+            "file"
+        )
     exam.phases = kept
 
 

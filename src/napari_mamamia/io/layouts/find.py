@@ -140,11 +140,12 @@ def _unknown(path: Path, tree: Tree) -> FormatError:
             return error
         patients = {case.patient for case in data_set.cases}
         phases = sorted({len(case.phases) for case in data_set.cases})
-        counts = name_some([str(number) for number in phases])
+        counts = name_some([str(number) for number in phases if number])
+        of_phases = f"{counts} phases" if counts else "DICOM"
         return ProposedLayoutError(
             f"expected a known layout in {path}, but none fits. The names of the files suggest "
             f"{count_of(len(patients), 'patient')} with {count_of(len(data_set.cases), 'exam')} of "
-            f"{counts} phases: check this proposal, then use it, or describe the layout",
+            f"{of_phases}: check this proposal, then use it, or describe the layout",
             remedies=(Remedy("layout", (PROPOSED,)), Remedy("layout", ("FILE",))),
         )
     except MamamiaError as error:

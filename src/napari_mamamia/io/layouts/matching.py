@@ -19,6 +19,7 @@ from napari_mamamia.io.layouts.pattern import PathPattern, SortKey, is_volume_pa
 from napari_mamamia.io.layouts.tree import Tree
 from napari_mamamia.io.volumes.formats import file_stem
 
+_DICOM_DEPTH: Final = 4
 _IDENTITY: Final = ("patient", "visit", "side", "study")
 
 
@@ -229,13 +230,19 @@ def _holds(rule: ImageRule, folder: str, tree: Tree) -> bool:
     inside = tree.subfolders[folder]
     if rule.holds is not None:
         return any(rule.holds.match_folder(name) is not None for name in inside)
-    folders = (folder, *(f"{folder}/{name}" for name in inside))
-    return any(
-        _looks_like_dicom(name) for each in folders for name in tree.folders.get(each, ())[:3]
-    )
+    return _has_dicom(folder, tree, _DICOM_DEPTH)
 
 
-def _looks_like_dicom(name: str) -> bool:
+def _has_dicom(folder: str, tree: Tree, depth: int) -> bool:
+    """Return whether a folder holds DICOM files at most so many folders deep."""
+    if any(looks_like_dicom(name) for name in tree.folders.get(folder, ())[:3]):
+        return True
+    inside = tree.subfolders[folder] if depth else ()
+    return any(_has_dicom(f"{folder}/{name}", tree, depth - 1) for name in inside)
+
+
+def looks_like_dicom(name: str) -> bool:
+    """Return whether a file may be DICOM by its name: by its suffix, or without one."""
     return name.lower().endswith((".dcm", ".ima")) or "." not in name
 
 

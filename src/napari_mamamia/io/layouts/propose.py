@@ -11,10 +11,12 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.errors import FormatError, MamamiaError
 from napari_mamamia.io.files.folders import natural_key
+from napari_mamamia.io.layouts.matching import looks_like_dicom
 from napari_mamamia.io.layouts.pattern import PathPattern
 from napari_mamamia.io.layouts.tree import Tree
 from napari_mamamia.io.volumes.formats import file_stem, mask_stem
@@ -73,6 +75,11 @@ def propose_layout(tree: Tree, name: str = "mine") -> str:
         If there is no volume file that may be a phase.
     """
     stems = {stem: path for path in tree.files if (stem := _stem_path(path)) is not None}
+    studies = [] if stems else _find_studies(tree)
+    if studies:
+        rules, words = _describe_series(studies, is_4d=False)
+        lines = [line for rule in rules for line in rules[rule]]
+        return "\n".join([f"[{name}]", *_write_list("image", lines), *_write_words(words)]) + "\n"
     masks = [stem for stem, path in stems.items() if _is_mask(stem, path)]
     others = set(stems) - set(masks)
     has_t2_visit = any(map(_TIME_POINTS.search, stems))
@@ -99,10 +106,12 @@ def propose_layout(tree: Tree, name: str = "mine") -> str:
     lines += _write_list(
         "other", [f'    {{path = {_quote(rule)}, role = "no phase"}},' for rule in other_rules]
     )
-    if words:
-        pairs = ", ".join(f'{word} = "{_SIDES[word.lower()]}"' for word in words)
-        lines.append(f"words = {{{pairs}}}")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *_write_words(words)]) + "\n"
+
+
+def _write_words(words: Sequence[str]) -> list[str]:
+    pairs = ", ".join(f'{word} = "{_SIDES[word.lower()]}"' for word in words)
+    return [f"words = {{{pairs}}}"] if pairs else []
 
 
 def _write_list(key: str, lines: Sequence[str]) -> list[str]:
@@ -183,6 +192,40 @@ def _find_numbered_times(stems: Iterable[str]) -> set[str]:
 
 
 # ------------------------------------------------------------------------- series
+
+
+def _find_studies(tree: Tree) -> list[Series]:
+    """Return the folder of each DICOM study, by the header of a file in each folder.
+
+    Studies that share a folder cannot be told apart by paths: then there is no study.
+    """
+    folders: dict[str, list[str]] = defaultdict(list)
+    for folder, names in list(tree.folders.items())[:_MOST_HEADERS]:
+        name = next(filter(looks_like_dicom, names), None)
+        uid = _read_study_uid(tree.root / folder / name) if name and folder else ""
+        if uid:
+            folders[uid].append(folder)
+    parents = [os.path.commonpath(inside) for inside in folders.values()]
+    is_parted = all(parents) and len(set(parents)) == len(parents)
+    if not is_parted or any(
+        other.startswith(f"{parent}/") for parent in parents for other in parents
+    ):
+        return []
+    return [
+        Series([*parent.split("/"), ""], [PhaseFile(parent, _protect(parent), 0)], {})
+        for parent in parents
+    ]
+
+
+def _read_study_uid(file: Path) -> str:
+    """Return the study of a DICOM file, or "" if it is none."""
+    try:
+        from pydicom import dcmread  # an extra
+
+        header = dcmread(file, stop_before_pixels=True, specific_tags=["StudyInstanceUID"])
+    except Exception:  # noqa: BLE001 - any file without a suffix comes here
+        return ""
+    return str(header.get("StudyInstanceUID", ""))
 
 
 def _find_frames(tree: Tree, paths: Mapping[str, str]) -> list[Series]:
@@ -373,7 +416,9 @@ def _image_lines(series: Sequence[Series], *, is_4d: bool) -> list[str]:
     for each in series:
         for file in each.files:
             path = _quote(_fill(file.rule, each))
-            if is_4d:
+            if not each.parts[-1]:
+                lines[f'    {{path = {path}, kind = "dicom"}},'] += 1
+            elif is_4d:
                 lines[f"    {{path = {path}, frames = true}},"] += 1
             elif file.phase is not None:
                 lines[f"    {{path = {path}, phase = {file.phase}}},"] += 1

@@ -31,6 +31,7 @@ from napari_mamamia.io.data_set.export_layouts import (
     write_nnunet_description,
     write_zip,
 )
+from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.services.export.format_spec import (
     CaseWork,
     CaseWriter,
@@ -118,7 +119,7 @@ def _write_bids(work: CaseWork, writer: CaseWriter) -> None:
     The fields that BIDS requires and the mask's provenance are written beside each mask.
     """
     for mask in work.drawn:
-        path = writer.root / "bids" / f"{bids_stem(writer.case_id, mask.name)}.nii.gz"
+        path = writer.root / "bids" / f"{bids_stem(work.files, mask.name)}.nii.gz"
         facts = bids_facts(mask.name, mask.provenance.maker)
         writer.mask(mask, mask.labels, mask.grid, path, facts)
 
@@ -225,8 +226,10 @@ def _one_mask_of_each_case(selection: ExportSelection) -> str:
 
 def _require_distinct(plan: ExportPlan) -> None:
     seen: dict[str, str] = {}
+    by_id = plan.data_set.by_id()
     for case_id, name in product(plan.cases, plan.names):
-        stem, owner = bids_stem(case_id, name), f"{case_id} of {name}"
+        files = by_id.get(case_id) or CaseFiles(case_id, ())
+        stem, owner = bids_stem(files, name), f"{case_id} of {name}"
         other = seen.setdefault(stem.lower(), owner)
         if other != owner:
             raise CaseError(

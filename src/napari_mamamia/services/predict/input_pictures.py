@@ -64,7 +64,7 @@ class InputPictures:
 
 
 def model_channels(segmenter: PlannedSegmenter) -> tuple[InputChannel, ...]:
-    """Return the input channels of a trained model, such as "channel 0 DCE_pre ← phase 0"."""
+    """Return the input channels of a trained model, such as "channel 0 DCE_pre: pre"."""
     return tuple(
         InputChannel(name, expression, f"channel {number} {name} ← {_in_words(expression)}")
         for number, (name, expression) in enumerate(segmenter.channels())

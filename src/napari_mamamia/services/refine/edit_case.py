@@ -111,12 +111,10 @@ class Opening:
             except SaveConflictError as error:
                 is_own = is_open_here(path)
                 if not is_own or time.monotonic() > end:
-                    who = "this program has already opened it in another window or page"
+                    where = "another window" if is_own else "another program"
                     raise SaveConflictError(
-                        f"expected to be the only window that edits {self.reader}'s mask of "
-                        f"{self.case.case_id}, but "
-                        f"{who if is_own else 'it is open in another program'}: close the case "
-                        "there, or read under another name"
+                        f"expected a mask of {self.case.case_id} that nothing else edits, but "
+                        f"{self.reader}'s is open in {where}. Close it there, or change the reader."
                     ) from error
             report_progress(0, 3, "Waiting for an earlier opening to end")
             time.sleep(_POLL_S)

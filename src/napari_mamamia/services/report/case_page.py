@@ -72,12 +72,13 @@ def make_case_page(reading: CaseReading) -> Page:
         _tell_kinetics(reading),
         _tell_methods(reading),
     ]
+    reader = reading.described.reader
+    described = f"Findings entered by {reader}" if reader else "No findings entered"
+    measured = f"Measured by {', '.join(readers)}" if readers else "No manual measurements"
     facts = (
         RESEARCH_USE,
         f"Exam: {_describe_exam(reading)}.",
-        f"Mask: {describe_mask(reading.mask_name, reading.provenance)}. "
-        f"Described by: {reading.described.reader or 'nobody'}. "
-        f"Measured by: {', '.join(readers) or 'nobody by hand'}.",
+        f"Mask: {describe_mask(reading.mask_name, reading.provenance)}. {described}. {measured}.",
     )
     return Page(
         f"Breast MRI measurements: {case.case_id}",

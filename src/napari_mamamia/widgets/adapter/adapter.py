@@ -13,7 +13,7 @@ from napari.layers import Labels
 from napari.qt import QtViewer
 from napari.settings import get_settings
 from napari.utils.theme import get_theme
-from qtpy.QtCore import QEvent, QObject, QSize
+from qtpy.QtCore import QEvent, QObject, QSize, QTimer
 from qtpy.QtGui import QAction, QGuiApplication
 from qtpy.QtWidgets import QLabel, QMainWindow, QWidget
 
@@ -76,6 +76,26 @@ def list_ways_out(window: QMainWindow) -> list[QAction]:
     menus = [action.menu() for action in window.menuBar().actions()]
     actions = [action for menu in menus if menu is not None for action in menu.actions()]
     return [action for action in actions if action.objectName() in _WAYS_OUT]
+
+
+def asks_before_close(window: Any, event: Any) -> bool:
+    """Let napari ask before anything is closed; return whether the event must not go on.
+
+    napari asks only in its handler of a close by the window's frame, after our event filters have
+    saved, closed and restored everything (napari 0.9.2, `_qt/qt_main_window.py`, ``closeEvent``).
+    Its ``close`` asks first, and then sends another event.
+    """
+    busy = getattr(getattr(window, "_window", None), "_task_status_manager", None)
+    if not event.spontaneous() or not hasattr(window, "_is_close_dialog"):
+        return False
+    if busy is not None and busy.is_busy():
+        return False
+    event.ignore()
+    timer = QTimer(window)
+    timer.setSingleShot(True)
+    timer.timeout.connect(partial(window.close, quit_app=False, confirm_need=True))
+    timer.start(0)
+    return True
 
 
 def focus_canvas(viewer: Any) -> None:

@@ -44,7 +44,8 @@ void draw_outline() {
     float dash = step(mod(way, $other_period), $other_stroke);
     float line = 1.0 - smoothstep($other_half_width - 0.5, $other_half_width + 0.5, nearest);
     float cased = 1.0 - smoothstep($other_half_cased - 0.5, $other_half_cased + 0.5, nearest);
-    float below = dash * max(line, cased);
+    // In the gaps the casing stays, or the line of the mask below would show.
+    float below = max(line, cased);
     vec3 colour_below = $other_colour * line * dash;
     way = abs(along_x.x) < abs(along_y.x) ? gl_FragCoord.x : gl_FragCoord.y;
     dash = step(mod(way, $period), $stroke);
@@ -69,7 +70,8 @@ class LineStyle:
 
     Each `period` has a dash of length `stroke`; the gap shows the image below. A solid line has
     equal `stroke` and `period`. The casing is black. With `label`, this is the style of that
-    label's outline, and `others` is the style of all other labels, which are drawn below it.
+    label's outline, and `others` is the style of all other labels, which are drawn below it with
+    black gaps.
     """
 
     colour: str

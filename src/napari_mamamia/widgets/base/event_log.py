@@ -8,6 +8,7 @@ from typing import Final
 
 from qtpy.QtCore import QObject, Signal
 
+from napari_mamamia.core.names import count_of
 from napari_mamamia.widgets.base.jobs import JobRunner, RunningJob
 from napari_mamamia.widgets.base.notify import Failed, Finished, Level, Notifier, Stopped
 from napari_mamamia.widgets.base.session import Session
@@ -79,7 +80,7 @@ class EventLog(QObject):
             before = self._names  # work on a previous data set may still be running
             aliases = {name: f"case {k}" for k, name in enumerate(ids, start=1)}
             self._names = Names({**before.shown, **aliases}, (*roots, *before.roots))
-            self.note("opened", f"data set of {len(ids)} case(s), {opened.data_set.kind}")
+            self.note("opened", f"data set of {count_of(len(ids), 'case')}, {opened.data_set.kind}")
 
     def _on_case(self) -> None:
         case_id = self._session.case_id

@@ -405,6 +405,7 @@ class Header(QFrame):
             tr("OK"),
             tr("Uses this name, and suggests it next time."),
             self._give_reader,
+            primary=True,
         )
         self._who = QLabel(tr("Reader name?"))
         return row(self._who, self.reader_name, accept)

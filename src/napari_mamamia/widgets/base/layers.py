@@ -26,6 +26,7 @@ from napari_mamamia.widgets.controls.colours import (
     MASK_COLOURS,
     MASK_DASHES,
     OTHER_LESION,
+    OTHER_LESION_CASING,
     OTHER_LESION_DASHES,
     OTHER_LESION_WIDTH,
     OUTLINE_VOXELS,
@@ -339,7 +340,11 @@ def find_line_style(layer: Layer) -> LineStyle | None:
     if not painted:
         return LineStyle(colour, stroke=stroke, period=period)
     other_stroke, other_period = OTHER_LESION_DASHES
-    others = LineStyle(OTHER_LESION, OTHER_LESION_WIDTH, stroke=other_stroke, period=other_period)
+    others = LineStyle(
+        *(OTHER_LESION, OTHER_LESION_WIDTH, OTHER_LESION_CASING),
+        stroke=other_stroke,
+        period=other_period,
+    )
     return LineStyle(colour, stroke=stroke, period=period, label=painted, others=others)
 
 

@@ -9,6 +9,7 @@ from napari_mamamia.core.features import find_opener
 from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.widgets.cases.listing import Listing
 from napari_mamamia.widgets.cases.page import CasesPage
+from napari_mamamia.widgets.controls.controls import set_primary
 from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.opening import Opening
@@ -47,6 +48,10 @@ class CasesFlow(WindowPart):
         self._session.rows_changed.connect(self._show_rows)
         self._session.case_changed.connect(lambda: page.set_current(self._session.listed_id))
         self._session.row_changed.connect(page.set_row)
+        listing.opening_changed.connect(page.show_opening)
+        self._session.coming_changed.connect(
+            lambda: set_primary(page.open, not self._session.is_coming)
+        )
         self._show_recent()
 
     def open_data_set(self, path: Path, case_id: str | None = None) -> None:

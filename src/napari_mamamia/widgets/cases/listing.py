@@ -33,10 +33,12 @@ class Listing(WindowPart):
 
     The signal `layout_unknown` carries a folder with an unknown or uncertain layout, and the error;
     `dicom_refused` carries a DICOM folder that cannot be opened without the choices of an import.
+    `opening_changed` carries the name of what is being opened, "" at the end.
     """
 
     layout_unknown = Signal(object, object)
     dicom_refused = Signal(object)
+    opening_changed = Signal(str)
 
     def __init__(self, context: WindowContext, opening: Opening) -> None:
         super().__init__(context)
@@ -69,8 +71,14 @@ class Listing(WindowPart):
             lambda: self._list_cases(path, workspace, remembers=remembers),
             show,
             failed=lambda error: self._on_failure(path, error),
+            ended=self._report_end,
         )
+        self.opening_changed.emit(path.name or str(path))
         self._opening.warm_up()
+
+    def _report_end(self) -> None:
+        if not self._jobs.is_running("list"):  # a newer request may have replaced this one
+            self.opening_changed.emit("")
 
     def _on_failure(self, path: Path, error: Exception) -> None:
         if isinstance(error, LayoutChoiceError | UnknownLayoutError) and not self._session.study:

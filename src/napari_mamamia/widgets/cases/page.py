@@ -137,6 +137,12 @@ class CasesPage(QWidget):
         self._set_open(False)
         self.note.setText(_NOTHING_OPEN)
 
+    def show_opening(self, name: str) -> None:
+        """Show what is being opened instead of the choice of what to open; "" for nothing."""
+        if self.table.isHidden():
+            self.start.setVisible(not name)
+            self.note.setText(tr("Opening {name}…", name=name) if name else _NOTHING_OPEN)
+
     def show_data_set(self, root: Path, summary: str, rows: Sequence[CaseRow]) -> None:
         """Show the cases of an opened data set."""
         self._rows = tuple(rows)

@@ -31,12 +31,12 @@ The outline of the edited mask has no gaps.
 """
 
 OTHER_LESION: Final = "#CCCCCC"
-OTHER_LESION_DASHES: Final = (1.0, 1.0)
-OTHER_LESION_WIDTH: Final = 2.0
-"""Width of the outlines of lesions that are not being painted: light grey and without gaps.
+OTHER_LESION_DASHES: Final = (3.0, 7.0)
+OTHER_LESION_WIDTH: Final = 1.5
+"""Width of the outlines of lesions that are not being painted; they are light grey and dashed."""
 
-In gaps, or beside a thinner line, the outline of the prediction below would show.
-"""
+OTHER_LESION_CASING: Final = 1.25
+"""Width of their casing, so that both cover the outline of the prediction below."""
 
 AGREEMENT_COLOURS: Final = {"correct": "#CCCCCC", "false": "#D55E00", "missed": "#0072B2"}
 """Colours of voxels where a mask agrees with the reference, is too large, or is too small."""

@@ -50,7 +50,8 @@ class InputWatch(QObject):
     def end(self) -> None:
         """Stop watching."""
         application: Any = QGuiApplication.instance()
-        application.focusWindowChanged.disconnect(self._follow_window)
+        with suppress(TypeError):  # ended before, by a close that was refused
+            application.focusWindowChanged.disconnect(self._follow_window)
         for window in application.topLevelWindows():
             with suppress(RuntimeError):
                 window.removeEventFilter(self)

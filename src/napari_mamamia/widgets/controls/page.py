@@ -5,10 +5,7 @@ from qtpy.QtWidgets import QVBoxLayout, QWidget
 
 from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.controls.controls import button, column, label
-from napari_mamamia.widgets.controls.page_area import PageArea
-
-_ALL = 1000
-"""Stretch factor of the content, relative to 1 for the space below a hint."""
+from napari_mamamia.widgets.controls.page_area import ALL, PageArea
 
 
 class Page(QWidget):
@@ -37,7 +34,7 @@ class Page(QWidget):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self.missing)
         layout.addWidget(self.to_cases)
-        layout.addWidget(self._content, stretch=_ALL)
+        layout.addWidget(self._content, stretch=ALL)
         layout.addStretch(1)
         self.need(tr("Open a case first."))
 
@@ -70,5 +67,5 @@ class Page(QWidget):
         own_name = f"{self.objectName()}_{name}"
         area = PageArea(column(*parts), own_name, is_part=True, is_fitted=True)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.body.addWidget(area, stretch=_ALL)
+        self.body.addWidget(area, stretch=ALL)
         return area

@@ -1,6 +1,6 @@
 """A scroll area for a page, so that every control can be reached on any screen and font size."""
 
-from typing import Any
+from typing import Any, Final
 
 from qtpy.QtCore import QEvent, QObject, QSize, Qt
 from qtpy.QtWidgets import (
@@ -9,6 +9,7 @@ from qtpy.QtWidgets import (
     QComboBox,
     QFrame,
     QScrollArea,
+    QScrollBar,
     QWidget,
 )
 
@@ -17,6 +18,8 @@ from napari_mamamia.widgets.controls.controls import named
 _BESIDE = 4
 _LEAST_LINES = 2.5
 _TURNED_BY_WHEEL = (QAbstractSpinBox, QComboBox, QAbstractSlider)
+ALL: Final = 1000
+"""Stretch of the one part of a page that takes the height left by the others."""
 
 
 class PageArea(QScrollArea):
@@ -101,12 +104,14 @@ class PageArea(QScrollArea):
         super().showEvent(event)
         for kind in _TURNED_BY_WHEEL:
             for control in self.widget().findChildren(kind):
-                control.installEventFilter(self)
+                if not isinstance(control, QScrollBar):  # of a list, or of an area in this page
+                    control.installEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Let the wheel scroll the page even if the pointer is over a control."""
-        is_wheel = event.type() == QEvent.Type.Wheel and isinstance(watched, QWidget)
-        if is_wheel and not watched.hasFocus():
+        # A scroll area also watches its own scroll bars, through which the wheel scrolls it.
+        is_turned = isinstance(watched, _TURNED_BY_WHEEL) and not isinstance(watched, QScrollBar)
+        if event.type() == QEvent.Type.Wheel and is_turned and not watched.hasFocus():
             event.ignore()
             return True
         if event.type() == QEvent.Type.LayoutRequest:

@@ -192,7 +192,13 @@ def found_text(studies: Sequence[FoundStudy]) -> str:
     if len(studies) > 1 and n_refused:
         lines.append(tr("{n_refused} refused", n_refused=n_refused))
     if n_foreign:
-        lines.append(tr("{n_foreign} other file(s) left out, not DICOM", n_foreign=n_foreign))
+        lines.append(
+            tr_n(
+                "{n} other file left out, not DICOM",
+                "{n} other files left out, not DICOM",
+                n_foreign,
+            )
+        )
     archives = dict.fromkeys(name for study in studies for name in study.archives)
     zips = "".join(
         tr(" {name} is a zip and was not opened: import it separately.", name=Path(name).name)

@@ -8,7 +8,7 @@ from qtpy.QtGui import QGuiApplication
 from qtpy.QtWidgets import QDockWidget, QMainWindow, QWidget
 
 from napari_mamamia.core.texts import tr
-from napari_mamamia.widgets.adapter.adapter import main_view, watch_font
+from napari_mamamia.widgets.adapter.adapter import asks_before_close, main_view, watch_font
 from napari_mamamia.widgets.base.jobs import RunningJob
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.controls.call_later import call_later
@@ -288,6 +288,8 @@ class Docking(WindowPart):
         if event.type() == QEvent.Type.Resize:
             self._size_settled.start(_SIZE_SETTLES_MS)
         if event.type() == QEvent.Type.Close:
+            if asks_before_close(self._main_window, event):
+                return True
             self.give_room_back()  # before napari saves the window's geometry
         if event.type() != QEvent.Type.Close or self._close_down() or self.was_warned:
             return False

@@ -12,7 +12,12 @@ from qtpy.QtGui import QShortcut
 from qtpy.QtWidgets import QDockWidget, QMainWindow, QToolBar, QWidget
 
 from napari_mamamia.core.texts import tr
-from napari_mamamia.widgets.adapter.adapter import has_own_window_size, list_ways_out, main_view
+from napari_mamamia.widgets.adapter.adapter import (
+    asks_before_close,
+    has_own_window_size,
+    list_ways_out,
+    main_view,
+)
 from napari_mamamia.widgets.base.bottom import BottomDock
 from napari_mamamia.widgets.base.keys import with_key
 from napari_mamamia.widgets.base.notify import Level
@@ -32,6 +37,8 @@ _NAPARIS: Final = ("layer list", "layer controls")
 class ReadingMode(WindowPart):
     """Hides napari's controls during reading; `is_on` says whether reading mode is active.
 
+    `is_wanted` says whether the program starts in reading mode.
+
     The signal `entering` is emitted before anything is hidden, `leaving` before it is restored, and
     when the window closes. The window geometry before reading mode, and before the window grew for
     its content on a low screen, is restored before napari saves its settings. Otherwise napari
@@ -45,6 +52,7 @@ class ReadingMode(WindowPart):
     def __init__(self, context: WindowContext, line: CaseLine, panel: QWidget) -> None:
         super().__init__(context)
         self.is_on = False
+        self.is_wanted = False
         self.line = line
         self._panel = panel
         line.setParent(panel)
@@ -64,7 +72,9 @@ class ReadingMode(WindowPart):
     def begin(self) -> None:
         """Enter reading mode in a new window, and size the window if the user has set no size."""
         window = self._find_window()
+        self.is_wanted = False
         self.enter()
+        self._place, self._own_places = None, []  # napari sized the window while it was hidden
         if window is None or has_own_window_size() or window.isMaximized():
             return
         self._place, self._own_places = window.geometry(), [find_first_place(window)]
@@ -123,6 +133,8 @@ class ReadingMode(WindowPart):
         if event.type() == QEvent.Type.Resize and watched is window is not None:
             self._note_growth(window, event.oldSize(), event.size())
         if event.type() == QEvent.Type.Close and watched is window:
+            if asks_before_close(window, event):
+                return True
             self.leave()
             self._go_back()
         return False

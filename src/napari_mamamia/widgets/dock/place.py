@@ -109,6 +109,8 @@ def _send_home(viewer: Any, panel: MamamiaDock) -> None:
     panel.show()
     home.show()
     home.raise_()
+    if panel.reading.is_wanted:
+        panel.reading.enter()  # before the window is shown, so that napari's frame never appears
 
 
 def _open_what_was_named(panel: MamamiaDock) -> None:
@@ -128,7 +130,10 @@ def _open_what_was_named(panel: MamamiaDock) -> None:
         return
     study, reader = (os.environ.pop(name, "") for name in (_STUDY_VARIABLE, _READER_VARIABLE))
     if is_program and not shows_napari:
+        panel.reading.is_wanted = True
         panel.docking.fitting.connect(panel.reading.begin)
+    named = study or (json.loads(sources)[0] if sources else "")
+    panel.cases_page.show_opening(Path(named).name)
     if study:
         call_later(panel, lambda: find_hook("open_study")(panel, Path(study), reader))
     elif sources:

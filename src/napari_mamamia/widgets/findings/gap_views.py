@@ -133,7 +133,7 @@ class AcceptChecks(WindowPart):
         The last case of the list stays open.
         """
         case_id, gaps = self._session.case_id, describe_gaps(self._list_gaps())
-        last = "" if self._session.neighbour(1) else tr("It is the last case of the list.")
+        last = "" if self._session.neighbour(1) else tr("Last case of the list.")
         go_on()
         said = tr("{case_id} is accepted.", case_id=case_id)
         self._notifier.hint(" ".join(filter(None, (said, last, gaps))))

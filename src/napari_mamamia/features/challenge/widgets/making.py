@@ -10,13 +10,21 @@ from qtpy.QtWidgets import (
     QFileDialog,
     QListWidget,
     QListWidgetItem,
+    QSizePolicy,
     QVBoxLayout,
     QWidget,
 )
 
 from napari_mamamia.core.texts import tr
 from napari_mamamia.features.challenge.services.rank.inputs import AlgorithmTable
-from napari_mamamia.widgets.controls.controls import button, label, named, row, set_level
+from napari_mamamia.widgets.controls.controls import (
+    button,
+    label,
+    named,
+    row,
+    set_level,
+    set_primary,
+)
 
 _METRICS: Final = (("dsc", "Dice"), ("hausdorff95_mm", "HD95 [mm]"), ("norm_hd", "NormHD"))
 _FEWEST: Final = 2
@@ -50,7 +58,6 @@ class RankingForm(QWidget):
             tr("Make ranking"),
             tr("Ranks the models of these tables, and shows the leaderboard."),
             self._request_start,
-            primary=True,
         )
         add = button(
             "ranking_add",
@@ -72,6 +79,7 @@ class RankingForm(QWidget):
             row(self.start, self.metric, add, self.score, 1),
         ):
             layout.addWidget(widget)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
         self.show_tables(())
 
     def show_tables(self, tables: Sequence[AlgorithmTable]) -> None:
@@ -101,6 +109,8 @@ class RankingForm(QWidget):
         n_chosen = len(self.chosen())
         is_enough = n_chosen >= _FEWEST
         self.start.setEnabled(is_enough)
+        set_primary(self.start, is_enough)
+        set_primary(self.score, not is_enough)
         self.state.setText(
             tr("Ranking of {n} models.", n=n_chosen)
             if is_enough

@@ -239,6 +239,15 @@ def split(
             help=("Column to balance, the most important one first; repeatable."),
         ),
     ] = None,
+    case: Annotated[
+        str,
+        typer.Option(
+            "--case",
+            metavar="COLUMN",
+            help="Column of cases: also write nnU-Net's splits_final.json. The parts train and val "
+            "are one fold; otherwise each part is the validation of one fold.",
+        ),
+    ] = "",
     seed: SeedOption = 42,
     overwrite: OverwriteOption = False,
 ) -> None:
@@ -254,6 +263,7 @@ def split(
         out,
         seed=seed,
         existing=existing_policy(False, overwrite),
+        case=case,
     )
     summary = run(job)
     print("\n".join(summary.lines))

@@ -26,6 +26,7 @@ from napari_mamamia.services.batch.output_folder import Existing, claim_folder
 
 SPLIT: Final = "split.json"
 SPLIT_TABLE: Final = "split.csv"
+NNUNET_SPLITS: Final = "splits_final.json"
 
 _MOST_VALUES: Final = 10
 """Maximum number of distinct numbers of a stratum; more are grouped into quarters."""
@@ -98,6 +99,7 @@ def split_table(
     *,
     seed: int = 42,
     existing: Existing = Existing.REFUSE,
+    case: str = "",
 ) -> SplitSummary:
     """Assign the patients of a table to parts; write ``split.csv`` and ``split.json``.
 
@@ -117,6 +119,8 @@ def split_table(
         Seed of the assignment.
     existing
         What to do with other results in `out`.
+    case
+        The column of cases, for nnU-Net's ``splits_final.json``; "" does not write it.
 
     Raises
     ------
@@ -125,7 +129,9 @@ def split_table(
     SaveConflictError
         If `out` holds other results.
     """
-    read = read_named_columns(table, tuple(dict.fromkeys((patient, *strata))))
+    read = read_named_columns(
+        table, tuple(dict.fromkeys((patient, *strata, *filter(None, [case]))))
+    )
     names = read.texts(patient)
     rows = [row for row, name in enumerate(names) if name]
     if not rows:
@@ -150,6 +156,7 @@ def split_table(
         ("strata", ", ".join(strata) or None),
         ("parts", ", ".join(f"{part.name}={part.share:g}" for part in parts)),
         ("seed", seed),
+        ("case", case or None),
     )
     claim_folder(out, "split", parameters, existing)
     overwrite = existing is not Existing.REFUSE
@@ -163,7 +170,42 @@ def split_table(
     notes = (*read.notes, *read.note_alike(patient))
     summary = SplitSummary(split, reasons, out, notes)
     write_json(_describe_split(summary, seed), out / SPLIT, overwrite=overwrite)
+    if case:
+        part_of = {
+            name: parts[split.of_patient[index]].name for index, name in enumerate(patients.names)
+        }
+        cases = [
+            (text, part_of[names[row]]) for row, text in enumerate(read.texts(case)) if names[row]
+        ]
+        folds = _make_folds([part.name for part in parts], cases)
+        write_json(folds, out / NNUNET_SPLITS, overwrite=overwrite)
     return summary
+
+
+def _make_folds(
+    parts: Sequence[str], cases: Sequence[tuple[str, str]]
+) -> list[dict[str, list[str]]]:
+    """Return nnU-Net's folds: train and val as they are, else each part once as validation.
+
+    Source: nnU-Net v2 documentation, manual_data_splits.md. A part named test is in no fold.
+
+    Examples
+    --------
+    >>> _make_folds(["train", "val", "test"], [("A", "train"), ("B", "val"), ("C", "test")])
+    [{'train': ['A'], 'val': ['B']}]
+    >>> _make_folds(["a", "b"], [("A", "a"), ("B", "b")])
+    [{'train': ['B'], 'val': ['A']}, {'train': ['A'], 'val': ['B']}]
+    """
+    folds = [name for name in parts if name.lower() != "test"]
+    validation = ["val"] if sorted(name.lower() for name in folds) == ["train", "val"] else folds
+    kept = [(case, part) for case, part in cases if part in folds and case]
+    return [
+        {
+            "train": sorted({case for case, part in kept if part.lower() != name.lower()}),
+            "val": sorted({case for case, part in kept if part.lower() == name.lower()}),
+        }
+        for name in validation
+    ]
 
 
 def _group_values(table: NamedTable, name: str) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from pathlib import Path
 from napari_mamamia.features.review.widgets.flow import ReviewFlow
 from napari_mamamia.features.review.widgets.page import ReviewPage
 from napari_mamamia.widgets.dock.parts import DockParts
+from napari_mamamia.widgets.dock.steps import STEPS, WORK_LIST
 
 
 def make_review(panel: DockParts, page: ReviewPage) -> ReviewFlow:
@@ -16,6 +17,14 @@ def make_review(panel: DockParts, page: ReviewPage) -> ReviewFlow:
     page.form.changed.connect(panel.accept_checks.look)
     panel.accept_reading = flow.accept
     panel.on_close.append(flow.close)
+
+    def leave_empty_step(_page: str) -> None:
+        session = panel.session
+        is_empty = flow.client is not None and session.case is None and not session.is_coming
+        if is_empty and panel.pages.step not in (WORK_LIST.name, STEPS[0].name):
+            panel.show_page("Review")
+
+    panel.pages.turned.connect(leave_empty_step)
     return flow
 
 

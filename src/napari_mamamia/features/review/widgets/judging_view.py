@@ -45,6 +45,7 @@ from napari_mamamia.widgets.controls.controls import (
     set_level,
 )
 from napari_mamamia.widgets.controls.line_list import make_line_list
+from napari_mamamia.widgets.controls.page_area import ALL, PageArea
 
 _RULE_TEXTS = {
     ConsensusRule.UNION: (tr("Union"), tr("Voxels in any reading.")),
@@ -89,7 +90,7 @@ class JudgingView(QWidget):
         layout.setContentsMargins(0, 4, 0, 0)
         layout.addWidget(self._make_queue())
         layout.addWidget(self._make_ended())
-        layout.addWidget(self._make_case())
+        layout.addWidget(self._make_case(), ALL)
         layout.addStretch(1)
         self.show_dispute(None)
 
@@ -130,7 +131,7 @@ class JudgingView(QWidget):
         self.choice = label("review_choice", tip=tr("Origin of your mask of this case"))
         self.note = label("review_judge_note", tip=tr("Why an action is not possible"))
         set_level(self.note, "warning")
-        self._case = column(
+        details = column(
             self.case,
             self.because,
             self.legend,
@@ -142,10 +143,12 @@ class JudgingView(QWidget):
             heading(tr("Your mask")),
             self._make_takes(),
             self.choice,
-            line(),
-            self._make_decision(),
-            self.note,
         )
+        # Below the scroll area, so that the decision is visible on a low screen, too.
+        area = PageArea(details, "review_judge_scroll", is_part=True, is_fitted=True)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._case = column(area, line(), self._make_decision(), self.note)
+        self._case.layout().setStretch(0, ALL)
         return self._case
 
     def _make_chooser(self, name: str, tip: str) -> QComboBox:

@@ -40,6 +40,7 @@ from napari_mamamia.widgets.controls.controls import (
     set_level,
     set_primary,
 )
+from napari_mamamia.widgets.controls.page_area import ALL
 from napari_mamamia.widgets.controls.targets import LEAST
 from napari_mamamia.widgets.findings.form_view import FormView
 
@@ -102,7 +103,7 @@ class ReviewPage(QWidget):
         self.planning = PlanningView()
         layout.addWidget(self._make_entry())
         layout.addWidget(self.planning)
-        layout.addWidget(self._make_work())
+        layout.addWidget(self._make_work(), ALL)
         layout.addStretch(1)
         self._ended: tuple[DisputeRow, ...] = ()
         self.show_entry()
@@ -185,7 +186,8 @@ class ReviewPage(QWidget):
             self.tabs.setTabToolTip(self.tabs.count() - 1, tip)
         self.tabs.currentChanged.connect(self._turn_to)
         lines = (self.person, self._origin, self.waiting, self.trouble)
-        self._work = column(*lines, self.tabs, *self._views)
+        self._work = column(*lines, self.tabs, *self._views, 1)
+        self._work.layout().setStretchFactor(self.judging, ALL)
         self._turn_to(0)  # only after they have a parent: a widget without one is a window
         return self._work
 

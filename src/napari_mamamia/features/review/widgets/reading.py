@@ -160,6 +160,7 @@ class Reading(WindowPart):
             self._let_go()
             self._case.leave()
             self._note = _ALL_DONE if taken is None else _HELD.format(taken.case_id, taken.held)
+            self.shown_wanted.emit()
             return
         self.taken, self._kept, self._n_measured = taken, taken.draft, -1
         self._form.set_answers(taken.draft.answers)

@@ -286,8 +286,9 @@ def describe_rest(look: StudySnapshot) -> str:
             look.n_left,
         )
     return tr(
-        "You have read and submitted all your cases. You may sign them (Sign, above), read one "
-        "again (below), or close the window. Cases reopened by an adjudicator appear here again."
+        "All {n_tasks} read and submitted. Next: sign them (Sign, above), read one "
+        "again (below), or close the window. Cases reopened by an adjudicator appear here again.",
+        n_tasks=look.n_tasks,
     )
 
 
