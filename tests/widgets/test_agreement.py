@@ -97,6 +97,16 @@ def test_an_edit_is_compared_anew_in_the_same_layer(qtbot, compared):
     assert "of 1 of the prediction" in compared.legend.text()
 
 
+def test_an_edit_that_removes_the_last_error_shows_the_one_before(qtbot, compared):
+    layer = press_show(qtbot, compared)
+    compared.reviewing.next_error()
+    assert "error 2 of 2" in compared.legend.text()
+    compared.session.mask(Role.PREDICTION).buffer[0, 2, 2] = 0
+    compared.session.masks_changed.emit()
+    qtbot.waitUntil(lambda: not (array_of(layer) == 2).any())
+    assert "error 1 of 1" in compared.legend.text()
+
+
 def test_without_a_reference_it_says_what_is_missing(qtbot, dock, world):
     world.has_reference = False
     dock.open_data_set(world.root, "A_1")

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from napari.components import ViewerModel
-from qtpy.QtCore import QTimer
+from qtpy.QtCore import Qt, QTimer
 from qtpy.QtWidgets import (
     QAbstractButton,
     QAbstractItemView,
@@ -19,6 +19,7 @@ from qtpy.QtWidgets import (
     QLabel,
     QLineEdit,
     QListWidget,
+    QToolButton,
     QWidget,
 )
 from tests.widgets.conftest import fake_kinetics
@@ -77,14 +78,24 @@ def value_of(widget):
     return None
 
 
+def show_curves(dock):
+    """Show the curves; without a viewer window their panel is a window of its own."""
+    dock.results.show()
+    dock.kinetics.show_curves()
+
+
 def controls_of(qtbot, dock):
     """Return the state of every visible control with a name, by page and name."""
     states = {}
+    show_curves(dock)
     for page in PAGES:
         dock.show_page(page)
         if page == EDITED:
             find(dock, "refine_from_reference").click()
             qtbot.waitUntil(lambda: dock.measure.images is not None)
+        for line in dock.findChildren(QToolButton):
+            if line.arrowType() == Qt.ArrowType.RightArrow:
+                line.click()
         settle(qtbot, dock)
         for widget in dock.findChildren(QWidget):
             name = widget.objectName()
@@ -135,6 +146,8 @@ def refine(qtbot, dock):
     for z in (0, 4, 5):
         dock.editing.mask.apply("write", Box((z, 1, 1), (z + 1, 3, 3)), mask)
     dock.editing.mask.undo()
+    dock.growing.grow()
+    qtbot.waitUntil(lambda: not dock.growing.is_busy and dock.growing.note != "")
     dock.refine_flow.show_changes(True)
     settle(qtbot, dock)
 
@@ -163,10 +176,11 @@ def kinetics(qtbot, dock):
         dock.kinetics.ftv_box.given.emit(BoxPrompt(Box((0, 0, 0), (3, 20, 12))))
     page.times.times_typed.emit("0, 60, 120")
     page.times.timing_chosen.emit(Timing.MANUAL, "1, 2")
-    dock.kinetics.show_curves()
+    show_curves(dock)
     settle(qtbot, dock)
     assert dock.kinetics.map.shown is not None
     dock.kinetics.curves.pin("mask")
+    assert dock.kinetics.curves.pinned
 
 
 def map_begun(qtbot, dock):

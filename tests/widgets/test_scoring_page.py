@@ -202,3 +202,15 @@ def test_the_numbers_of_refine_count_the_label_that_was_chosen_here(qtbot, dock,
     qtbot.waitUntil(lambda: shows("0.42 ml", "0.99"))
     dock.score_page.labels.setCurrentIndex(0)
     qtbot.waitUntil(lambda: shows("0.43 ml", "1.00"))
+
+
+def test_the_labels_offered_are_those_of_the_next_case(qtbot, dock, world):
+    page = dock.score_page
+    for case_id, value, offered in (("A_1", 1, 2), ("A_2", 3, 3), ("B_1", 1, 2)):
+        world.reference_value = value
+        dock.open_data_set(world.root, case_id)
+        qtbot.waitUntil(lambda at=case_id: dock.session.case_id == at)
+        qtbot.waitUntil(lambda: dock.session.case.is_loaded and bool(dock.session.masks))
+        assert page.labels.count() == offered
+        assert page._label_line.isHidden() == (value == 1)
+        page.labels.setCurrentIndex(offered - 1)
