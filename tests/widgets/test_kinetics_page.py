@@ -15,10 +15,11 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Phase
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.kinetics.map_kinds import MAPS, MapKind
-from napari_mamamia.kinetics.time_axis import Timing
+from napari_mamamia.kinetics.time_axis import Timing, TimingRule
 from napari_mamamia.segmentation.model.segmenter import BoxPrompt
 from napari_mamamia.widgets.base.layers import Role, array_of
 from napari_mamamia.widgets.kinetics.curves_tab import nice_ticks
+from napari_mamamia.widgets.kinetics.times import TimesControls
 
 BLOB = (slice(2, 4), slice(8, 12), slice(10, 16))
 
@@ -267,6 +268,20 @@ def test_a_clock_that_does_not_fit_is_refused_and_the_old_one_counts_on(
     assert chooser.currentData() is Timing.UCSF_FTV
 
 
+def test_the_injection_of_one_case_is_not_offered_for_the_next(qtbot):
+    times, told = TimesControls(), []
+    qtbot.addWidget(times)
+    times.timing_chosen.connect(lambda timing, typed: told.append((timing, typed)))
+    times.offer_injection(30.5)
+    times.timing.setCurrentIndex(times.timing.findData(Timing.INJECTION))
+    assert told == [(Timing.INJECTION, "30.5")]
+    times.show_timing(TimingRule())
+    times.offer_injection(None)
+    times.timing.setCurrentIndex(times.timing.findData(Timing.INJECTION))
+    assert times.timing_value.text() == ""
+    assert len(told) == 1
+
+
 @pytest.mark.parametrize(("typed", "said"), [("0, 90", "got 2"), ("0, x", "number for each")])
 def test_times_that_do_not_fit_are_refused_with_the_reason(kinetics, typed, said):
     times = find(kinetics, "kinetics_times")
@@ -318,7 +333,7 @@ def point_at(dock, voxel):
 
 def test_the_curve_of_the_mask_is_drawn_against_seconds(curves):
     plot = curves.kinetics.curves.plot()
-    assert plot.x_label == "time since phase 0 (s)"
+    assert plot.x_label == "time since the first phase (s)"
     assert plot.lines[0].percent == (0.0, 150.0, 180.0, 120.0)
     assert plot.lines[0].classes == "fast, washout (W)"
     assert plot.lines[0].n_voxels == 48
@@ -370,7 +385,7 @@ def test_table_and_figure_are_saved(qtbot, curves, tmp_path):
     assert lines[2] == "reference mask,48,1,100,250,150"
     curves.kinetics.curves.save("figure", tmp_path / "curves.png")
     qtbot.waitUntil(lambda: (tmp_path / "curves.svg").exists(), timeout=30_000)
-    assert "time since phase 0 (s)" in (tmp_path / "curves.svg").read_text("utf-8")
+    assert "time since the first phase (s)" in (tmp_path / "curves.svg").read_text("utf-8")
 
 
 def test_nothing_is_measured_under_the_pointer_while_the_tab_is_out_of_sight(qtbot, kinetics):

@@ -356,7 +356,7 @@ LETTERS: Final = {
 }
 """Letter of each delayed course, so that colour is not the only distinction."""
 
-TIME_LABEL: Final = "time since phase 0 (s)"
+TIME_LABEL: Final = "time since the first phase (s)"
 PHASE_LABEL: Final = "phase (acquisition times unknown)"
 PERCENT_LABELS: Final = ("enhancement PE (%)", "PE (%)")
 

@@ -174,7 +174,7 @@ _MAPS: Final[Mapping[str, MapSpec]] = {
     ),
     MapKind.WASH_IN: MapSpec(
         partial(_of_slope, map_formulas.wash_in_slope, "wash-in slope"),
-        lambda _: "PE at the peak over its time since phase 0",
+        lambda _: "PE at the peak over its time since the first phase",
         "PE_max / (t_max - t_0)",
         "OSIPI CAPLEX Q.CD1.011",
         _list_ranges(MapRange("0–3 %/s", (0.0, 3.0))),

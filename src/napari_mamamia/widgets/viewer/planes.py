@@ -277,6 +277,8 @@ class Planes(WindowPart):
         if steps:
             self._name_main()
             self._show_frames(places)
+            if not self._scene.view.is_zoomed_in:
+                self._scene.view.fit()  # before it is drawn in its new size
             self.links.take_place_of_main()
             fit = [self.links.spread, self._fit_views]
             shows = [partial(self._show_view, place) for place in places]
