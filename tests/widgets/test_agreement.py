@@ -71,6 +71,17 @@ def test_it_opens_at_the_largest_error_and_the_key_steps_on_and_round(qtbot, com
     assert voxel_on_screen(compared)[2] == 10
 
 
+def test_the_errors_go_round_from_the_last_to_the_first_and_back(qtbot, compared):
+    press_show(qtbot, compared)
+    reviewing, count = compared.reviewing, 2
+    places = [reviewing._at]
+    for turn in (reviewing.next_error,) * count + (reviewing.previous_error,) * count:
+        turn()
+        places.append(reviewing._at)
+    there = [*range(count), 0]
+    assert places == [*there, *there[-2::-1]]
+
+
 def test_the_key_shows_the_colours_first(qtbot, compared):
     compared.reviewing.next_error()
     qtbot.waitUntil(lambda: compared.scene.layer(Role.AGREEMENT) is not None)

@@ -341,6 +341,15 @@ def test_a_part_is_read_once_however_often_the_study_is_judged(qtbot, dock, impo
     assert all(seen(page, row) for row in range(3))
 
 
+def test_pictures_of_one_study_do_not_stay_for_the_next(looked):
+    model = looked("one").study.model
+    model.show_picture(0, "it was cut")
+    tip = model.index(0, 0).data(Qt.ItemDataRole.ToolTipRole)
+    assert tip.endswith("No picture: it was cut")
+    model.show_rows(model.rows, None, frozenset())
+    assert model.index(0, 0).data(Qt.ItemDataRole.ToolTipRole) == model.rows[0].sequence
+
+
 def test_files_that_are_no_images_have_no_picture(looked):
     page = looked("broken")
     rows = [row for row in range(page.study.model.rowCount()) if "No picture" in tip(page, row)]

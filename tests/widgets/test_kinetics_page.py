@@ -15,10 +15,11 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Phase
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.kinetics.map_kinds import MAPS, MapKind
-from napari_mamamia.kinetics.time_axis import Timing
+from napari_mamamia.kinetics.time_axis import Timing, TimingRule
 from napari_mamamia.segmentation.model.segmenter import BoxPrompt
 from napari_mamamia.widgets.base.layers import Role, array_of
 from napari_mamamia.widgets.kinetics.curves_tab import nice_ticks
+from napari_mamamia.widgets.kinetics.times import TimesControls
 
 BLOB = (slice(2, 4), slice(8, 12), slice(10, 16))
 
@@ -265,6 +266,20 @@ def test_a_clock_that_does_not_fit_is_refused_and_the_old_one_counts_on(
     value.clear()
     value.editingFinished.emit()
     assert chooser.currentData() is Timing.UCSF_FTV
+
+
+def test_the_injection_of_one_case_is_not_offered_for_the_next(qtbot):
+    times, told = TimesControls(), []
+    qtbot.addWidget(times)
+    times.timing_chosen.connect(lambda timing, typed: told.append((timing, typed)))
+    times.offer_injection(30.5)
+    times.timing.setCurrentIndex(times.timing.findData(Timing.INJECTION))
+    assert told == [(Timing.INJECTION, "30.5")]
+    times.show_timing(TimingRule())
+    times.offer_injection(None)
+    times.timing.setCurrentIndex(times.timing.findData(Timing.INJECTION))
+    assert times.timing_value.text() == ""
+    assert len(told) == 1
 
 
 @pytest.mark.parametrize(("typed", "said"), [("0, 90", "got 2"), ("0, x", "number for each")])

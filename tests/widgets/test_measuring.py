@@ -178,18 +178,6 @@ def test_an_end_is_moved_deleted_and_brought_back(qtbot, reading, mouse, world):
     wait_stored(qtbot, world, 0)
 
 
-def test_undo_does_not_bring_a_drawing_of_one_case_into_the_next(qtbot, reading, mouse, world):
-    draw(reading, mouse, RULER, (2, 4, 3), (2, 10, 9))
-    record = reading.measuring.record
-    record.remove(record.items[0].key)
-    assert record.can_undo
-    reading.cases_flow.open_neighbour(1)
-    qtbot.waitUntil(lambda: reading.session.case_id == "A_2" and reading.session.case.is_loaded)
-    assert not record.can_undo
-    record.undo()
-    assert items(reading) == []
-
-
 def test_a_press_beside_a_drawing_chooses_none_and_is_naparis(reading, mouse):
     draw(reading, mouse, RULER, (2, 4, 3), (2, 10, 9))
     assert reading.measuring.record.chosen

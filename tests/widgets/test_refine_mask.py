@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from qtpy.QtTest import QTest
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, Phase
@@ -64,18 +65,61 @@ def test_napari_s_undo_cannot_bring_back_voxels_from_before_our_stroke(qtbot, re
     np.testing.assert_array_equal(live.labels, after)
 
 
-def test_undo_and_redo_draw_every_voxel_that_they_change(refining, monkeypatch):
-    live, mask, drawn = refining.editing.live, refining.editing.mask, []
-    stroke(refining)
-    monkeypatch.setattr(refining.scene, "redraw_box", lambda role, box: drawn.append((role, box)))
-    for turn in (mask.undo, mask.redo):
-        before = live.labels.copy()
-        turn()
-        role, box = drawn.pop()
-        assert role is Role.REFINED
-        changed = Box.around(live.labels != before)
-        assert not changed.is_empty
-        assert box.union(changed) == box
+def write_random_box(dock, random):
+    shape = np.array(dock.editing.live.grid.shape)
+    start = random.integers(0, shape - 1)
+    stop = random.integers(start + 1, shape + 1)
+    box = Box(tuple(map(int, start)), tuple(map(int, stop)))
+    dock.editing.mask.apply("write", box, random.random(stop - start) < 0.5)
+
+
+def paint_with_napari(dock, _random):
+    layer_of(dock).paint((1, 5, 5), 1 - layer_of(dock).data[1, 5, 5])
+    dock.editing.mask.notice()
+
+
+def abandon_stroke(dock, _random):
+    dock.editing.mask.press((4.0, 4.0, 4.0), SPHERE)
+    dock.editing.mask.abandon()
+
+
+def jump(dock, random):
+    dock.editing.mask.go_to(int(random.integers(0, len(dock.editing.live.steps) + 1)))
+    QTest.qWait(20)
+
+
+def undo(dock, _random):
+    dock.editing.mask.undo()
+
+
+def redo(dock, _random):
+    dock.editing.mask.redo()
+
+
+CHANGES = (
+    write_random_box,
+    lambda dock, random: stroke(dock, tuple(map(float, random.integers(0, (6, 20, 24))))),
+    paint_with_napari,
+    abandon_stroke,
+)
+EDITS = (*CHANGES, undo, redo, undo, CHANGES[0], undo, undo, redo, *CHANGES, jump, redo, jump)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_shown_layer_is_the_mask_after_every_edit(refining, monkeypatch, seed):
+    """A copy of the mask that changes only where the window redraws stays equal to the mask."""
+    live, redraw = refining.editing.live, refining.scene.redraw_box
+    drawn, random = live.labels.copy(), np.random.default_rng(seed)
+
+    def redraw_and_copy(role, box):
+        if role is Role.REFINED:
+            drawn[box.slices] = live.labels[box.slices]
+        redraw(role, box)
+
+    monkeypatch.setattr(refining.scene, "redraw_box", redraw_and_copy)
+    for number, edit in enumerate(EDITS):
+        edit(refining, random)
+        np.testing.assert_array_equal(drawn, live.labels, err_msg=f"edit {number}")
 
 
 def test_what_napari_painted_just_before_saving_is_in_the_list_of_steps(qtbot, refining, world):

@@ -70,7 +70,7 @@ class KineticMapControl(WindowPart):
 
     def toggle(self) -> None:
         """Show or hide the map."""
-        if self._shown is not None or self._jobs.is_running(_BEGIN):
+        if self._is_wanted:
             self.hide()
         else:
             self.show(self.kind)
@@ -114,10 +114,15 @@ class KineticMapControl(WindowPart):
 
     def hide(self) -> None:
         """Remove the map."""
+        was_wanted = self._is_wanted
         self._jobs.cancel(_BEGIN)
         self._jobs.cancel(_FILL)
         self._scene.overlays.hide_map()
-        self._drop_map()
+        self._shown, self._is_full = None, False
+        self._telling.start([])
+        self._write_legend()
+        if was_wanted:
+            self.shown_changed.emit(None)
 
     def set_covering(self, covers: bool) -> None:
         """Let the map cover the image, or overlay the image half transparent."""
@@ -155,6 +160,11 @@ class KineticMapControl(WindowPart):
         self._scene.redraw_box(Role.MAP, changed)
 
     # -------------------------------------------------------------------- inner
+
+    @property
+    def _is_wanted(self) -> bool:
+        """Whether a map is displayed or being started."""
+        return self._shown is not None or self._jobs.is_running(_BEGIN)
 
     def _put_map(self, shown: ShownMap) -> None:
         case = self._state.case
@@ -254,18 +264,11 @@ class KineticMapControl(WindowPart):
         )
 
     def _show_again(self) -> None:
-        if self._shown is not None:
-            self.show(self._shown.kind)
+        if self._is_wanted:
+            self.show(self.kind)
 
     def _forget_map(self) -> None:
         self.hide()
-
-    def _drop_map(self) -> None:
-        was_shown, self._shown, self._is_full = self._shown is not None, None, False
-        self._telling.start([])
-        self._write_legend()
-        if was_shown:
-            self.shown_changed.emit(None)
 
     def _follow_size(self, _event: object = None) -> None:
         if self._shown is not None:
