@@ -33,7 +33,7 @@ PECULIAR = frozenset(
 )
 """Local names that say what happened to a thing, or nothing, in place of what it is."""
 LIMITS = {
-    "lines of code: widgets": 30_750,
+    "lines of code: widgets": 31_050,
     "lines of code: services": 16_300,
     "lines of code: io": 20_950,
     "lines of code: scoring": 9_100,
