@@ -32,6 +32,7 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.kinetics.map_kinds import MapKind
 from napari_mamamia.kinetics.time_axis import Timing
 from napari_mamamia.segmentation.model.segmenter import BoxPrompt
+from napari_mamamia.services.predict.uncertainty import UncertainRegion, Uncertainty
 from napari_mamamia.widgets.base.layers import Role, array_of, tag_of
 from napari_mamamia.widgets.dock.dock import MamamiaDock
 from napari_mamamia.widgets.refine.state import PaintTool
@@ -136,6 +137,9 @@ def predict(qtbot, dock):
     dock.predict()
     qtbot.waitUntil(lambda: dock.session.mask(Role.PREDICTION) is not None)
     dock.findChild(QListWidget, "predict_candidates").setCurrentRow(1)
+    place = UncertainRegion((2, 9, 12), 18.0, 0.9, 16.2)
+    amount = np.zeros(dock.session.case.grid.shape, np.float16)
+    dock.predicting.uncertainty_found.emit(Uncertainty(amount, (place,), 1))
 
 
 def refine(qtbot, dock):
@@ -219,7 +223,17 @@ def measure(qtbot, dock):
     dock.measuring.record.remove(dock.measuring.record.items[0].key)
 
 
-def view(qtbot, dock):
+def measuring(_qtbot, dock):
+    dock.show_page("View")
+    dock.measuring.use(RULER)
+
+
+def messages(_qtbot, dock):
+    dock.report_page.show_result("A report of A_1 was written", None)
+    dock.kinetics.ftv_live.seg_failed.emit("this SEG is of another exam")
+
+
+def view(_qtbot, dock):
     dock.show_page("View")
     dock.scene.view.go_to((4, 2, 3))
     dock.scene.go_to_phase(2)
@@ -235,6 +249,8 @@ ACTIONS = (
     score,
     findings,
     measure,
+    measuring,
+    messages,
     view,
 )
 
