@@ -32,7 +32,6 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.kinetics.map_kinds import MapKind
 from napari_mamamia.kinetics.time_axis import Timing
 from napari_mamamia.segmentation.model.segmenter import BoxPrompt
-from napari_mamamia.services.predict.uncertainty import UncertainRegion, Uncertainty
 from napari_mamamia.widgets.base.layers import Role, array_of, tag_of
 from napari_mamamia.widgets.dock.dock import MamamiaDock
 from napari_mamamia.widgets.refine.state import PaintTool
@@ -137,9 +136,6 @@ def predict(qtbot, dock):
     dock.predict()
     qtbot.waitUntil(lambda: dock.session.mask(Role.PREDICTION) is not None)
     dock.findChild(QListWidget, "predict_candidates").setCurrentRow(1)
-    place = UncertainRegion((2, 9, 12), 18.0, 0.9, 16.2)
-    amount = np.zeros(dock.session.case.grid.shape, np.float16)
-    dock.predicting.uncertainty_found.emit(Uncertainty(amount, (place,), 1))
 
 
 def refine(qtbot, dock):
