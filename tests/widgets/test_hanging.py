@@ -182,6 +182,19 @@ def test_a_sagittal_view_of_a_breast_is_fitted_to_it_too(qtbot, both):
         assert sorted(pane.model.scene.camera.center[-2:]) == pytest.approx([25.0, 32.5])
 
 
+def test_the_next_case_is_fitted_to_its_own_breast(qtbot, both):
+    boxes = {"A_1": Box((1, 2, 3), (5, 12, 12)), "A_2": Box((0, 4, 5), (6, 14, 14))}
+    both.hanging._services = both.hanging._services.replacing(
+        find_breast_box=lambda case: boxes[case.case_id]
+    )
+    go(qtbot, both, SIDES)
+    qtbot.waitUntil(lambda: both.scene.view.breast == boxes["A_1"])
+    both.cases_flow.open_case("A_2")
+    qtbot.waitUntil(lambda: both.session.case_id == "A_2" and both.session.case.is_loaded)
+    go(qtbot, both, SIDES)
+    qtbot.waitUntil(lambda: both.scene.view.breast == boxes["A_2"])
+
+
 def test_breasts_that_cannot_be_looked_for_leave_the_halves(qtbot, both, viewer):
     def fail(_case):
         raise ValueError("odd")

@@ -219,7 +219,17 @@ def measure(qtbot, dock):
     dock.measuring.record.remove(dock.measuring.record.items[0].key)
 
 
-def view(qtbot, dock):
+def measuring(_qtbot, dock):
+    dock.show_page("View")
+    dock.measuring.use(RULER)
+
+
+def messages(_qtbot, dock):
+    dock.report_page.show_result("A report of A_1 was written", None)
+    dock.kinetics.ftv_live.seg_failed.emit("this SEG is of another exam")
+
+
+def view(_qtbot, dock):
     dock.show_page("View")
     dock.scene.view.go_to((4, 2, 3))
     dock.scene.go_to_phase(2)
@@ -235,6 +245,8 @@ ACTIONS = (
     score,
     findings,
     measure,
+    measuring,
+    messages,
     view,
 )
 
