@@ -5,7 +5,6 @@ every command of the program; `test_faults` fails for one that is not listed.
 """
 
 import importlib.util
-import json
 import os
 import shutil
 import sys
