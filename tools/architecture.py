@@ -40,7 +40,7 @@ LIMITS = {
     "lines of code: segmentation": 11_700,
     "lines of code: smartpaint": 5_000,
     "lines of code: kinetics": 2_800,
-    "lines of code: cli": 3_100,
+    "lines of code: cli": 3_150,
     "lines of code: core": 2_900,
     "lines of code: phantom": 2_050,
     "lines of code: library": 2_640,
@@ -51,7 +51,7 @@ LIMITS = {
     "lines of code: features/challenge": 8_550,
     "lines of code: features/classifiers": 3_970,
     "lines of code: features/perfusion": 1_550,
-    "complexity, mean": 3.5,
+    "complexity, mean": 3.52,
     "peculiar local names, %": 2.4,
 }
 """Goals: at most 111,000 lines, a mean complexity of 3.0, 1 % of peculiar names."""

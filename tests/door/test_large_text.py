@@ -73,7 +73,7 @@ message = panel.header.message
 message.setSelection(0, len(QLabel.text(message)))
 message._copy_selected()
 result = [message.text(), QGuiApplication.clipboard().text(), message.accessibleName(),
-          message.toolTip()]
+          message.toolTip().removeprefix("<qt>").removesuffix("</qt>")]
 """
 )
 ROWS = (

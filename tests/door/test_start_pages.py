@@ -133,7 +133,6 @@ def test_a_reviewer_scores_opens_the_worst_case_looks_at_its_errors_and_tags_it(
     reader = Reader(program)
     reader.turn_to("Batch", "batch_start")
     program.click("batch_start")
-    click_text(program, "Overwrite")
     program.widget("batch_report")
     keep("start_scores")
     open_from(program, "results_table", "PHANTOM_006")

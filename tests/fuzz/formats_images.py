@@ -313,9 +313,9 @@ def _json_of_somebody(folder: Path) -> Path:
 
 
 def _told_by_volume(path: Path) -> object:
-    from napari_mamamia.io.dicom.persons import _read_identifiers
+    from napari_mamamia.io.dicom.persons import _read_volume_identifiers
 
-    return _read_identifiers(path)
+    return _read_volume_identifiers(path)
 
 
 def _searched(path: Path) -> object:
@@ -525,14 +525,14 @@ DICOM = (
         "volume-persons",
         _volume_of_somebody,
         _told_by_volume,
-        ("io.dicom.volume_persons._read_identifiers",),
+        ("io.dicom.persons._read_volume_identifiers",),
         share=0.3,
     ),
     Format(
         "json-persons",
         _json_of_somebody,
         _told_by_volume,
-        ("io.dicom.volume_persons._read_identifiers",),
+        ("io.dicom.persons._read_volume_identifiers",),
         share=0.3,
     ),
     Format(
@@ -541,7 +541,7 @@ DICOM = (
     Format("dicom-zip", _zipped, _import, ("io.dicom.zip.unpack",)),
     Format("dicom-dropped-zip", _zip_of_images, _look_at_zip, ("io.dicom.probe.dicom_source",)),
     Format("dicom-study", _two_studies, _study_below, ("io.exam.study.imported_study",)),
-    Format("dicom-timing", _classic, _read_timing, ("io.exam.timing.read_scan_timing",), share=0.3),
+    Format("dicom-timing", _classic, _read_timing, ("io.exam.phases.read_scan_timing",), share=0.3),
     Format("dicom-seg", _seg, _read_seg, ("io.seg.seg.read_segmentation",), share=0.7),
     Format(
         "dicom-seg-labels",

@@ -214,7 +214,7 @@ def _take_responses(folder: Path) -> object:
 
 _CARD = ("segmentation.run.weights.recognise_model", "segmentation.model.nnunet_files.open_files")
 _ENGINE = ("segmentation.run.weights.recognise_model", "segmentation.run.engines.load_engine")
-_SHAPES = ("segmentation.network.shapes.shapes_of",)
+_SHAPES = ("segmentation.network.card.shapes_of",)
 
 MODELS = (
     Format("nnunet-texts", _nnunet, _recognise, _CARD, (".json",)),
@@ -257,7 +257,7 @@ MODELS = (
         "safetensors-header",
         _bare_safetensors,
         _recognise,
-        ("segmentation.network.shapes.own_spec", *_CARD),
+        ("segmentation.network.card.own_spec", *_CARD),
     ),
     Format(
         "onnx",
@@ -324,6 +324,6 @@ MODELS = (
         "submission-table",
         _responses,
         _take_responses,
-        ("features.challenge.services.submission.table.take_responses",),
+        ("features.challenge.services.submission.run_submission.take_responses",),
     ),
 )

@@ -514,7 +514,7 @@ JSONS = (
         "challenge-info",
         _texts("p.json", PATIENT),
         _challenge_facts,
-        ("features.challenge.io.challenge_info.challenge_facts",),
+        ("features.challenge.io.handed_in.challenge_facts",),
     ),
     Format(
         "protocol",
@@ -560,7 +560,7 @@ JSONS = (
         "workspace-note",
         _texts("mamamia_workspace.json", NOTE),
         _read_note,
-        ("io.workspace.mark._read_entries", "io.workspace.mark.relation_to"),
+        ("io.workspace.place._read_entries", "io.workspace.place.relation_to"),
     ),
     Format(
         "preferences",
@@ -1001,8 +1001,8 @@ _REVIEW = (
     "features.review.io.keys.read_public_key",
     "features.review.io.keys.sign_with",
     "features.review.io.keys.require_whole_key",
-    "features.review.io.mask_files.read_mask",
-    "features.review.io.claims._read_claim",
+    "features.review.io.store.read_mask",
+    "features.review.io.store._read_claim",
     "io.workspace.event_store.read_events",
 )
 
@@ -1018,10 +1018,10 @@ RECORDS = (
     Format(
         "sealed",
         _sealed,
-        _calls("features.challenge.io.manifest", "read_manifest", "read_program_files"),
+        _calls("features.challenge.io.handed_in", "read_manifest", "read_program_files"),
         (
-            "features.challenge.io.manifest.read_manifest",
-            "features.challenge.io.manifest.read_program_files",
+            "features.challenge.io.handed_in.read_manifest",
+            "features.challenge.io.handed_in.read_program_files",
         ),
     ),
     Format(
@@ -1061,8 +1061,8 @@ RECORDS = (
             "features.challenge.io.handed_in.find_submissions",
             "features.challenge.io.handed_in.digest_of",
             "features.challenge.io.handed_in.seal_submission",
-            "features.challenge.io.manifest.look_inside",
-            "features.challenge.io.manifest._read_asked",
+            "features.challenge.io.handed_in.look_inside",
+            "features.challenge.io.handed_in._read_asked",
         ),
     ),
     Format(

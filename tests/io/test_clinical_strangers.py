@@ -1,5 +1,6 @@
 """Clinical tables as spreadsheet programs and other countries leave them: nothing goes unsaid."""
 
+import shutil
 import zipfile
 
 import openpyxl
@@ -182,6 +183,7 @@ def test_a_table_that_has_a_row_of_no_case_is_a_warning(small_data_set, tmp_path
         for file in folder.iterdir():
             file.rename(file.with_name(file.name.replace(folder.name, f"000{number}")))
         folder.rename(folder.with_name(f"000{number}"))
+    shutil.rmtree(small_data_set / "segmentations")  # of the former names
     path = small_data_set / "clinical_and_imaging_info.csv"
     for own in small_data_set.glob("clinical*"):
         own.unlink()

@@ -239,7 +239,7 @@ def test_a_stroke_settled_by_other_rules_is_told_and_not_counted_as_different(
     journal = painting.journal_of(tmp_path)
     done = replay_journal(journal, tmp_path / "a.nii.gz", case)
     assert (done.n_repeated, done.n_strokes, done.notes) == (2, 2, ())
-    monkeypatch.setattr("napari_mamamia.services.refine.journal_play.VERSION", 99)
+    monkeypatch.setattr("napari_mamamia.services.refine.replay.VERSION", 99)
     done = replay_journal(journal, tmp_path / "b.nii.gz", case)
     assert (done.n_repeated, done.n_strokes) == (0, 0)
     assert "2 strokes were settled by the rules of another version" in done.notes[0]

@@ -1,5 +1,6 @@
 """A viewer without a window, a small case, and services that touch no file."""
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -98,6 +99,36 @@ def new_mask():
 def case():
     """A small axial case."""
     return make_case()
+
+
+class HeldJobs:
+    """Holds the results of jobs that start from now on, until `deliver` is called."""
+
+    def __init__(self, jobs, lanes=None):
+        self._let, self._lanes = threading.Event(), lanes
+        self._jobs, self._start = jobs, jobs.start
+        self.lanes = []
+        jobs.start = self._start_held
+
+    def _start_held(self, lane, doing, work, then, **options):
+        if self._lanes is not None and lane not in self._lanes:
+            return self._start(lane, doing, work, then, **options)
+        self.lanes.append(lane)
+
+        def held():
+            result = work()
+            self._let.wait(20)
+            return result
+
+        return self._start(lane, doing, held, then, **options)
+
+    def end(self):
+        """Hold no job that starts from now on; the held ones stay held."""
+        self._jobs.start = self._start
+
+    def deliver(self):
+        self.end()
+        self._let.set()
 
 
 class FakeSegmenter:

@@ -216,3 +216,27 @@ def test_nothing_leads_on_from_mask_while_a_prediction_runs(opened):
     assert "step_next_check" not in primary(opened)
     opened.pages.set_accepted(is_accepted=True, has_mask=True)
     assert "step_next_check" in primary(opened)
+
+
+def test_a_newer_prediction_of_the_last_case_does_not_replace_the_own_mask_of_the_next(
+    qtbot, opened, world
+):
+    own = np.zeros((6, 20, 24), np.uint8)
+    own[0, :3, :3] = 1
+    world.refined["Ana", "A_2"] = own
+    world.predictions["A_2"] = np.ones((6, 20, 24), np.uint8)
+    opened.show_page("Refine")
+    press(opened, "refine_from_reference")
+    qtbot.waitUntil(lambda: opened.editing.live is not None)
+    opened.show_page("Predict")
+    opened.predict_flow.start(None)
+    qtbot.waitUntil(lambda: opened.session.mask(Role.PREDICTION) is not None)
+    qtbot.waitUntil(lambda: opened.accept_row.accept.text() == "Use this mask")
+    opened.cases_flow.open_case("A_2")
+    qtbot.waitUntil(lambda: opened.session.case_id == "A_2")
+    qtbot.waitUntil(lambda: opened.editing.live is not None)
+    assert opened.accept_row.accept.text() == "Accept and next"
+    press(opened, "refine_accept")
+    qtbot.waitUntil(lambda: opened.session.case_id == "B_1")
+    np.testing.assert_array_equal(world.refined["Ana", "A_2"], own)
+    assert world.accepted == {"A_2": "Ana"}

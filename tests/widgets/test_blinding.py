@@ -15,6 +15,7 @@ from napari_mamamia.widgets.dock import steps
 
 IMAGES_AND_SETTINGS = {
     # Go by the data set and workspace that they get, of which nothing hidden is a part.
+    *("find_source", "link_volumes", "demo_data_set", "estimate_seconds"),
     *("recognise", "open_data_set", "case_rows", "case_row", "open_case", "load_remaining"),
     *("read_ahead", "read_rest_ahead", "is_current", "open_masks", "newer_prediction"),
     *("is_begun", "open_editing", "prepare_saving", "record_unblinding", "read_tags", "tag_case"),

@@ -107,7 +107,7 @@ WRITES = {
     "predict": (lambda _qtbot, panel: panel.predict(), "predictions/kinetic/A_2.nii.gz"),
     "refine": (paint_and_save, "refined/Ana/A_2.nii.gz"),
     "accept": (
-        lambda qtbot, panel: (start_edit(qtbot, panel), panel.refine_flow.accept()),
+        lambda qtbot, panel: (start_edit(qtbot, panel), panel.accepting.accept()),
         "refined/Ana/A_2.nii.gz",
     ),
     "tag": (lambda _qtbot, panel: panel.score_page.tag_wanted.emit("clip", True), ""),

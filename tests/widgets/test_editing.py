@@ -87,7 +87,7 @@ def test_painting_makes_unsaved_changes_and_save_the_next_step(qtbot, editing):
     qtbot.waitUntil(lambda: editing.editing.state is SaveState.UNSAVED)
     assert editing.header.saved.text().startswith("unsaved")
     assert editing.refine_page.save.isEnabled()
-    assert editing.refine_page.accept.property("primary")
+    assert editing.accept_row.accept.property("primary")
 
 
 def test_save_writes_the_mask_under_the_readers_name_with_its_history(qtbot, editing, world):

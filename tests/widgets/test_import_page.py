@@ -436,7 +436,7 @@ def test_the_table_says_of_each_series_what_it_is(looked):
         ],
         [
             "5 · t1_dyn_fs\n4 x 16 x 20\n2 x 0.5 x 0.75 mm",
-            "DCE phases 0-2\n0, 90, 120 s\n12 images",
+            "DCE: pre – post 2\n0, 90, 120 s\n12 images",
         ],
     ]
 
@@ -484,7 +484,11 @@ def test_every_text_of_the_table_has_room_at_the_narrowest_and_a_usual_width(qtb
 
 def test_pictures_stand_above_the_ticks_of_the_phases(looked):
     page = looked("one")
-    assert [box.text() for box in page.study.phases.boxes] == ["0 · 0 s", "1 · 90 s", "2 · 120 s"]
+    assert [box.text() for box in page.study.phases.boxes] == [
+        "pre · 0 s",
+        "post 1 · 90 s",
+        "post 2 · 120 s",
+    ]
     assert all(not label.pixmap().isNull() for label in page.study.phases._pictures)
 
 
@@ -523,7 +527,7 @@ def test_a_series_that_is_ticked_or_not_decides_what_the_phases_are(qtbot, dock,
     settle(qtbot, dock)
     t2, dynamic = read_selectors(["series=3,role=echo-train,echo=1", "series=5,role=phase,echo=1"])
     assert [settings.use for settings in imports.judged] == [(t2, dynamic), (t2,)]
-    assert cells(page)[1][1] == "DCE phase 0\n0 s · 4 images"
+    assert cells(page)[1][1] == "DCE: pre\n0 s · 4 images"
     assert cells(page)[2][1].startswith("left out: not chosen")
 
 
@@ -538,7 +542,7 @@ def test_the_fat_of_a_series_is_chosen_beside_its_water(qtbot, dock, imports, lo
     tick(page, 1, False)
     settle(qtbot, dock)
     assert cells(page)[1][1].startswith("left out: not chosen")
-    assert cells(page)[0][1].startswith("DCE phases 0-2")
+    assert cells(page)[0][1].startswith("DCE: pre – post 2")
     assert "is not a DCE phase (fat image)" in page.study.warnings.text()
 
 
@@ -547,7 +551,7 @@ def test_a_study_that_is_asked_about_says_that_ticks_decide(qtbot, dock, imports
     assert page.study.problem.text().endswith("the series to use in the table.")
     tick(page, 1, False)
     settle(qtbot, dock)
-    assert cells(page)[0][1].startswith("DCE phases 0-2")
+    assert cells(page)[0][1].startswith("DCE: pre – post 2")
     assert not page.study.problem.isVisible()
 
 
@@ -659,7 +663,7 @@ def test_a_bad_phase_of_a_series_is_left_out_by_a_click_and_kept_again_by_anothe
     settle(qtbot, dock)
     assert not page.study.problem.isVisible()
     assert [line[1].split("\n")[0] for line in cells(page)] == [
-        "DCE phases 0-2", "left out: not chosen"]  # fmt: skip
+        "DCE: pre – post 2", "left out: not chosen"]  # fmt: skip
     assert page.start.isEnabled()
     click(page.study.undo)
     settle(qtbot, dock)
@@ -690,7 +694,7 @@ def test_an_earlier_pre_has_no_tick_and_one_keeps_it(qtbot, dock, imports, looke
     tick(page, 0, True)
     settle(qtbot, dock)
     assert len(page.study.phases.boxes) == 4
-    assert [line[1] for line in cells(page)] == ["DCE phases 0-3\n0, 120, 240, 360 s\n16 images"]
+    assert [line[1] for line in cells(page)] == ["DCE: pre – post 3\n0, 120, 240, 360 s\n16 images"]
     click(page.start)
     assert imports.runs[-1][0][0].settings.use
 
@@ -738,7 +742,7 @@ def test_the_last_series_goes_on_counting(qtbot, dock, imports, looked):
     tick(page, 2, False)
     settle(qtbot, dock)
     assert imports.judged[-1].use == ()
-    assert "DCE phases 0-2" in cells(page)[2][1]
+    assert "DCE: pre – post 2" in cells(page)[2][1]
     ticked = page.study.model.index(2, 0).data(Qt.ItemDataRole.CheckStateRole)
     assert Qt.CheckState(ticked) == Qt.CheckState.Checked
 

@@ -25,7 +25,7 @@ def test_the_page_names_model_note_needs_and_phases(opened):
     page = opened.predict_page
     assert page.card.title.text() == "Kinetic threshold"
     assert page.card.note.text() == "kinetic threshold, not a trained model"
-    assert "About 1 s" in page.card.needs.text()
+    assert "not known before the first run" in page.card.needs.text()
     assert page.card.inputs.texts == (
         "before contrast ← pre",
         "early ← post 2 (180 s)",

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from qtpy.QtTest import QTest
+from tests.widgets.conftest import HeldJobs
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, Phase
@@ -327,3 +328,19 @@ def test_while_phases_are_read_the_sphere_works_and_smartpaint_waits(adopted):
     assert not tools.tools[PaintTool.SMARTPAINT].isEnabled()
     stroke(dock)
     assert dock.editing.live.labels.any()
+
+
+def test_a_stroke_during_a_slow_save_is_saved_by_itself_afterwards(
+    qtbot, refining, world, monkeypatch
+):
+    monkeypatch.setattr("napari_mamamia.widgets.refine.mask_saving._AUTOSAVE_AFTER_MS", 20)
+    held = HeldJobs(refining.jobs, ("save",))
+    refining.editing.save()
+    held.end()
+    live, saving = refining.editing.live, refining.editing.saving
+    stroke(refining)
+    assert saving.autosave.isActive()
+    qtbot.waitUntil(lambda: not saving.autosave.isActive())  # while the save still runs
+    assert refining.jobs.is_running("save")
+    held.deliver()
+    qtbot.waitUntil(lambda: np.array_equal(world.refined["Ana", "A_1"], live.labels))

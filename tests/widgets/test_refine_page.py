@@ -18,7 +18,9 @@ from qtpy.QtWidgets import (
     QComboBox,
     QScrollBar,
 )
+from tests.widgets.conftest import HeldJobs
 
+from napari_mamamia.core.blinding import Blinding
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.edits import Action, Brush, Extent, Jump, Tool
 from napari_mamamia.core.grid import IDENTITY_WARNING
@@ -190,6 +192,52 @@ def test_the_numbers_follow_a_step(qtbot, refining):
     # 24 of 48 voxels: Dice 2 * 24 / 72
     qtbot.waitUntil(lambda: text_of(refining, "refine_dice_now") == "0.67")
     assert text_of(refining, "refine_dice_start") == "1.00"
+
+
+def numbers_of(dock):
+    """The texts of all numbers on the page."""
+    return {cell.text() for cell in dock.refine_page.numbers.cells.values()}
+
+
+def test_numbers_leave_the_screen_when_a_blind_reading_hides_them(qtbot, refining):
+    qtbot.waitUntil(lambda: text_of(refining, "refine_dice_now") == "1.00")
+    refining.session.set_blinding(Blinding.of(["numbers"]))
+    qtbot.waitUntil(lambda: not refining.jobs._workers)
+    assert numbers_of(refining) <= {"", "–"}
+
+
+@pytest.mark.parametrize("lanes", [("numbers",), ("start_numbers",)])
+def test_numbers_that_were_on_their_way_are_not_shown_to_a_blind_reader(qtbot, opened, lanes):
+    opened.show_page("Refine")
+    held = HeldJobs(opened.jobs, lanes)
+    click(opened, "refine_from_reference")
+    qtbot.waitUntil(lambda: held.lanes == list(lanes))
+    opened.session.set_blinding(Blinding.of(["numbers"]))
+    held.deliver()
+    qtbot.waitUntil(lambda: not opened.jobs._workers)
+    assert numbers_of(opened) <= {"", "–"}
+
+
+def test_a_step_under_a_hidden_reference_compares_with_nothing(qtbot, refining):
+    qtbot.waitUntil(lambda: text_of(refining, "refine_dice_now") == "1.00")
+    refining.session.set_blinding(Blinding.of(["reference"]))
+    refining.editing.mask.stepped.emit()
+    qtbot.waitUntil(lambda: text_of(refining, "refine_volume_mm3_now") == "0.43 ml")
+    assert text_of(refining, "refine_dice_now") == "–"
+    assert text_of(refining, "refine_volume_mm3_reference") == ""
+
+
+def test_the_numbers_follow_the_labels_that_count_as_tumour(qtbot, opened, world):
+    world.reference_value = 2  # 47 voxels of 2 and one of 1
+    opened.cases_flow.open_case("A_2")
+    qtbot.waitUntil(lambda: opened.session.case_id == "A_2" and opened.session.case.is_loaded)
+    opened.show_page("Refine")
+    click(opened, "refine_from_nothing")
+    qtbot.waitUntil(lambda: text_of(opened, "refine_volume_mm3_reference") == "0.43 ml")
+    opened.score_page.label_chosen.emit(1.0)
+    qtbot.waitUntil(lambda: text_of(opened, "refine_volume_mm3_reference") == "0.01 ml")  # 9 mm3
+    opened.score_page.label_chosen.emit(2.0)
+    qtbot.waitUntil(lambda: text_of(opened, "refine_volume_mm3_reference") == "0.42 ml")
 
 
 def half_of(dock, mask):

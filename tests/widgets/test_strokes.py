@@ -148,7 +148,7 @@ def test_what_is_saved_meanwhile_has_every_stroke(qtbot, refining, mouse, gate, 
     if act == "save":
         refining.editing.save()
     elif act == "accept":
-        refining.refine_flow.accept()
+        refining.accepting.accept()
     else:
         assert refining.close_down()
     qtbot.waitUntil(lambda: ("Ana", "A_1") in world.refined or bool(world.refined))

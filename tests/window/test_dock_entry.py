@@ -464,6 +464,7 @@ def test_a_click_imports_nothing_of_the_panel():
 
 def test_whether_a_folder_is_ours_is_told_without_what_opens_it(small_data_set):
     """napari asks in a turn of its window: all of it took 0.7 s to import."""
+    (small_data_set.parent / "other").mkdir()  # a folder with a data set alone opens that one
     code = f"""
 import sys
 from napari_mamamia.commands import get_reader

@@ -99,18 +99,19 @@ def test_what_is_missing_comes_above_accept_and_goes_while_the_button_stays(
     qtbot, refining, picture, window
 ):
     page, form = refining.refine_page, refining.findings_page.form
+    accept = refining.accept_row.accept
 
     def place_of_accept():
-        return page.accept.mapToGlobal(page.accept.rect().topLeft())
+        return accept.mapToGlobal(accept.rect().topLeft())
 
-    qtbot.waitUntil(lambda: page.accept.isVisible())
+    qtbot.waitUntil(lambda: accept.isVisible())
     before, room = place_of_accept(), page.height()
     form.give(Answer("bpe", ("mild",)))
     form.give(Answer("finding", ("mass",), Place(FieldScope.LESION, "9")))
     qtbot.waitUntil(lambda: len(page.gaps.texts) == 2 and page.gaps.isVisible())
     lines = page.gaps.lines
     qtbot.waitUntil(lambda: place_of_accept() == before)
-    assert page.gaps.geometry().bottom() < page.accept.parentWidget().geometry().top()
+    assert page.gaps.mapToGlobal(page.gaps.rect().bottomLeft()).y() < place_of_accept().y()
     assert all(lines.visualItemRect(lines.item(at)).height() >= 24 for at in range(2))
     picture(window, "25_findings_missing")
     findings = refining.kinetics.findings
@@ -258,7 +259,7 @@ def test_every_state_of_the_page_fits(qtbot, window, refining, whole_window, the
         pixels = whole_window(window, f"refine_{theme}_{width}")
         assert pixels[:, -refining.width() :].astype(int).std() > 5
         assert refining.minimumSizeHint().width() <= refining.width()
-        assert refining.refine_page.accept.isVisible()
+        assert refining.accept_row.accept.isVisible()
 
 
 @pytest.mark.night  # by day test_window_refine_bad: on a full disk it is said, strokes stay

@@ -7,6 +7,7 @@ import pytest
 from one_window import napari_window, put_back, wait_open
 from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
+from qtpy.QtWidgets import QPushButton
 
 from napari_mamamia.core.errors import ModelError, SaveError
 from napari_mamamia.core.progress import report_progress
@@ -90,7 +91,9 @@ def test_a_wrong_folder_is_told_in_the_header(qtbot, window, panel, picture, tmp
     QTest.keyClick(panel.cases_page.folder, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: "found no case" in panel.header.message.text())
     assert panel.header.message.isVisible()
-    assert panel.cases_page.browse.property("primary")
+    open_folder = panel.cases_page.start.findChild(QPushButton, "start_folder")
+    assert open_folder.isVisible()
+    assert open_folder.property("primary")
     picture(window, "11_wrong_folder")
 
 

@@ -183,15 +183,10 @@ def view(
 ) -> None:
     """Open the window on exams, a data set or a review study, or on its start page."""
     paths = paths or []
-    if (study is not None and paths) or (study is None and reader is not None):
-        raise typer.BadParameter(
-            "expected paths, or --study STUDY (optionally with --reader NAME): give one"
-        )
-    if study is not None and (case is not None or blind or protocol is not None):
-        raise typer.BadParameter(
-            "expected --study with --reader alone: the study determines the case, what is "
-            "hidden and the protocol"
-        )
+    if study is not None:
+        _require_study_alone(paths, case, blind=blind, protocol=protocol)
+    elif reader is not None:
+        raise typer.BadParameter("expected --study STUDY with --reader")
     if case is not None and len(paths) != 1:
         raise typer.BadParameter("expected --case ID with the data set that contains it")
     for path in paths:
@@ -199,22 +194,37 @@ def view(
             raise FormatError(f"there is no file or folder {path}: check the path")
     if find_spec("napari") is None or find_spec("qtpy") is None:
         raise MissingExtraError("napari", "pyqt6")
-    opening = study or (paths[0] if paths else None)
-    given = {
-        "MAMAMIA_OPENING": "" if opening is None else opening.absolute().name,
-        "MAMAMIA_SOURCES": json.dumps([str(path.absolute()) for path in paths]) if paths else "",
-        "MAMAMIA_CASE": case or "",
-        "MAMAMIA_BLIND": "1" if blind else "",
-        "MAMAMIA_PROTOCOL": "" if protocol is None else str(protocol.resolve()),
-        "MAMAMIA_STUDY": "" if study is None else str(study.absolute()),
-        "MAMAMIA_READER": reader or "",
-        "MAMAMIA_PANELS": "1" if panels else "",
-        "MAMAMIA_IN_WINDOW": "1" if in_window else "",
-        "MAMAMIA_START": "1",
+    opening = study or next(iter(paths), None)
+    sources = [str(path.absolute()) for path in paths]
+    names = {
+        "MAMAMIA_OPENING": opening and opening.absolute().name,
+        "MAMAMIA_SOURCES": sources and json.dumps(sources),
+        "MAMAMIA_CASE": case,
+        "MAMAMIA_PROTOCOL": protocol and protocol.resolve(),
+        "MAMAMIA_STUDY": study and study.absolute(),
+        "MAMAMIA_READER": reader,
+        "MAMAMIA_START": 1,
     }
-    environment = child_environment(**{name: text for name, text in given.items() if text})
+    switches = {"BLIND": blind, "PANELS": panels, "IN_WINDOW": in_window}
+    names |= {f"MAMAMIA_{name}": int(is_on) for name, is_on in switches.items()}
+    environment = child_environment(**{name: str(value) for name, value in names.items() if value})
     # The window starts in the home folder: files in the current folder must not affect it.
     become(python_command("napari_mamamia.window"), environment, Path.home())
+
+
+def _require_study_alone(
+    paths: list[Path], case: str | None, *, blind: bool, protocol: Path | None
+) -> None:
+    """Raise `typer.BadParameter` if more than a study and a reader is given."""
+    if paths:
+        raise typer.BadParameter(
+            "expected paths, or --study STUDY (optionally with --reader NAME): give one"
+        )
+    if case is not None or blind or protocol is not None:
+        raise typer.BadParameter(
+            "expected --study with --reader alone: the study determines the case, what is "
+            "hidden and the protocol"
+        )
 
 
 def desktop(

@@ -3,7 +3,7 @@
 `time_axis` puts phases on a named clock, `timing` chooses the early and the late phase, `arrival`
 and `bolus` detect when contrast arrived. A map is a formula (`map_formulas`) and an entry with its
 recipe, ranges, colours and words (`map_kinds`); `voxel_maps` and `map_blocks` compute it. `curves`,
-`curve_types` and `contrast_curve` describe the curve of a region, `lesion` one lesion,
+`curves` describes the curve of a region, `lesion` one lesion,
 `tumour_volume` the FTV in UCSF's form, `ultrafast` slope and arrival in close phases, `background`
 the other breast.
 
@@ -39,7 +39,7 @@ if not TYPE_CHECKING:
     __getattr__ = lazy_names(
         __name__,
         {
-            "contrast_curve": ("ContrastCurve",),
+            "curves": ("ContrastCurve",),
             "of_case": ("CaseMaps", "curve", "ftv", "maps"),
             "tumour_volume": ("FtvSettings", "FunctionalTumourVolume"),
         },

@@ -13,6 +13,7 @@ import platformdirs
 
 from napari_mamamia.core.errors import SaveConflictError, SaveError
 from napari_mamamia.core.program.system import IS_LINUX
+from napari_mamamia.io.files.foreign import open_plain
 from napari_mamamia.io.files.save import saving
 
 _NAME: Final = "napari-mamamia"
@@ -107,7 +108,8 @@ def _require_own(file: Path) -> None:
 
 def _is_own(file: Path) -> bool:
     mark = _ICON_MARK if file.suffix == ".svg" else _MARK.encode()
-    return file.is_file() and mark in file.read_bytes()
+    with open_plain(file) as stream:
+        return mark in stream.read()
 
 
 def _quote(command: Path) -> str:

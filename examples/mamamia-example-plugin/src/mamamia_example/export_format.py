@@ -4,8 +4,7 @@ import json
 
 import numpy as np
 
-from napari_mamamia.services.export.export import CaseWriter
-from napari_mamamia.services.export.format_spec import CaseWork, FormatSpec
+from napari_mamamia.services.export.format_spec import CaseWork, CaseWriter, FormatSpec
 
 
 def write_centroids(work: CaseWork, writer: CaseWriter) -> None:

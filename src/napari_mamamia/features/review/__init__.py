@@ -30,7 +30,7 @@ FEATURE: Final = Feature(
         Opener(
             "a study",
             "Review",
-            f"{_HERE}.services.client:is_study",
+            f"{_HERE}.io.study_file:is_study",
             f"{_HERE}.widgets.joining:open_study",
         ),
     ),

@@ -69,9 +69,12 @@ def name_visits_by_date(cases: Sequence[CaseFiles]) -> tuple[CaseFiles, ...]:
 
 def _read_study_date(file: Path) -> str:
     """Return the date of a DICOM file's study as YYYY-MM-DD, or "" if it states none."""
-    import pydicom
+    try:
+        from pydicom import dcmread  # an extra
 
-    header = pydicom.dcmread(file, stop_before_pixels=True, specific_tags=["StudyDate"])
+        header = dcmread(file, stop_before_pixels=True, specific_tags=["StudyDate"])
+    except Exception:  # noqa: BLE001 - a damaged file has no date, and the import names it
+        return ""
     text = str(header.get("StudyDate", ""))
     return f"{text[:4]}-{text[4:6]}-{text[6:]}" if re.fullmatch(r"\d{8}", text) else ""
 

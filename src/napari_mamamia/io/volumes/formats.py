@@ -74,6 +74,8 @@ def _suffixes(wanted: Callable[[VolumeFormat], object]) -> tuple[str, ...]:
 
 MASK_SUFFIXES: Final = _suffixes(lambda one: True)
 IMAGE_SUFFIXES: Final = _suffixes(lambda one: not one.is_for_masks)
+SINGLE_FILE_SUFFIXES: Final = _suffixes(lambda one: not one.is_for_masks and not one.voxel_suffixes)
+"""Suffixes of images that are one file."""
 WRITTEN_SUFFIXES: Final = _suffixes(lambda one: one.write_with)
 _BY_SUFFIX: Final = {end: one for one in FORMATS for end in one.suffixes}
 _VOXELS: Final = tuple(end for one in FORMATS for end in one.voxel_suffixes)

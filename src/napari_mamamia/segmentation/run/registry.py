@@ -13,7 +13,13 @@ from typing import Any, Final
 
 from platformdirs import user_data_path
 
-from napari_mamamia.core.errors import MissingExtraError, ModelError, Remedy, SaveConflictError
+from napari_mamamia.core.errors import (
+    MissingExtraError,
+    ModelError,
+    RefusedCheckpointError,
+    Remedy,
+    SaveConflictError,
+)
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import now_utc
 from napari_mamamia.io.files.foreign import explained
@@ -175,7 +181,8 @@ def _require_loads(card: ModelCard) -> None:
     if card.kind is not ModelKind.NNUNET:
         return
     report_progress(1, 2, "Loading the model once")
-    with suppress(MissingExtraError):  # added on a computer that does not predict
+    # Without torch nothing is loaded here; what would run code is converted by its added name.
+    with suppress(MissingExtraError, RefusedCheckpointError):
         load_engine(card, EngineSettings(folds=card.folds[:1], accept_trainer=True)).close()
 
 

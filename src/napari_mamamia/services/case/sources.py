@@ -18,10 +18,8 @@ from napari_mamamia.io.files.file_names import safe_case_id
 from napari_mamamia.io.files.sources import LayoutKind
 from napari_mamamia.io.files.user_folders import linked_cases_folder
 from napari_mamamia.io.layouts.find import find_data_set, recognise
-from napari_mamamia.io.volumes.formats import file_stem
+from napari_mamamia.io.volumes.formats import SINGLE_FILE_SUFFIXES, file_stem
 
-_SINGLE_FILES: Final = (".nii.gz", ".nii", ".nrrd", ".mha")
-"""Suffixes of volumes that are one file, which may be linked alone."""
 _MASK_WORDS: Final = ("mask", "label", "seg", "reference")
 
 
@@ -116,8 +114,8 @@ def _require_volumes(paths: Sequence[Path]) -> None:
     for path in paths:
         if not _suffix(path):
             raise FormatError(
-                f"expected volumes in single files ({', '.join(_SINGLE_FILES)}), got {path}: "
-                "choose the phases of one case, or its folder"
+                f"expected volumes in single files ({', '.join(SINGLE_FILE_SUFFIXES)}), got "
+                f"{path}: choose the phases of one case, or its folder"
             )
         header = read_header(path)
         if header.n_volumes > 1:
@@ -131,7 +129,7 @@ def _require_volumes(paths: Sequence[Path]) -> None:
 
 def _suffix(path: Path) -> str:
     name = path.name.lower()
-    return next((suffix for suffix in _SINGLE_FILES if name.endswith(suffix)), "")
+    return next((suffix for suffix in SINGLE_FILE_SUFFIXES if name.endswith(suffix)), "")
 
 
 def _link(path: Path, target: Path) -> None:

@@ -293,5 +293,17 @@ EXPORT_FORMATS: Final = Registry(
 
 
 def formats_of(settings: ExportSettings) -> tuple[FormatSpec, ...]:
-    """Return each format of an export once, in the order of the table."""
+    """Return each format of an export once, in the order of the table.
+
+    Raises
+    ------
+    CaseError
+        If a format is not there, such as that of a plug-in that was left out.
+    """
+    absent = [name for name in settings.formats if name not in EXPORT_FORMATS]
+    if absent:
+        raise CaseError(
+            f"expected the export formats {', '.join(EXPORT_FORMATS)}, but got "
+            f"{', '.join(absent)}, which is unknown or belongs to a package that cannot be loaded"
+        )
     return tuple(spec for name, spec in EXPORT_FORMATS.items() if name in settings.formats)

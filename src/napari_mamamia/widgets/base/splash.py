@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from qtpy.QtCore import QRect, Qt, QTimer
+from qtpy.QtCore import QRect, Qt, QTimerEvent
 from qtpy.QtGui import QColor, QIcon, QPainter, QPixmap
 from qtpy.QtWidgets import QApplication, QLabel, QMainWindow
 
@@ -31,6 +31,15 @@ def new_application() -> QApplication:
     return app
 
 
+class _Splash(QLabel):
+    """A picture that closes when the window of the program is shown."""
+
+    def timerEvent(self, event: QTimerEvent | None) -> None:
+        widgets = QApplication.topLevelWidgets()
+        if any(isinstance(widget, QMainWindow) and widget.isVisible() for widget in widgets):
+            self.close()
+
+
 def show_splash(app: QApplication, name: str) -> QLabel:
     """Show what is being opened until the window of the program appears.
 
@@ -42,7 +51,7 @@ def show_splash(app: QApplication, name: str) -> QLabel:
         The name of what is opened, "" for nothing.
     """
     # Not QSplashScreen, whose `show` waits for a second if no window manager answers.
-    splash = QLabel()
+    splash = _Splash()
     splash.setWindowFlags(Qt.WindowType.SplashScreen | Qt.WindowType.FramelessWindowHint)
     splash.setPixmap(_draw_picture(app.windowIcon(), name))
     splash.setObjectName("mamamia_splash")
@@ -54,9 +63,7 @@ def show_splash(app: QApplication, name: str) -> QLabel:
     while not splash.windowHandle().isExposed() and time.monotonic() < end:
         app.processEvents()
     app.processEvents()
-    timer = QTimer(splash)
-    timer.timeout.connect(lambda: _close_if_replaced(splash, timer))
-    timer.start(_LOOK_MS)
+    splash.startTimer(_LOOK_MS)
     return splash
 
 
@@ -86,10 +93,3 @@ def _draw_picture(icon: QIcon, name: str) -> QPixmap:
         top += line.height() + line.height() // 4
     painter.end()
     return picture
-
-
-def _close_if_replaced(splash: QLabel, timer: QTimer) -> None:
-    widgets = QApplication.topLevelWidgets()
-    if any(isinstance(widget, QMainWindow) and widget.isVisible() for widget in widgets):
-        timer.stop()
-        splash.close()

@@ -50,12 +50,17 @@ class RefineMeasure(WindowPart):
         self._timer.setSingleShot(True)
         self._timer.timeout.connect(self.measure_now)
         self._session.masks_changed.connect(self._count_anew)
+        self._session.blinding_changed.connect(self._follow_blinding)
 
     @property
     def images(self) -> FeatureImages | None:
         """The images that SmartPaint compares, or None before they are measured."""
         live = self._editing.live
         return None if live is None else live.images
+
+    @property
+    def _shown_reference(self) -> LabelMap | None:
+        return None if self._session.blinding.hides(Hidden.REFERENCE) else self._reference
 
     @property
     def is_drawing(self) -> bool:
@@ -131,7 +136,8 @@ class RefineMeasure(WindowPart):
             return
         # Not copied, though the thread reads it: each later step measures again.
         labels, grid = live.labels, live.grid
-        reference, counting = self._reference, self._counting
+        reference, counting = self._shown_reference, self._counting
+        blinding = self._session.blinding
 
         def job() -> MaskNumbers:
             expert = None if reference is None else reference_of(reference, grid, counting)
@@ -146,7 +152,7 @@ class RefineMeasure(WindowPart):
             tr("Measuring your mask"),
             job,
             show,
-            still=lambda: self._editing.live is live,
+            still=lambda: self._editing.live is live and self._session.blinding == blinding,
             shown=False,
         )
         self.show_changes()
@@ -183,9 +189,16 @@ class RefineMeasure(WindowPart):
         self._counting = self._session.counting
         self._measure_start(live.start_labels)
 
+    def _follow_blinding(self) -> None:
+        """Drop all numbers, and measure again what is not hidden."""
+        self._whole = None
+        self._show_numbers(ShownNumbers(None, None))
+        self.measure_label()
+
     def _measure_start(self, start: LabelMap) -> None:
         live = self._editing.live
-        reference, counting = self._reference, self._counting
+        reference, counting = self._shown_reference, self._counting
+        blinding = self._session.blinding
         if live is None or self._session.blinding.hides(Hidden.NUMBERS):
             return
         measure = self._services.measure_mask
@@ -209,7 +222,7 @@ class RefineMeasure(WindowPart):
             tr("Measuring the start"),
             job,
             show,
-            still=lambda: self._editing.live is live,
+            still=lambda: self._editing.live is live and self._session.blinding == blinding,
             shown=False,
         )
 

@@ -160,6 +160,11 @@ class ViewPanel(QFrame):
             QComboBox(), "view_minus", tr("The phase to subtract from the phase of the slider.")
         )
         call_by(self.minus, tr("minus phase"))
+        # At 200 % text the row fits the panel only if the longest name does not set its width.
+        self.minus.setSizeAdjustPolicy(
+            QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
+        )
+        self.minus.setMinimumContentsLength(3)
         self.minus.activated.connect(self.minus_wanted.emit)
         return row(_make_name(tr("Image")), *self.images.values(), 1, self.minus)
 

@@ -290,7 +290,7 @@ def find_changes(place: Path | None, files: Mapping[str, FrozenFile]) -> dict[st
     problems = {}
     for key, file in files.items():
         path = None if place is None else place / file.name
-        if path is None or not path.is_file():
+        if path is None or not os.path.isfile(path):  # noqa: PTH113 - False for too long a name
             problems[key] = f"{file.name} is gone"
             continue
         try:

@@ -26,6 +26,7 @@ from napari_mamamia.core.errors import FormatError, MamamiaError, SaveError
 from napari_mamamia.core.program.garbage import uncollected
 from napari_mamamia.core.progress import paced
 from napari_mamamia.features.review.core.review import Study, StudyPlan, Task
+from napari_mamamia.features.review.io.share import Share
 from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.files.csv_text import from_csv_text
 from napari_mamamia.io.files.foreign import open_plain, reads
@@ -313,3 +314,14 @@ def _find_lost(
         if not is_there and not any(event.hash == digest for event in events):
             lost.append((name, seq))
     return lost
+
+
+def is_study(folder: Path) -> bool:
+    """Return whether a folder holds a review study; wait for one second at most.
+
+    Raises
+    ------
+    SilentShareError
+        If the share does not answer within this time.
+    """
+    return Share(folder, answer_s=1.0).look(lambda place: (place / STUDY_NAME).is_file())

@@ -283,7 +283,6 @@ def _hold_images(
 
 _KEEP_EVERY_S: Final = 60.0
 """Seconds between renewals of a claim during work; each renewal writes a file on the share."""
-_DROPPED_S: Final = 1.0
 
 
 class StudyClient:
@@ -683,17 +682,6 @@ def open_client(folder: Path, who: str, passphrase: str = "") -> OpenedClient:
     except BaseException:
         client.close()
         raise
-
-
-def is_study(folder: Path) -> bool:
-    """Return whether a folder holds a review study; wait for one second at most.
-
-    Raises
-    ------
-    SilentShareError
-        If the share does not answer within this time.
-    """
-    return Share(folder, answer_s=_DROPPED_S).look(lambda place: (place / STUDY_NAME).is_file())
 
 
 _STILL_READS: Final = (

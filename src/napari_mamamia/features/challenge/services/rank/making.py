@@ -30,7 +30,7 @@ def _read_model(folder: Path) -> str:
     """Return the name of the masks that a run scored, else the folder's name."""
     try:
         return str(read_json(folder / RUN_FILE)["parameters"]["prediction"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return folder.name
 
 

@@ -1,0 +1,46 @@
+"""The remembered reader name in a data set that other people have worked in."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("people", "is_used"),
+    [
+        ((), True),
+        (("Ana",), True),
+        (("ana",), True),  # names of folders differ by more than letter case
+        (("Ben",), False),
+        (("Ana", "Ben"), False),
+        (("Ben", "Ana"), False),
+    ],
+)
+def test_a_remembered_name_is_used_unasked_only_where_nobody_else_has_saved_work(
+    qtbot, dock, world, people, is_used
+):
+    services = dock.services.replacing(
+        open_data_set=lambda *names, **options: replace(
+            world.open_data_set(*names, **options), people=people
+        )
+    )
+    dock.listing._services = services
+    assert dock.session.reader == "Ana"
+    dock.open_data_set(Path("data"))
+    qtbot.waitUntil(lambda: dock.session.opened is not None)
+    assert dock.session.opened.people == people
+    assert dock.session.reader == ("Ana" if is_used else None)
+
+
+def test_a_name_given_in_this_window_is_used_in_a_shared_data_set(qtbot, dock, world):
+    services = dock.services.replacing(
+        open_data_set=lambda *names, **options: replace(
+            world.open_data_set(*names, **options), people=("Ana", "Ben")
+        )
+    )
+    dock.listing._services = services
+    dock.header.reader_given.emit("Ana")
+    dock.open_data_set(Path("data"))
+    qtbot.waitUntil(lambda: dock.session.opened is not None)
+    assert dock.session.reader == "Ana"
