@@ -62,6 +62,35 @@ def test_phases_of_one_series_or_one_series_each_come_in_order_of_time(tmp_path,
     assert np.array_equal(values_of(exam), values)
 
 
+@pytest.mark.parametrize("flips", [(False, True), (True, False), (True, True)])
+def test_a_phase_stored_mirrored_or_upside_down_has_its_voxels_at_their_places(tmp_path, flips):
+    """The body of `dce_values` fits no mirrored copy of itself, so a flip would be seen."""
+    values = np.stack([phantoms.dce_values(phase) for phase in range(4)])
+    rows, columns = (slice(None, None, -1 if back else 1) for back in flips)
+    along, down = (np.array(axis) for axis in (phantoms.AXIAL[:3], phantoms.AXIAL[3:]))
+    n_rows, n_columns = phantoms.SHAPE[1:]
+
+    def corner(_, index):
+        first = np.array(phantoms.place(index), dtype=float)
+        first += flips[0] * (n_rows - 1) * phantoms.SPACING[0] * down
+        return (first + flips[1] * (n_columns - 1) * phantoms.SPACING[1] * along).tolist()
+
+    turned = [*(along * (1 - 2 * flips[1])), *(down * (1 - 2 * flips[0]))]
+    for phase in range(4):
+        last = {"ImagePositionPatient": corner, "ImageOrientationPatient": turned}
+        phantoms.write_phase(
+            tmp_path,
+            phase,
+            values=values[phase][:, rows, columns] if phase == 3 else values[phase],
+            SeriesInstanceUID=f"2.25.{200 + phase}",
+            SeriesNumber=5 + phase,
+            AcquisitionTime=f"10{phase:02d}00",
+            **(last if phase == 3 else {}),
+        )
+    exam = exam_of(tmp_path)
+    assert np.array_equal(values_of(exam), values)
+
+
 def test_temporal_position_is_believed_first_and_timed_by_another_element(tmp_path):
     values = phantoms.write_exam(
         tmp_path,

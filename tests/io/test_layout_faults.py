@@ -78,6 +78,31 @@ def test_studies_in_folders_of_uids_are_visits_by_date(tmp_path):
     assert (len(first.phases), first.problems) == (3, ())
 
 
+def test_two_studies_of_one_day_keep_ids_of_their_own(tmp_path):
+    root = tmp_path / "set"
+    for patient, days in (("P_1", ("20200301", "20200301")), ("P_2", ("20200301", "20200302"))):
+        for number, day in enumerate(days):
+            study = f"1.3.6.{patient[-1]}.{number + 1}"
+            for phase in (0, 1, 2):
+                write_phase(
+                    root / patient / study / f"{study}.{phase}",
+                    phase,
+                    StudyInstanceUID=study,
+                    SeriesInstanceUID=f"{study}.{phase}",
+                    SeriesNumber=phase + 1,
+                    StudyDate=day,
+                    AcquisitionTime=f"10{phase:02d}00",
+                )
+    cases = find_data_set(root).cases
+    ids = [case.case_id for case in cases]
+    assert len(set(ids)) == len(ids) == 4
+    assert sorted(ids)[2:] == ["P_2_2020-03-01", "P_2_2020-03-02"]
+    assert {case.visit.name for case in cases if case.patient == "P_1"} == {
+        "1.3.6.1.1",
+        "1.3.6.1.2",
+    }
+
+
 @pytest.mark.parametrize(
     "files",
     [

@@ -546,6 +546,24 @@ def test_items_of_a_list_are_never_joined(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("way", ["..", "inner/../..", "absolute", "backslash"])
+@pytest.mark.parametrize("key", ["image", "label"])
+def test_a_list_never_names_files_outside_its_data_set(tmp_path, key, way):
+    make_tree(tmp_path / "outside", ["secret.nii.gz"])
+    path = {
+        "absolute": str(tmp_path / "outside/secret.nii.gz"),
+        "backslash": "..\\outside\\secret.nii.gz",
+    }.get(way, f"{way}/outside/secret.nii.gz")
+    inside = ["imgs/case_0.nii.gz", "imgs/case_1.nii.gz", "inner/case_2.nii.gz"]
+    listed = [{"image": inside[0]}, {"image": inside[1], key: path}]
+    texts = {"dataset.json": json.dumps({"training": listed})}
+    data_set = find_data_set(make_tree(tmp_path / "set", inside, texts), "monai")
+    files = [file for case in data_set.cases for phase in case.phases for file in phase.files]
+    files += [mask.path for case in data_set.cases for mask in case.masks]
+    assert data_set.cases[0].phases[0].files[0].name == "case_0.nii.gz"
+    assert not [file for file in files if "secret" in file.name]
+
+
 def test_a_listed_file_that_is_not_there_is_a_problem(tmp_path):
     files, texts, _ = TREES["monai"]
     kept = [file for file in files if "post2" not in file]

@@ -120,6 +120,24 @@ def test_a_block_of_known_size_has_its_diameters_by_hand():
     assert size.ends == ((4, 5, 3), (4, 5, 24))
 
 
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_the_ends_of_the_diameter_are_in_the_slice_of_any_array_axis(axis):
+    spacing = [0.5, 0.5, 0.5]
+    spacing[axis] = 3.0  # the slices are across the axis of clearly largest spacing
+    across, down = (other for other in range(3) if other != axis)
+    lesion = np.zeros((20, 21, 22), bool)
+    region = [slice(5, 8)] * 3
+    lesion[tuple(region)] = True
+    region[axis], region[across], region[down] = 6, 5, slice(4, 15)
+    lesion[tuple(region)] = True  # the longest row: voxels 4 to 14 in slice 6
+    size = measure_size(lesion, Grid.of_spacing(lesion.shape, tuple(spacing)))
+    first, last = [6, 6, 6], [6, 6, 6]
+    first[across] = last[across] = 5
+    first[down], last[down] = 4, 14
+    assert size.in_plane_mm == pytest.approx(5.0)  # 10 steps of 0.5
+    assert size.ends == (tuple(first), tuple(last))
+
+
 def test_head_foot_of_a_sagittal_exam_is_along_its_rows():
     # slices to the left, rows from head to foot: (x, y, z) of the file runs A, S, L
     affine = np.array([[0, 0, -3.0, 0], [0.7, 0, 0, 0], [0, 0.9, 0, 0], [0, 0, 0, 1]])

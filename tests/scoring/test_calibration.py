@@ -26,6 +26,18 @@ def test_calibration_by_hand():
     assert found.brier == pytest.approx((0.01 + 0.49 + 0.16 + 0.04) / 4)
 
 
+def test_a_score_on_the_edge_of_two_bins_is_in_the_lower_one():
+    # 11 even scores: every second one is an edge of the 5 bins 0-0.2, 0.2-0.4, ... 0.8-1
+    score = np.arange(11) / 10
+    label = np.array([0.0, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1])
+    found = calibration(label, score, n_bins=5)
+    assert [b.n for b in found.bins] == [3, 2, 2, 2, 2]
+    assert [b.mean_score for b in found.bins] == pytest.approx([0.1, 0.35, 0.55, 0.75, 0.95])
+    assert [b.response_rate for b in found.bins] == pytest.approx([1 / 3, 0.5, 0.5, 0.5, 0.5])
+    # 3 (1/3 - 0.1) = 0.7, then 2 times 0.15, 0.05, 0.25 and 0.45
+    assert found.ece == pytest.approx((0.7 + 0.3 + 0.1 + 0.5 + 0.9) / 11)
+
+
 def test_tied_scores_share_a_bin():
     found = calibration(np.array([0.0, 1, 0, 1]), np.array([0.5, 0.5, 0.5, 0.9]), n_bins=10)
     assert [b.n for b in found.bins] == [3, 1]

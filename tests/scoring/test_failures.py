@@ -273,6 +273,18 @@ def test_a_tumour_like_its_surroundings_has_low_contrast():
     assert FailureKind.LOW_CONTRAST not in kinds(REFERENCE, REFERENCE, bright)
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32, np.int16, np.float32])
+def test_contrast_of_a_signal_that_falls_is_negative_in_any_type(dtype):
+    # around the signal falls by 30 -+ 10 alternating, inside by 60: (-60 + 30)/10 = -3
+    before = np.full(SHAPE, 100)
+    after = before - 30 + np.where(np.indices(SHAPE).sum(axis=0) % 2, 10, -10)
+    after[REFERENCE.array] = 40
+    box = Box.around(REFERENCE.array)
+    phases = Enhancement(before.astype(dtype), after.astype(dtype))
+    value = contrast_to_noise(REFERENCE.array[box.slices], box, GRID, phases, 8.0)
+    assert value == pytest.approx(-3.0, rel=0.02)
+
+
 def test_contrast_is_not_judged_without_an_image_or_without_noise():
     flat = Enhancement(np.zeros(SHAPE, dtype=np.int16), np.zeros(SHAPE, dtype=np.int16))
     assert FailureKind.LOW_CONTRAST not in kinds(REFERENCE, REFERENCE)

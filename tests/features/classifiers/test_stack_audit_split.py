@@ -239,6 +239,12 @@ def test_a_patient_of_several_rows_counts_once_with_the_most_frequent_value():
         require_apart(["a", "b", "a"], ["train", "train", "test"])
 
 
+def test_a_value_of_a_patient_counts_more_than_any_number_of_empty_cells():
+    patients = Units.of(["a", "a", "a", "a", "b", "b", "b", "b", "b"])
+    values = ["", "x", "", "", "y", "", "", "x", "x"]
+    assert join_patients(patients, values) == ("x", "x")
+
+
 def test_parts_that_mean_nothing_are_refused():
     columns = {"y": ["0", "1"]}
     for parts in ([PartShare("a", 1)], [PartShare("a", 1), PartShare("b", 0)],

@@ -62,6 +62,16 @@ def test_t1_of_no_signal_or_of_a_signal_that_no_t1_gives_is_nan():
     assert np.isnan(full).tolist() == [True, True, False, True]
 
 
+@pytest.mark.parametrize("bad", [0.0, -1e-3, np.nan])
+@pytest.mark.parametrize("volume", [0, 1, 2])
+def test_one_flip_angle_without_signal_leaves_t1_undefined(volume, bad):
+    good = spoiled_signals(1.0, (3, 9, 15))
+    signals = np.stack([good, good, good], axis=1)
+    signals[volume, 1] = bad
+    t1, full = t1_of_flip_angles(signals, (3, 9, 15), 0.005)
+    assert np.isnan(t1).tolist() == np.isnan(full).tolist() == [False, True, False]
+
+
 @pytest.mark.parametrize("flips", [(3,), (3, 3), (3, 6, 9), ()])
 def test_flip_angles_that_do_not_fit_the_volumes_are_refused(flips):
     with pytest.raises(CaseError, match="give the angle of every volume"):
