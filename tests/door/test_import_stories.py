@@ -240,7 +240,7 @@ def test_a_repeated_pre_is_left_out_or_kept_by_a_tick_and_averaged_on_the_page_k
     inside(program, "panel.show_page('Kinetics')")
     wait_until(lambda: program.widgets(name="kinetics_pre"), "the choice of the pre")
     before = program.widget("kinetics_phases")["text"]
-    assert "early post 3" in before  # 90 s after the first with contrast, and half a resolution
+    assert "early post 2" in before  # 90 s after the first with contrast, and half a resolution
     inside(program, "panel.kinetics_page.times.pre.setCurrentIndex(1)")
     wait_until(
         lambda: "mean of the phases before contrast" in program.widget("kinetics_phases")["text"],

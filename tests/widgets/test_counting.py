@@ -45,6 +45,21 @@ def test_no_text_of_window_or_report_counts_from_0():
     assert counted == set()
 
 
+def test_each_name_of_a_phase_knows_how_many_phases_are_before_contrast():
+    """With two scans before contrast phase 2 is "post 1"; an import does not know it yet."""
+    arguments = {"phase_name": 2, "phase_and_time": 3, "phases_text": 2}
+    short = {
+        f"{path.relative_to(SOURCE)}:{node.lineno}"
+        for path in SOURCE.rglob("*.py")
+        if not path.is_relative_to(SOURCE / "widgets" / "dicom")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and len(node.args) + len(node.keywords) < arguments.get(node.func.id, 0)
+    }
+    assert short == set()
+
+
 def test_the_sliders_count_slices_from_1_and_phases_from_the_last_before_contrast(opened):
     steps = CaseSteps(opened.scene.stack)
     n_phases, n_slices, *_ = opened.scene.layer("phase").data.shape

@@ -484,7 +484,7 @@ def _count_under(case: Case, found: UcsfAnalysis, seg: str) -> FtvUnderSeg:
                 theirs_cc=measure.volume_cc,
                 different_voxels=_count_different(inside, images, placed, measure.voxels),
                 timing=str(choice.timing),
-                phases=phases_text(choice),
+                phases=phases_text(choice, case.n_before),
                 ftv_variant=str(limits.variant),
                 ftv_thresholds=limits.name,
                 background_signal=volume.background_signal,

@@ -63,10 +63,15 @@ class InputPictures:
     warning: str = ""
 
 
-def model_channels(segmenter: PlannedSegmenter) -> tuple[InputChannel, ...]:
-    """Return the input channels of a trained model, such as "channel 0 DCE_pre: pre"."""
+def model_channels(segmenter: PlannedSegmenter, n_before: int = 1) -> tuple[InputChannel, ...]:
+    """Return the input channels of a trained model, such as "channel 0 DCE_pre: pre".
+
+    `n_before` is the number of phases of the case before contrast.
+    """
     return tuple(
-        InputChannel(name, expression, f"channel {number} {name} ← {_in_words(expression)}")
+        InputChannel(
+            name, expression, f"channel {number} {name} ← {_in_words(expression, n_before)}"
+        )
         for number, (name, expression) in enumerate(segmenter.channels())
     )
 
@@ -86,12 +91,19 @@ def kinetic_channels(case: Case, choice: PhaseChoice) -> tuple[InputChannel, ...
     )
 
 
-def shared_channels(each: Sequence[Sequence[InputChannel]]) -> tuple[InputChannel, ...]:
-    """Return the input channels of several models, each expression once, in order of first use."""
+def shared_channels(
+    each: Sequence[Sequence[InputChannel]], n_before: int = 1
+) -> tuple[InputChannel, ...]:
+    """Return the input channels of several models, each expression once, in order of first use.
+
+    `n_before` is the number of phases of the case before contrast.
+    """
     used = dict.fromkeys(
         channel.expression for channels in each for channel in channels if channel.expression
     )
-    return tuple(InputChannel("", expression, _in_words(expression)) for expression in used)
+    return tuple(
+        InputChannel("", expression, _in_words(expression, n_before)) for expression in used
+    )
 
 
 def input_pictures(
@@ -184,10 +196,11 @@ def _find_centres(voxels: int, pixels_per_voxel: float) -> NDArray[np.intp]:
     return np.minimum(places.astype(np.intp), voxels - 1)
 
 
-def _in_words(expression: str) -> str:
+def _in_words(expression: str, n_before: int) -> str:
     """Return a channel's expression in words: ``p1-p0`` is "post 1 - pre"."""
     parts = [
-        phase_name(int(one[1:])) if one[1:].isdigit() else one for one in expression.split("-")
+        phase_name(int(one[1:]), n_before) if one[1:].isdigit() else one
+        for one in expression.split("-")
     ]
     return " - ".join(part.replace("_", " ") for part in parts)
 

@@ -111,7 +111,8 @@ class KineticsFlow(WindowPart):
         return shown is not None and shown.kind is MapKind.FTV
 
     def _show_ftv(self, answer: FtvAnswer) -> None:
-        self._page.ftv.show_answer(answer)
+        case = self._session.case
+        self._page.ftv.show_answer(answer, 1 if case is None else case.n_before)
         self._maps.paint_ftv(answer)
 
     def _show_seg(self, found: FtvUnderSeg | None) -> None:

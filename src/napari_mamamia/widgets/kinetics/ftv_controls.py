@@ -272,12 +272,12 @@ class FtvControls(QWidget):
             self._write_threshold(one)
         self.settings_changed.emit(self.settings())
 
-    def show_answer(self, answer: FtvAnswer) -> None:
-        """Show a volume and its components."""
+    def show_answer(self, answer: FtvAnswer, n_before: int) -> None:
+        """Show a volume and its components; `n_before` phases are before contrast."""
         volume = answer.found
         self.value.setText(tr("<b>FTV {volume_cc:.2f} cc</b>", volume_cc=volume.volume_cc))
         self.value.setToolTip(volume.settings.name)
-        self.basis.setText(f"{phases_text(volume.choice)} · {volume.settings.variant}")
+        self.basis.setText(f"{phases_text(volume.choice, n_before)} · {volume.settings.variant}")
         self.basis.show()
         parts = zip(volume.bins, SER_COLOURS.values(), strict=True)
         head = tr("<tr><td></td><td>SER</td><td align='right'>volume</td>")

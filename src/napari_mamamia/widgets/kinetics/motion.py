@@ -123,9 +123,10 @@ class MotionControls(QWidget):
         if found is None:
             self.volume.hide()
             return
-        rows = "".join(map(_format_row, found.found.motions))
+        n_before, motions = found.case.n_before, found.found.motions
+        rows = "".join(_format_row(motion, n_before) for motion in motions)
         self.table.setText(f"<table cellspacing='0' cellpadding='1'>{_HEAD}{rows}</table>")
-        self.table.setToolTip("\n".join(map(_describe_motion, found.found.motions)))
+        self.table.setToolTip("\n".join(_describe_motion(motion, n_before) for motion in motions))
         self._show_volume(found)
         if not has_any:
             self.say(
@@ -173,23 +174,25 @@ class MotionControls(QWidget):
         self.volume.show()
 
 
-def _format_row(motion: PhaseMotion) -> str:
+def _format_row(motion: PhaseMotion, n_before: int) -> str:
+    phase = phase_name(motion.phase, n_before)
     if motion.verdict is Verdict.REFERENCE:
         return tr(
             "<tr><td>{phase}</td><td colspan='3'>reference, unchanged</td></tr>",
-            phase=motion.phase,
+            phase=phase,
         )
     before, after = motion.before.residual_percent, motion.after.residual_percent
     words = f"{_MARKS[motion.verdict]}&nbsp;{motion.verdict}"
     return (
-        f"<tr><td>{motion.phase}</td><td align='right'>{before:.1f}&nbsp;→&nbsp;{after:.1f}</td>"
+        f"<tr><td>{phase}</td><td align='right'>{before:.1f}&nbsp;→&nbsp;{after:.1f}</td>"
         f"<td align='right'>{motion.displacement.p95_mm:.1f}</td><td>{words}</td></tr>"
     )
 
 
-def _describe_motion(motion: PhaseMotion) -> str:
+def _describe_motion(motion: PhaseMotion, n_before: int) -> str:
+    phase = phase_name(motion.phase, n_before)
     if motion.verdict is Verdict.REFERENCE:
-        return tr("{phase}: the others were registered onto it", phase=phase_name(motion.phase))
+        return tr("{phase}: the others were registered onto it", phase=phase)
     jacobian = (
         ""
         if motion.jacobian_min != motion.jacobian_min
@@ -206,7 +209,7 @@ def _describe_motion(motion: PhaseMotion) -> str:
     return tr(
         "{phase}: {applied}{note}; moved by {median_mm:.1f} mm (median), {max_mm:.1f} mm "
         "(maximum); NMI {nmi:.3f} to {nmi_2:.3f}{jacobian}",
-        phase=phase_name(motion.phase),
+        phase=phase,
         applied=motion.applied,
         note=note,
         median_mm=far.median_mm,

@@ -121,10 +121,12 @@ class PredictModels(WindowPart):
     def channels(self, case: Case) -> tuple[InputChannel, ...]:
         """Return the inputs of the selected models for a case without duplicates."""
         calls = self._services.predict
-        per_model = [calls.model_channels(one) for one in self.planned()]
+        per_model = [calls.model_channels(one, case.n_before) for one in self.planned()]
         if self._has_own:
             per_model.append(calls.kinetic_channels(case, self._services.choose_image_phases(case)))
-        return per_model[0] if len(per_model) == 1 else calls.shared_channels(per_model)
+        return (
+            per_model[0] if len(per_model) == 1 else calls.shared_channels(per_model, case.n_before)
+        )
 
     # ------------------------------------------------------------------- the list
 

@@ -241,10 +241,11 @@ def images_text(images: FeatureImages | None, *, is_reading: bool) -> str:
             if is_reading
             else tr("Measuring the image for SmartPaint…")
         )
+    n_before = images.case.n_before
     phases = ", ".join(
-        phase_name(channel.plus)
+        phase_name(channel.plus, n_before)
         if channel.minus is None
-        else f"{phase_name(channel.plus)} − {phase_name(channel.minus)}"
+        else f"{phase_name(channel.plus, n_before)} − {phase_name(channel.minus, n_before)}"
         for channel in images.channels
     )
     return ". ".join((tr("Compares {phases}", phases=phases), *images.missing))
