@@ -2,14 +2,18 @@
 
 import numpy as np
 import pytest
-from qtpy.QtWidgets import QAbstractSlider, QAbstractSpinBox, QScrollBar, QSlider
+from qtpy.QtWidgets import QAbstractSlider, QAbstractSpinBox, QPushButton, QScrollBar, QSlider
 from tests.widgets.test_case_line import PLAN
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.segmentation.model.postprocess import PostKind
 from napari_mamamia.services.case.hanging import HangingPlan, HangingStep
+from napari_mamamia.services.predict.uncertainty import UncertainRegion, Uncertainty
 from napari_mamamia.widgets.hanging.bar import HangingBar
+from napari_mamamia.widgets.predict.model_cards import ModelLine, ModelList
 from napari_mamamia.widgets.predict.recipe_form import StepList
+from napari_mamamia.widgets.predict.uncertainty_list import UncertaintyList
+from napari_mamamia.widgets.score.tags_line import TagsLine
 
 PAGES = ("View", "Findings", "Kinetics", "Predict", "Refine", "Score", "Report", "Export")
 RANGES = {
@@ -90,3 +94,36 @@ def test_a_step_moves_no_further_than_the_first_and_the_last_place(qtbot):
     assert steps.remove.isEnabled()
     steps.list.setCurrentRow(-1)
     assert not any(part.isEnabled() for part in (steps.up, steps.down, steps.remove))
+
+
+def test_a_tag_of_the_last_case_is_not_checked_in_the_next(qtbot):
+    line = TagsLine()
+    qtbot.addWidget(line)
+    line.show_tags(("artefact",), "Ana")
+    line.show_tags(("implant",), "Ana")
+    chips = line.findChildren(QPushButton)
+    assert [chip.text() for chip in chips if chip.isChecked()] == ["implant"]
+
+
+def test_the_built_in_model_cannot_be_removed(qtbot):
+    models = ModelList()
+    qtbot.addWidget(models)
+    models.show_models([ModelLine("kinetic", "Kinetic", ""), ModelLine("net", "Net", "")], ())
+    assert not models.forget.isEnabled()
+    models.choose("net")
+    assert models.forget.isEnabled()
+    models.choose("kinetic")
+    assert not models.forget.isEnabled()
+
+
+def test_uncertain_regions_go_round_at_both_ends(qtbot):
+    regions = UncertaintyList()
+    qtbot.addWidget(regions)
+    places = tuple(UncertainRegion((0, 0, k), 1.0, 0.5, 1.0) for k in range(3))
+    regions.show_uncertainty(Uncertainty(np.zeros((1, 1, 3), np.float16), places, 3))
+    regions.previous()
+    assert regions.list.currentRow() == 2
+    regions.next()
+    assert regions.list.currentRow() == 0
+    regions.previous()
+    assert regions.list.currentRow() == 2
