@@ -1,6 +1,9 @@
 """`mamamia view`: what the window is told, and what is refused before it is made."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -94,3 +97,13 @@ def test_of_a_folder_with_an_unknown_layout_the_remedy_is_the_windows_question(t
     with pytest.raises(UnknownLayoutError) as refused:
         checked(told)
     assert [remedy.option for remedy in list_remedies(refused.value)] == ["in_window"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems always have a screen")
+def test_without_a_screen_the_command_says_so(tmp_path):
+    names = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
+    environment = {name: text for name, text in os.environ.items() if name not in names}
+    program = [sys.executable, "-c", "from napari_mamamia.cli import main; main()", "view"]
+    answer = subprocess.run(program, env=environment, cwd=tmp_path, capture_output=True, text=True)
+    assert answer.returncode == 1
+    assert answer.stderr.startswith("error: expected a graphical display")

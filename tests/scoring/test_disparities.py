@@ -24,8 +24,8 @@ from napari_mamamia.scoring.cohort.segmentation_cohort import segmentation_fairn
 from napari_mamamia.scoring.report.figures import _measure_arms
 from napari_mamamia.scoring.report.tables import (
     disparity_table,
+    gap_notes,
     range_table,
-    say_beside,
     say_disparity,
 )
 from napari_mamamia.scoring.statistics.performance import SegmentationScores
@@ -333,7 +333,7 @@ def test_numbers_that_count_unusable_cases_have_no_interval_of_scored_ones():
 
 def test_what_an_interval_leaves_out_stands_beside_it():
     found = a_result().uncertainty.fairness
-    assert say_beside(found)[0] == "without group 71+ (n = 1)"
+    assert gap_notes(found)[0] == "without group 71+ (n = 1)"
 
 
 def test_a_number_outside_its_interval_has_no_interval():

@@ -4,6 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from qtpy.QtCore import Qt
+from qtpy.QtTest import QTest
 
 
 @pytest.mark.parametrize(
@@ -44,3 +46,17 @@ def test_a_name_given_in_this_window_is_used_in_a_shared_data_set(qtbot, dock, w
     dock.open_data_set(Path("data"))
     qtbot.waitUntil(lambda: dock.session.opened is not None)
     assert dock.session.reader == "Ana"
+
+
+def test_escape_closes_the_question_and_drops_what_waited_for_the_name(qtbot, dock):
+    dock.session.set_reader(None)
+    dock.header.set_reader(None)
+    calls = []
+    dock.readers.with_reader(lambda: calls.append("done"))
+    field = dock.header.reader_name
+    qtbot.waitUntil(field.isVisible)
+    QTest.keyClick(field, Qt.Key.Key_Escape)
+    qtbot.waitUntil(lambda: not field.isVisible())
+    dock.header.reader_given.emit("Ana")
+    qtbot.waitUntil(lambda: dock.session.reader == "Ana")
+    assert calls == []

@@ -230,11 +230,11 @@ def _list_facts(entry: "ModelEntry") -> "Iterator[tuple[str, str]]":
         if len(card.channels) > 1
         else "none: state the phase of the channel with --recipe, such as --recipe p1-p0"
     )
-    beside = "next to the model" if card.has_recipe else default
+    recipe = "next to the model" if card.has_recipe else default
     own_recipe = (
         None if entry.recipe is None else f"your own ({entry.recipe.title or 'without a title'})"
     )
-    yield "recipe", own_recipe or beside
+    yield "recipe", own_recipe or recipe
     licence = card.licence.strip().splitlines()
     yield "licence", licence[0] if licence else "unknown: ask its author"
     for weight in card.weights:

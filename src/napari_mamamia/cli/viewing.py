@@ -1,6 +1,7 @@
 """`mamamia demo`, `mamamia cases`, `mamamia view`: make a data set, list it, open the window."""
 
 import json
+import os
 import shlex
 import sys
 from collections.abc import Mapping
@@ -34,6 +35,7 @@ from napari_mamamia.cli.printing import (
 from napari_mamamia.core.errors import (
     FormatError,
     LayoutChoiceError,
+    MamamiaError,
     MissingExtraError,
     Remedy,
     UnknownLayoutError,
@@ -41,6 +43,7 @@ from napari_mamamia.core.errors import (
 from napari_mamamia.core.features import find_hook
 from napari_mamamia.core.program.child_environment import child_environment
 from napari_mamamia.core.program.child_process import become, python_command
+from napari_mamamia.core.program.system import IS_LINUX
 
 if TYPE_CHECKING:
     from napari_mamamia.io.files.sources import DataSet
@@ -194,6 +197,11 @@ def view(
             raise FormatError(f"there is no file or folder {path}: check the path")
     if find_spec("napari") is None or find_spec("qtpy") is None:
         raise MissingExtraError("napari", "pyqt6")
+    if IS_LINUX and not any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"))):
+        raise MamamiaError(
+            "expected a graphical display, but DISPLAY and WAYLAND_DISPLAY are not set: open the "
+            "window on a computer with a screen, or connect with ssh -X"
+        )
     opening = study or next(iter(paths), None)
     sources = [str(path.absolute()) for path in paths]
     names = {

@@ -119,11 +119,11 @@ def say_wide(small: SmallGroup) -> str:
 
 
 def interval_cell(interval: GapInterval) -> str:
-    """Return a table cell with both ends of an interval; `say_beside` gives its notes."""
+    """Return a table cell with both ends of an interval; `gap_notes` gives its notes."""
     return range_text(interval.low, interval.high)
 
 
-def say_beside(interval: GapInterval) -> tuple[str, ...]:
+def gap_notes(interval: GapInterval) -> tuple[str, ...]:
     """Return the notes next to an interval: groups left out, and groups that make it wide."""
     left_out, wide = interval.left_out, interval.wide_because
     texts = []
@@ -217,9 +217,9 @@ def _name_range(name: str) -> str:
 
 def _disparity_row(estimate: DisparityEstimate, result: Result) -> Row:
     test = find_test(result.permutation_tests, estimate.variable, estimate.measure)
-    beside = [*say_beside(estimate.interval)]
+    notes = [*gap_notes(estimate.interval)]
     if not estimate.interval.is_defined:
-        beside.insert(0, f"no interval: {estimate.interval.reason}")
+        notes.insert(0, f"no interval: {estimate.interval.reason}")
     label = f"{variable_label(estimate.variable)}: {_MEASURES[estimate.measure]}"
     return Row(
         (
@@ -230,7 +230,7 @@ def _disparity_row(estimate: DisparityEstimate, result: Result) -> Row:
             number(estimate.beyond_chance),
             interval_cell(estimate.interval),
             p_text(test.p_holm) if test else UNKNOWN,
-            ", ".join(beside) or "all counted",
+            ", ".join(notes) or "all counted",
         )
     )
 
@@ -347,7 +347,7 @@ def interval_rows(
             ranges = [interval_cell(interval), UNKNOWN, UNKNOWN]
             lacks = () if interval.is_defined else (f"no interval: {interval.reason}",)
             if value == value:
-                definition = "; ".join((definition, *lacks, *say_beside(interval)))
+                definition = "; ".join((definition, *lacks, *gap_notes(interval)))
         else:
             by_method = [interval_named(intervals, name, method) for method in IntervalMethod]
             ranges = [_mark_interval(i) if i else UNKNOWN for i in by_method]

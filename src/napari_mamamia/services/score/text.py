@@ -20,8 +20,8 @@ from napari_mamamia.scoring.cohort.results import (
 from napari_mamamia.scoring.cohort.segmentation_cohort import GroupScore
 from napari_mamamia.scoring.report.tables import (
     RESAMPLING_RANGE,
+    gap_notes,
     range_table,
-    say_beside,
     say_disparity,
     say_without,
 )
@@ -232,8 +232,8 @@ def _format_line(
         return f"{start}  (no interval: {interval.reason})"
     level = f"{100 * interval.level:.0f} %"
     parts = (f"{_to_text(interval.low)} to {_to_text(interval.high)}", level)
-    beside = say_beside(contrasts) if contrasts else ()
-    return f"{start}  ({', '.join((*parts, *beside))})"
+    notes = gap_notes(contrasts) if contrasts else ()
+    return f"{start}  ({', '.join((*parts, *notes))})"
 
 
 def _describe_gaps(

@@ -75,6 +75,7 @@ class Header(QFrame):
     view_wanted = Signal(bool)
     reader_wanted = Signal()
     reader_given = Signal(str)
+    reader_cancelled = Signal()
     mask_toggled = Signal(object, bool)
     unblinding_wanted = Signal()
 
@@ -396,10 +397,11 @@ class Header(QFrame):
         self.reader_name: HintedField = named(
             HintedField(),
             "header_reader_name",
-            tr("Your name or initials: your masks are saved under this name."),
+            tr("Your name or initials: your masks are saved under this name. Esc cancels."),
         )
         self.reader_name.setPlaceholderText(tr("your name or initials"))
         self.reader_name.returnPressed.connect(self._give_reader)
+        self.reader_name.escaped.connect(self.reader_cancelled.emit)
         accept = button(
             "header_reader_ok",
             tr("OK"),

@@ -2,8 +2,8 @@
 
 from typing import Any, Final
 
-from qtpy.QtCore import QSize, Qt
-from qtpy.QtGui import QPainter
+from qtpy.QtCore import QEvent, QSize, Qt, Signal
+from qtpy.QtGui import QKeyEvent, QPainter
 from qtpy.QtWidgets import (
     QComboBox,
     QLabel,
@@ -22,7 +22,21 @@ _CURSOR: Final = 6
 
 
 class HintedField(QLineEdit):
-    """A line edit wide enough for its placeholder text; its minimum width is Qt's."""
+    """A line edit wide enough for its placeholder text; its minimum width is Qt's.
+
+    The signal `escaped` reports the key Escape.
+    """
+
+    escaped = Signal()
+
+    def event(self, event: QEvent | None) -> bool:
+        """Take Escape before it reaches the keys of the window."""
+        if isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape:
+            event.accept()
+            if event.type() == QEvent.Type.KeyPress:
+                self.escaped.emit()
+            return True
+        return bool(super().event(event))
 
     def sizeHint(self) -> QSize:
         """Return Qt's size, at least as wide as the placeholder text."""

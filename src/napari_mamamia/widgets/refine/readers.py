@@ -40,6 +40,7 @@ class Readers(WindowPart):
         self._is_given = False
         header.reader_wanted.connect(lambda: self._ask_reader(None))
         header.reader_given.connect(self._take_name)
+        header.reader_cancelled.connect(self._cancel)
         self._session.set_reader(self._services.load_preferences().reader)
         header.set_reader(self._session.reader)
         self._session.blinding_changed.connect(self._forget_remembered)
@@ -64,6 +65,11 @@ class Readers(WindowPart):
             return
         self._waiting = then
         self._header.ask_reader(self._session.reader or self._services.load_preferences().reader)
+
+    def _cancel(self) -> None:
+        """Close the question, and drop what waited for its answer."""
+        self._waiting = None
+        self._header.set_reader(self._session.reader)
 
     @property
     def _is_fixed(self) -> bool:

@@ -133,7 +133,7 @@ class StudySnapshot:
 class StudyTask:
     """A claimed reading: its workspace, images and saved draft.
 
-    If `held` describes another holder, nothing is opened. `veil` pseudonymizes the cases for the
+    If `held` describes another holder, nothing is opened. `pseudonymizer` names the cases for the
     window.
     """
 
