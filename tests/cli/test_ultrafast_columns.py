@@ -108,7 +108,7 @@ def test_a_vessel_that_changed_is_not_answered_from_an_earlier_run(tmp_path):
     write_nifti(tmp_path / "vessels" / "ULTRAFAST_1.nii.gz", nothing, RAS)
     done = CliRunner().invoke(app, [*words, "--resume"])
     assert done.exit_code == 0
-    assert "done by an earlier run" not in done.output
+    assert "done in an earlier run" not in done.output
     (row,) = rows_of(tmp_path / "out" / "kinetics.csv")
     assert row["time_to_enhancement_s"] == ""
     assert "is empty" in row["ultrafast_reason"]

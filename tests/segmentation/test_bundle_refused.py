@@ -152,7 +152,7 @@ def test_a_zip_with_a_name_that_leaves_its_folder_is_refused(whole, tmp_path):
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr("b/configs/metadata.json", json.dumps(metadata()))
         archive.writestr("../outside.txt", "x")
-    with pytest.raises(ModelError, match="leads out of the folder"):
+    with pytest.raises(ModelError, match="points outside the folder"):
         recognise_model(packed)
     assert not (tmp_path.parent / "outside.txt").exists()
 

@@ -171,7 +171,7 @@ def case_ids_of(given: str | Iterable[str] | None) -> tuple[str, ...]:
         return ()
     ids = texts_of(given, "case_ids")
     if wrong := [identifier for identifier in ids if not isinstance(identifier, str)]:
-        raise ArgumentError(f"expected ids of cases as text, got {wrong[0]!r}: pass strings")
+        raise ArgumentError(f"expected case ids to be strings, got {wrong[0]!r}: pass strings")
     if not ids:
         raise ArgumentError(
             "the list of case ids is empty: leave the argument out to use every case"
@@ -192,9 +192,9 @@ def texts_of(given: str | Iterable[str], what: str) -> tuple[str, ...]:
 
 
 def label_of(given: Any) -> float | None:
-    """Return a label value, None for any label; raise `ArgumentError` if it is not a number.
+    """Return a label value, or None for any label; raise `ArgumentError` if it is not a number.
 
-    No voxel equals a text or NaN, so such a label would remove the tumour silently.
+    No voxel equals a string or NaN, so such a label would silently remove the tumour.
     """
     if given is None:
         return None

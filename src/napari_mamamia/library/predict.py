@@ -258,7 +258,8 @@ class Predictions:
             failed = {failure.case_id: failure.reason for failure in self.failures}
             why = failed.get(case_id, "it is not in the folder")
             raise CaseError(
-                f"expected a prediction of {case_id!r} in {self._folder}, but {why}; choose another"
+                f"expected a prediction for {case_id!r} in {self._folder}, but {why}; choose a "
+                "different case"
             )
         return read_labels(path).mask()
 

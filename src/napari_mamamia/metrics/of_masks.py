@@ -420,12 +420,13 @@ lesion_counts = any_overlap_lesion_counts
 def _place(
     grid: Grid | None, spacing: Spacing | None, *masks: MaskLike
 ) -> tuple[Grid | None, tuple[MaskLike, ...]]:
-    """Return the grid of a spacing, and masks of one slice as volumes of one slice.
+    """Return the grid that a spacing defines, and the masks, 2D masks as volumes of one slice.
 
     Raises
     ------
     ArgumentError
-        If both are passed, or the spacing is not as many positive numbers as the masks have axes.
+        If both a grid and a spacing are passed, or the spacing is not one positive number for each
+        axis of the masks.
     """
     shapes = [np.shape(mask) for mask in masks if isinstance(mask, np.ndarray)]
     is_slice = len(shapes) == len(masks) and all(len(shape) == 2 for shape in shapes)

@@ -44,15 +44,15 @@ def desktop_files() -> tuple[Path, Path]:
 
 
 def install_entry() -> Path:
-    """Write the entry and its icon, replacing those of an earlier version; return the entry.
+    """Write the desktop entry and its icon, replacing an earlier version; return the entry's path.
 
     Raises
     ------
     SaveConflictError
-        If another program's file has the name.
+        If a file of that name belongs to another program.
     SaveError
-        If this system has no such entries, the program's command is not found, or a file cannot
-        be written.
+        If this system does not support desktop entries, the program's command is not found, or a
+        file cannot be written.
     """
     _require_linux()
     entry, icon = desktop_files()

@@ -158,7 +158,7 @@ def _require_value(holds: bool, message: str) -> None:
 
 
 def _crop_mask(mask: Bools, grid: Grid) -> Change:
-    """Return the box of the mask and the mask in it."""
+    """Return the bounding box of the mask, and the mask cropped to it."""
     if mask.shape != grid.shape:
         raise CaseError(
             f"the mask must have the shape {grid.shape} of its grid (z, y, x), got {mask.shape}: "

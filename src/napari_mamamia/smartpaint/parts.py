@@ -123,7 +123,9 @@ def beyond_line(
     way[plane_axis] = 0
     length = float(np.linalg.norm(way))
     if not np.isfinite(length) or length <= 0:
-        raise CaseError("the cut has no length: draw a line across the neck, from edge to edge")
+        raise CaseError(
+            "the cut has no length: draw a line across the narrow bridge, from edge to edge"
+        )
     box = Box.around(mask).grown((1, 1, 1), mask.shape)
     crop = mask[box.slices]
     wall = _Wall.on(box, start, way / length, length, plane_axis, grid.spacing_mm)

@@ -237,7 +237,7 @@ def test_two_phases_are_refused_by_their_number(tmp_path):
     words = (*TOFTS, *T1, "--tr", "5", "--flip-angle", "12", "--times", "0,5")
     assert typed(data, *words, "--out", tmp_path / "o").exit_code == 3
     reason = row_of(tmp_path / "o")["reason"]
-    assert "8 phases or more, at most 15 s apart, but got 2;" in reason
+    assert "at least 8 phases, at most 15 s apart, but got 2;" in reason
 
 
 def test_tofts_without_vp_writes_no_vp(exam, tmp_path):
@@ -339,7 +339,7 @@ def test_maps_that_something_else_wrote_are_kept_unless_overwrite_is_said(tmp_pa
     first = contents(out / "A_1_ktrans.nii.gz")
     assert typed(*words).exit_code == 1  # the folder holds results
     again = typed(*words, "--resume")
-    assert (again.exit_code, "1 case done by an earlier run" in again.output) == (0, True)
+    assert (again.exit_code, "1 case done in an earlier run" in again.output) == (0, True)
     (out / "A_1_ve.nii.gz").unlink()
     assert typed(*words, "--resume").exit_code == 0  # a lost map is made again
     assert contents(out / "A_1_ktrans.nii.gz") == first

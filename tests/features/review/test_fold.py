@@ -313,11 +313,11 @@ def test_a_revoked_key_signs_no_more_but_what_stands_stands():
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        ({"subject": "c" * 64}, "the signature is not of the current result"),
+        ({"subject": "c" * 64}, "the signature does not refer to the current result"),
         ({"key": "3" * 64}, "the key does not belong to this reader"),
         ({"key": "1" * 64}, "the key does not belong to this reader"),
         ({"meaning": "friend"}, "unknown meaning of a signature 'friend'"),
-        ({"meaning": "author"}, "the signature is not of the current result"),
+        ({"meaning": "author"}, "the signature does not refer to the current result"),
     ],
 )
 def test_a_signature_of_something_else_does_not_count(more, why):

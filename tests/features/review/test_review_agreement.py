@@ -262,7 +262,9 @@ def test_one_reader_and_no_pair_are_said_and_nothing_fails(masks):
         read(store, "ana", 1, masks(3), {"bpe": "mild"})
         found = measure_agreement(store)
         assert found.readers == found.volumes == ()
-        assert "no case was fully read by two people: there is nothing to compare" in found.notes
+        assert (
+            "no case was read completely by two people: there is nothing to compare" in found.notes
+        )
         assert agreement_lines(found)[0].startswith("0 of 2 cases")
         assert found.categories[0].pairs == ()
 

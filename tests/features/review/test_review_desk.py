@@ -514,7 +514,7 @@ def test_a_share_that_hangs_counts_as_away_and_is_not_asked_twice(
     monkeypatch.setattr(share, "ANSWER_S", 0.02)
     try:
         client = StudyClient(folder, "Ana", home)
-        assert "the share does not answer" in client.look().trouble
+        assert "the network share does not respond" in client.look().trouble
         client.hand_in(client.take_next(), saved(tmp_path), Draft())
         assert len(n_asked) == 1
     finally:
@@ -543,7 +543,7 @@ def test_a_folder_for_results_that_hangs_is_said_to_and_the_study_goes_on(
         about = ["review", "status", str(folder), "--out", str(place)]
         result = CliRunner().invoke(app, about, env={"MAMAMIA_CONFIG_DIR": str(home)})
         assert result.exit_code == 1, result.output
-        said = f"expected an answer whether {place} exists, but the share does not answer"
+        said = f"expected an answer whether {place} exists, but the network share does not respond"
         assert said in str(result.exception)
         assert StudyClient(folder, "Ana", home).look().trouble == ""
     finally:

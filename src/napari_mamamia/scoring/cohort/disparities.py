@@ -609,9 +609,9 @@ def permute_odds_groups(
     n_permutations: int = N_PERMUTATIONS,
     seed: int = SEED,
 ) -> tuple[PermutationTest, ...]:
-    """Return the tests of each variable's TPR, FPR and equalised-odds disparity.
+    """Return permutation tests of each variable's disparities in TPR, FPR and equalised odds.
 
-    Cases exchange their groups, keeping label and prediction together, as in
+    Groups are permuted between cases, while each case keeps its label and prediction, as in
     `permute_segmentation_groups`.
     """
 

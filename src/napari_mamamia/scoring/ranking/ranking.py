@@ -221,7 +221,7 @@ class NamedDraws:
 
 
 def seeded_weights(n_cases: int, n_resamples: int, seed: int) -> Iterator[NDArray[np.int64]]:
-    """Yield how often each case counts in seeded resamples, in blocks (b, n).
+    """Yield how often each case is drawn in each seeded resample, in blocks of shape (b, n).
 
     Resample k is row k of `numpy.random.default_rng(seed).integers(0, n, (n_resamples, n))`.
 

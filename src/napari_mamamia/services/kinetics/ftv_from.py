@@ -529,7 +529,7 @@ def _choose_phases(case: Case, found: UcsfAnalysis) -> PhaseChoice:
 
 
 def _compare_thresholds(own: float, theirs: float | None) -> str:
-    """Refuse a SEG with another exam's pre-contrast threshold; return a remark, "" for none."""
+    """Raise if a SEG has another exam's pre-contrast threshold; return a remark, or "" if none."""
     if theirs is None:
         return (
             "the SEG does not state its threshold before contrast, so that nothing proves that "

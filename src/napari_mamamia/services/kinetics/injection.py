@@ -67,8 +67,8 @@ def vessel_arrival_s(case: Case, folder: str) -> float:
     path = masks_of_cases(Path(folder), [case.case_id]).get(case_key(case.case_id))
     if path is None:
         raise CaseError(
-            f"expected a mask of a vessel or the heart of {case.case_id} in {folder}, but found "
-            "none; add it, or give the injection in seconds"
+            f"expected a vessel or heart mask for {case.case_id} in {folder}, but found none; add "
+            "one, or give the injection time in seconds"
         )
     vessel = read_mask(path, case)
     if not vessel.any():

@@ -181,8 +181,9 @@ def _require_case(opened: Opened, case: Case | None) -> str:
         )
     if not opened.base.grid.is_same_place(case.grid):
         raise GridMismatchError(
-            f"expected the journal on the grid of case {case.case_id}, shape {case.grid.shape}, "
-            f"got {opened.base.grid.shape} or another affine: use the images that were edited"
+            f"expected the journal to match the grid of case {case.case_id} (shape "
+            f"{case.grid.shape}), but its shape {opened.base.grid.shape} or its affine differs: "
+            "use the images that were edited"
         )
     return ""
 

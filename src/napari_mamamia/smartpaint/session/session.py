@@ -304,7 +304,9 @@ class RecordedMask:
         Raises
         ------
         ValueError
-            If the record does not fit this session: another shape, nothing to undo.
+            If the record does not fit this session, for example because the shape differs or there
+            is
+            nothing to undo.
         FormatError, SaveError
             If an old step cannot be read back.
         """
@@ -434,7 +436,7 @@ class RecordedMask:
 
 
 def _is_made_of_stamps(edit: Edit) -> bool:
-    """Return whether a step is a stroke of stamps, which may change membership alone."""
+    """Return whether a step is a stroke of the stamp brush; it may change only the membership."""
     return edit.stroke is not None and edit.stroke.brush.tool is not Tool.EVIDENCE
 
 
@@ -512,7 +514,7 @@ class EditingSession(RecordedMask):
 
     @property
     def is_settling(self) -> bool:
-        """Whether a released stroke waits for its result."""
+        """Whether a released stroke is still waiting for its result."""
         return self._lifted is not None
 
     # -------------------------------------------------------------- strokes
@@ -520,13 +522,13 @@ class EditingSession(RecordedMask):
     def press(self, point: Voxel, brush: Brush) -> Box:
         """Begin a stroke at `point`; return the box of voxels whose label changed.
 
-        A stroke that is still being drawn is released first; a released stroke is settled. A stroke
-        of evidence changes no voxel before it is settled.
+        If another stroke is still being drawn, it is released first; a released stroke is settled.
+        An evidence stroke changes no voxel before it is settled.
 
         Raises
         ------
         CaseError
-            If the brush's label is locked, or a brush that compares images has none; nothing
+            If the brush's label is locked, or the brush compares images and there are none; nothing
             changes.
         """
         self.release()
@@ -550,9 +552,9 @@ class EditingSession(RecordedMask):
         return Box.empty() if self._stroke is None else self._stroke.drag(point)
 
     def release(self) -> Step | None:
-        """End the stroke and record it; None if it changed nothing.
+        """End the stroke and record it; return None if it changed nothing.
 
-        A stroke of evidence is settled at once; use `lift` to settle it in a worker.
+        An evidence stroke is settled immediately; use `lift` to settle it in a worker.
         """
         if isinstance(self._stroke, CurrentEvidenceStroke):
             return None if self.lift() is None else self._settle_waiting()

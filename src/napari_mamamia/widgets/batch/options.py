@@ -216,7 +216,7 @@ class BatchOptions(QWidget):
         self.body.hide()
 
     def show_cluster(self, installed: bool) -> None:
-        """Show whether processes and clusters are available."""
+        """Show whether a run can use worker processes or a cluster."""
         self._has_cluster = installed
         self._follow_place()
 

@@ -90,7 +90,7 @@ class StudiesModel(TitledRows):
         return flags
 
     def setData(self, index: QModelIndex, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
-        """Emit `toggled` after the user changed a check box."""
+        """Emit `toggled` when the user changes a check box."""
         if role != Qt.ItemDataRole.CheckStateRole:
             return False
         self.toggled.emit(index.row(), Qt.CheckState(value) == Qt.CheckState.Checked)

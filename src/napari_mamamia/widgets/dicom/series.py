@@ -58,7 +58,7 @@ class SeriesModel(TitledRows):
         times_s: tuple[float, ...] | None,
         ticked: frozenset[Group],
     ) -> None:
-        """Show the series of a study; `ticked` are the selectors of the used series."""
+        """Show the series of a study; `ticked` holds the selectors of the series in use."""
         self.beginResetModel()
         self.rows, self._times_s, self._ticked = tuple(rows), times_s, ticked
         self._found.clear()

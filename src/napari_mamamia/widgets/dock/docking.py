@@ -207,7 +207,7 @@ class Docking(WindowPart):
             self._orphaned.start()
 
     def _outlive_dock(self) -> None:
-        """Stay in the window after the dock was removed."""
+        """Keep the panel in the window after the dock is removed."""
         if self._panel.parent() is not None:
             return
         self.home, self.docks = None, []

@@ -197,7 +197,7 @@ class Growing(WindowPart):
         )
 
     def grow_in_box(self, box: Box) -> None:
-        """Grow the brightest part of a box drawn around the tumour."""
+        """Grow a region from the brightest part of a box drawn around the tumour."""
         live = self._prepare_session()
         if live is None or live.images is None:
             return

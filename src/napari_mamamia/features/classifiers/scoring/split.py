@@ -124,8 +124,8 @@ def require_apart(patients: Sequence[str], parts: Sequence[str]) -> None:
     for patient, part in zip(patients, parts, strict=True):
         if first.setdefault(patient, part) != part:
             raise ValueError(
-                f"expected every row of patient {patient} in one part, but found {first[patient]} "
-                f"and {part}"
+                f"expected all rows of patient {patient} in the same part, but found "
+                f"{first[patient]} and {part}"
             )
 
 
@@ -138,7 +138,7 @@ def _exact_shares(parts: Sequence[PartShare]) -> list[Fraction]:
         )
     if len({part.name for part in parts}) < len(parts):
         raise ValueError(
-            "expected a different name for each part, but found two parts with one name"
+            "expected a different name for each part, but found two parts with the same name"
         )
     total = sum(fractions)
     return [share / total for share in fractions]

@@ -353,7 +353,9 @@ def _require_known(ratings: Sequence[Rating], place: dict[Rating, int]) -> None:
     )
     if unknown:
         names = ", ".join(str(one) for one in place)
-        raise ValueError(f"expected the categories {names}, but found {', '.join(unknown)} too")
+        raise ValueError(
+            f"expected only the categories {names}, but also found {', '.join(unknown)}"
+        )
 
 
 def divide_all(parts: Floats, wholes: Floats) -> Floats:

@@ -61,7 +61,7 @@ def ratio_shares(before: Sequence[float], after: Sequence[float]) -> Shares:
     A loss of 0 before training is refused, because the ratio is undefined.
     """
     if not np.all(np.asarray(before)):
-        raise ValueError("expected a loss that is not 0 before training, got 0")
+        raise ValueError("expected a loss above 0 before training, got 0")
     return scale_shares(np.asarray(after, dtype=np.float64) / np.asarray(before, dtype=np.float64))
 
 

@@ -46,9 +46,11 @@ def convergence_scores(
     [0.4]
     """
     if len(times_s) != len(dsc) or not len(dsc):
-        raise ValueError(f"expected a Dice for each round, got {len(times_s)} and {len(dsc)}")
+        raise ValueError(
+            f"expected a Dice value for each round, got {len(times_s)} rounds and {len(dsc)} values"
+        )
     if not all(0 < one < np.inf for one in times_s) or not np.all(np.isfinite(dsc)):
-        raise ValueError("expected rounds of more than 0 s and finite Dice: correct the run")
+        raise ValueError("expected rounds longer than 0 s and finite Dice values: correct the run")
     is_code = ConvergenceReading(reading) is ConvergenceReading.REFERENCE_CODE
     best, area, total, scores = _BEFORE, 0.0, 0.0, []
     counted = 0.0
