@@ -1027,7 +1027,7 @@ HOSTILE = (
              said="(TemporalPositionIdentifier) lack 4"),
     Protocol("a slice of another phase", mixed(z3=2), said="phase=5"),
     Protocol("slices of two phases", mixed(z0=0, z3=4), said="phase=5"),
-    Protocol("a slice twice in a phase", mixed(z3=52), said="another place in it"),
+    Protocol("a slice twice in a phase", mixed(z3=52), said="another position in it"),
     Protocol("a slice of another phase elsewhere", mixed(z3=41), said="repeat those of phase 4"),
     Protocol("shifted by a slice", shifted_by_a_slice, said="phase=5"),
     Protocol("a slice of another phase, named", mixed(z3=2), ANY, use=("series=5",),

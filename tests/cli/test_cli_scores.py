@@ -67,7 +67,7 @@ def test_score_never_writes_through_a_link_that_lies_in_its_output_folder(expert
     store.symlink_to(outside / "kept.jsonl")
     done = cold(*command, "--overwrite")
     assert done.returncode == 1, done.stdout
-    assert "it is a link to another place" in " ".join(done.stderr.split())
+    assert "it is a link to another path" in " ".join(done.stderr.split())
     assert (outside / "kept.jsonl").read_bytes() == kept
     store.unlink()
     store.hardlink_to(outside / "kept.jsonl")

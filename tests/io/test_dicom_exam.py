@@ -393,7 +393,7 @@ def test_a_series_that_turns_midway_is_refused_by_its_orientation(tmp_path):
     phantoms.write_phase(
         tmp_path, 4, prefix="SAG", ImageOrientationPatient=list(phantoms.SAGITTAL), EchoTime=9.0
     )
-    with pytest.raises(CaseError, match="expected one orientation in series 1"):
+    with pytest.raises(CaseError, match="expected only one orientation in series 1"):
         exam_of(tmp_path)
 
 

@@ -47,7 +47,7 @@ def test_a_folder_with_results_is_refused_gone_on_with_or_replaced(data_set, pre
     with pytest.raises(mm.SaveConflictError):
         mm.predict(data_set, out=predictions, progress=False)
     again = mm.predict(data_set, out=predictions, existing="resume", progress=False)
-    assert "3 were there already" in repr(again)
+    assert "3 were already there" in repr(again)
     assert (predictions.folder / "A_1.nii.gz").stat().st_mtime_ns == before
 
 

@@ -108,7 +108,7 @@ def sided(x_mm):
 def test_a_prior_of_the_other_side_or_patient_is_refused():
     right, left, middle = sided(80.0), sided(-80.0), sided(5.0)
     assert [find_imaged_side(grid) for grid in (right, left, middle)] == ["right", "left", ""]
-    assert "shows the left breast, this exam the right" in refuse_prior(right, None, left, None)
+    assert "shows the left breast, but this" in refuse_prior(right, None, left, None)
     assert refuse_prior(right, None, right, None) == ""
     assert refuse_prior(right, None, middle, None) == ""  # not known is not another one
     assert refuse_prior(right, None, Grid((6, 20, 24), WIDE), None) == ""

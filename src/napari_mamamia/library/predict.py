@@ -216,7 +216,7 @@ class Predictions:
     def __repr__(self) -> str:
         n, there = len(self._summary.saved), len(self._summary.skipped)
         failed = f", {len(self.failures)} failed" if self.failures else ""
-        skipped = f", {there} were there already" if there else ""
+        skipped = f", {there} were already there" if there else ""
         return f"Predictions({n} made{skipped}{failed}, {str(self._folder)!r}; {self._note})"
 
     def _repr_html_(self) -> str:

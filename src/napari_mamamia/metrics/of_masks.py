@@ -313,7 +313,7 @@ def nsd(
     """
     if not tolerance_mm >= 0:
         raise ArgumentError(
-            f"expected a tolerance of 0 mm or more, but got {tolerance_mm}; pass a value such as "
+            f"expected a tolerance of 0 mm or above, but got {tolerance_mm}; pass a value such as "
             "1.0"
         )
     grid, (reference, prediction) = _place(grid, spacing, reference, prediction)
@@ -435,7 +435,8 @@ def _place(
         return grid, volumes
     if grid is not None or not shapes:
         raise ArgumentError(
-            "expected a grid or a spacing of arrays, got both or a Mask: leave spacing out"
+            "expected either a grid, or a spacing with arrays, got both or a Mask: leave spacing "
+            "out"
         )
     numbers = tuple(float(number) for number in np.ravel(spacing))
     if len(numbers) != len(shapes[0]) or not all(np.isfinite(n) and n > 0 for n in numbers):

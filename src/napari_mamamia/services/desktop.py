@@ -94,15 +94,16 @@ def remove_entry() -> tuple[Path, ...]:
 def _require_linux() -> None:
     if not IS_LINUX:
         raise SaveError(
-            "expected a desktop with .desktop files (Linux), but this system has none: make a "
-            "shortcut to the program mamamia with the argument view"
+            "expected a desktop that supports .desktop files (Linux), but this system does not: "
+            "make a shortcut to the program mamamia with the argument view"
         )
 
 
 def _require_own(file: Path) -> None:
     if file.is_symlink() or (file.exists() and not _is_own(file)):
         raise SaveConflictError(
-            f"expected no file or our own at {file}, but another program's is there: move it"
+            f"expected no file at {file}, or our own, but one that belongs to another program is "
+            "there: move it"
         )
 
 

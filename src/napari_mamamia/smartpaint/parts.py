@@ -89,7 +89,7 @@ def part_under(mask: Bools, grid: Grid, point: Voxel, hold: Hold | None = None) 
     whole = np.zeros_like(mask)
     whole[box.slices] = gone | _find_loose(component & ~gone, held)
     return _make_removal(
-        whole, grid, "a part connected by a neck" if thin is None else "a thin part"
+        whole, grid, "a part connected by a narrow bridge" if thin is None else "a thin part"
     )
 
 
@@ -134,8 +134,8 @@ def beyond_line(
     sides = wall.separate(crop)
     if sides is None:
         raise CaseError(
-            "the line does not separate the mask in 3-D: draw it all the way across the neck, or "
-            "cut in a slice where the neck is narrower"
+            "the line does not separate the mask in 3-D: draw it all the way across the narrow "
+            "bridge, or cut in a slice where it is narrower"
         )
     held = np.zeros_like(crop) if hold is None else hold[box.slices] > 0
     first, second = sorted(

@@ -101,8 +101,8 @@ def find_data_set(path: Path, layout: str = "") -> DataSet:
         return _report_empty(complete_studies(build_data_set(matches, tree)))
     if is_described:
         raise FormatError(
-            f"expected files as the layout {layout or own_layout_file(path)} describes them in "
-            f"{path}, but none fits: correct the layout, or open the folder without it"
+            f"expected files in {path} as the layout {layout or own_layout_file(path)} describes "
+            "them, but none fits: correct the layout, or open the folder without it"
         )
     data_set = _find_part(path, tree)
     if data_set is not None:

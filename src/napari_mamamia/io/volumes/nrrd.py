@@ -264,7 +264,7 @@ def _format_header(grid: Grid, stored: np.dtype[Any], pairs: Sequence[tuple[str,
     sizes = " ".join(str(n) for n in grid.shape[::-1])
     texts = "".join(f"{key}:={value}\n" for key, value in pairs)
     if "\\" in texts or texts.count("\n") != len(pairs):
-        raise ValueError(f"expected texts of one line each for an NRRD header, got {texts!r}")
+        raise ValueError(f"expected strings of one line each for an NRRD header, got {texts!r}")
     return (
         f"NRRD0004\ntype: {name}\ndimension: 3\nspace: {_SPACE_ASSUMED}\nsizes: {sizes}\n"
         f"space directions: {' '.join(vectors[:3])}\nkinds: domain domain domain\n"

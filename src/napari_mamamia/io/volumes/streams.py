@@ -161,7 +161,7 @@ def find_voxel_file(path: Path, name: str, element: str) -> Path:
     if plain in ("", ".", "..") or not PurePath(plain).name == PureWindowsPath(plain).name == plain:
         raise refusal(
             path,
-            "the name of a file beside it as its voxels",
+            "the name of a voxel file in the same folder",
             f"its {element} says {name!r}",
             "put both files into one folder and correct the name in the header",
         )
@@ -169,7 +169,7 @@ def find_voxel_file(path: Path, name: str, element: str) -> Path:
         raise refusal(
             path,
             f"its voxels in {plain}, as its {element} says",
-            "there is no such file beside it",
+            "there is no such file in the same folder",
             "copy it too, or correct the name in the header if it was renamed",
         )
     return voxels

@@ -78,7 +78,7 @@ class _Stored:
 
 _CODEC: Final = RecordCodec(
     _Stored,
-    "it is renamed, set them again",
+    "it was renamed; set the preferences again",
     [Layout(_Stored, pairs=frozenset({"keys", "view"}))],
     passes_unknown=True,
 )
@@ -180,8 +180,8 @@ def remember_workspace(preferences: Preferences, data_set: Path, workspace: Path
     data_set, workspace = absolute(data_set), absolute(workspace)
     if workspace == data_set or data_set in workspace.parents:
         raise CaseError(
-            f"expected a workspace outside the data set {data_set}, got {workspace}: "
-            "choose another folder, such as the one beside it"
+            f"expected a workspace outside the data set {data_set}, got {workspace}: choose "
+            "another folder, such as the one next to it"
         )
     others = tuple(pair for pair in preferences.workspaces if pair[0] != data_set)
     return replace(preferences, workspaces=((data_set, workspace), *others))

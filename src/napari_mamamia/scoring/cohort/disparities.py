@@ -545,7 +545,7 @@ def _say_too_few(variable: str, n_groups: int, minimum_group: int, what: str = "
     name = variable.replace("_", " ")
     counted = ("no group", "one group")[n_groups]
     return (
-        f"{counted} of {name} has {max(minimum_group, 2)} {what} or more, but a gap needs two "
+        f"{counted} of {name} has at least {max(minimum_group, 2)} {what}, but a gap needs two "
         "groups"
     )
 

@@ -177,7 +177,7 @@ def understood(value: Any, where: str) -> Any:
     if refused is not None:
         raise ModelError(
             f"{where}: expected {refused.key} to be a value, but it is {refused.text!r}, which "
-            f"{refused.why}; nothing of it was run: {_REMEDY}",
+            f"{refused.why}; none of it was run: {_REMEDY}",
             remedies=(WRAP,),
         )
     return value

@@ -245,7 +245,8 @@ def agreement_lines(result: StudyAgreement, form: Form | None = None) -> list[st
     lines = [
         (
             f"{result.n_compared} of {count_of(result.n_cases, 'case')} were read completely by "
-            f"two or more readers, {count_of(masks.n, 'pair')} of masks; 95 % intervals are over cases."
+            f"two or more readers, {count_of(masks.n, 'pair')} of masks; 95 % intervals are over "
+            "cases."
         )
     ]
     if masks.n:
