@@ -407,7 +407,7 @@ def test_of_a_study_that_was_never_seen_no_number_is_said_until_it_is(qtbot):
     assert view.progress.isHidden()
     assert not view.next.isEnabled()
     assert view.advice.text().startswith("This study was not read on this computer yet")
-    assert describe_waiting(leave_out_unseen(seen)) == "The study cannot be reached now."
+    assert describe_waiting(leave_out_unseen(seen)) == "The study cannot be reached at the moment."
     view.show_look(seen)
     assert not view.left.isHidden()
     assert view.left.text() == "1 of 3 read, 2 left"

@@ -202,10 +202,10 @@ def _stroke_notes(repeated: _Repeated) -> list[str]:
     if repeated.n_of_other_rules:
         notes.append(
             tr_n(
-                "{n} stroke was settled by the rules of another version of this program and "
+                "{n} stroke was settled by the rules of a different version of this program and "
                 "was not repeated; the mask is made from the record",
-                "{n} strokes were settled by the rules of another version of this program and were "
-                "not repeated; the mask is made from the record",
+                "{n} strokes were settled by the rules of a different version of this program and "
+                "were not repeated; the mask is made from the record",
                 repeated.n_of_other_rules,
             )
         )

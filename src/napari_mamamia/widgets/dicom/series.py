@@ -20,14 +20,13 @@ _TITLES: Final = (
     (
         "series",
         tr(
-            "Number and description; slices x rows x columns, spacing in mm; the middle "
-            "slice, larger under the mouse pointer; the tick says whether the series "
-            "is used."
+            "Number and description; slices x rows x columns, spacing in mm; the middle slice, "
+            "larger under the mouse pointer; ticked series are used."
         ),
     ),
     (
         tr("Contents"),
-        tr("Its phases with their times, or why it is left out; the number of its images."),
+        tr("Phases and times of the series, or why it is left out; number of its images."),
     ),
 )
 _WIDTHS: Final = (0.6, 0.4)
