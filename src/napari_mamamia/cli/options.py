@@ -123,6 +123,9 @@ ColumnsOption = Annotated[
         "clinical_columns.json beside the table.",
     ),
 ]
+ReportOption = Annotated[
+    bool, typer.Option("--no-report", help="Do not write report.html and the figures.")
+]
 BootstrapOption = Annotated[
     int,
     typer.Option(
