@@ -251,7 +251,7 @@ UnusableOption = Annotated[
 CasesOption = Annotated[
     Path | None,
     typer.Option(
-        "--cases",
+        "--case-list",
         metavar="FILE",
         help="The cases to score: an id on each line, or a table with case_id (and sha256).",
     ),

@@ -33,7 +33,7 @@ def run(folder, *more, cases=CASES, lesions=LESIONS, boxes=BOXES, bootstrap=0):
     """Score tables: what the program said, and what it wrote."""
     words = []
     for option, name, text in (
-        ("--cases", "cases.csv", cases),
+        ("--case-list", "cases.csv", cases),
         ("--lesions", "lesions.csv", lesions),
         ("--predictions", "boxes.csv", boxes),
     ):
@@ -363,11 +363,11 @@ def test_a_prediction_without_reference_does_not_count(folders):
 
 def test_a_listed_case_needs_a_reference(folders):
     (folders / "cases.csv").write_text("case_id,site\nA,x\nB,y\nC,y\n")
-    done, _ = run_masks(folders, "--cases", folders / "cases.csv")
+    done, _ = run_masks(folders, "--case-list", folders / "cases.csv")
     assert done.returncode == 1
     assert "1 have none (first C)" in done.stderr
     (folders / "cases.csv").write_text("case_id,site\nA,x\nB,y\n")
-    done, found = run_masks(folders, "--cases", folders / "cases.csv")
+    done, found = run_masks(folders, "--case-list", folders / "cases.csv")
     assert (done.returncode, sorted(found["centres"])) == (0, ["x", "y"])
 
 

@@ -86,7 +86,7 @@ def score_detection(
     out: OutOption,
     cases: Annotated[
         Path | None,
-        typer.Option("--cases", help="Table of all cases: case_id, optionally centre."),
+        typer.Option("--case-list", help="Table of all cases: case_id, optionally centre."),
     ] = None,
     lesions: Annotated[
         Path | None,
@@ -178,7 +178,7 @@ def score_detection(
         source = DetectionTables(cases, lesions, predictions)
     else:
         raise typer.BadParameter(
-            "expected --cases, --lesions and --predictions, or --reference and --prediction, but "
+            "expected --case-list, --lesions and --predictions, or --reference and --prediction, but "
             "found neither completely: give all of one kind"
         )
     existing = existing_policy(False, overwrite)
