@@ -374,4 +374,4 @@ def test_a_listed_case_needs_a_reference(folders):
 def test_half_a_command_says_what_is_missing(tmp_path):
     done, _ = ended(tmp_path / "out", "score-detection", "--reference", tmp_path)
     assert done.returncode == 2
-    assert "give all of one kind" in " ".join(done.stderr.split())
+    assert "give all of one kind" in " ".join(done.stderr.replace("│", " ").split())

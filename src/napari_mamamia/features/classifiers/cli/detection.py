@@ -178,8 +178,8 @@ def score_detection(
         source = DetectionTables(cases, lesions, predictions)
     else:
         raise typer.BadParameter(
-            "expected --case-list, --lesions and --predictions, or --reference and --prediction, but "
-            "found neither completely: give all of one kind"
+            "expected --case-list, --lesions and --predictions, or --reference and --prediction, "
+            "but found neither completely: give all of one kind"
         )
     existing = existing_policy(False, overwrite)
     summary = run(partial(service.score_detection, source, out, settings, existing=existing))
