@@ -8,10 +8,9 @@ from contextlib import contextmanager, redirect_stdout
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, TextIO, TypeVar
 
 import typer
-from typer.core import TyperOption
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -23,7 +22,7 @@ _NO_RESULT: Final = object()
 class _Run:
     """The shared options of the running command, its output and its result."""
 
-    output: IO[str]
+    output: TextIO
     is_quiet: bool = False
     is_verbose: bool = False
     as_json: bool = False
@@ -64,7 +63,7 @@ def is_verbose() -> bool:
     return run is not None and run.is_verbose
 
 
-def output() -> IO[str]:
+def output() -> TextIO:
     """Return the standard output of the program, also with -q."""
     run = _current.get()
     return sys.stdout if run is None else run.output
@@ -107,7 +106,7 @@ def _keep_value(context: Any, option: Any, value: bool) -> bool:
     return value
 
 
-def _make_options() -> dict[str, TyperOption]:
+def _make_options() -> dict[str, Any]:
     app = typer.Typer(add_completion=False)
 
     @app.command()
