@@ -85,7 +85,7 @@ def test_errors_and_json_show_the_sign_for_what_cannot_be_read(tmp_path):
 @pytest.mark.parametrize(
     "command",
     [
-        ("import", "{}/dicom", "--out", "{}/out", "--dry-run", "--json", "{}/found.json"),
+        ("import", "{}/dicom", "--out", "{}/out", "--dry-run", "--json"),
         ("import", "{}/dicom", "--out", "{}/dicom"),
         pytest.param(("import", "{}/nowhere", "--out", "{}/out"), marks=pytest.mark.night),
         ("cases", "{}/images"),
