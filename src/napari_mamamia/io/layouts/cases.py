@@ -452,10 +452,10 @@ def _find_phase_problems(
     if twins:
         which = _in_words("phase", [f"{order - first:g}" for order in twins])
         count = max(map(len, twins.values()))
-        files = ", ".join(" and ".join(sorted(paths)[:3]) for paths in list(twins.values())[:2])
+        twin_files = ", ".join(" and ".join(sorted(paths)[:3]) for paths in [*twins.values()][:2])
         verb = "exists" if len(twins) == 1 else "exist"
         problems = [
-            f"{which} of {case_id} {verb} {count} times in {root}: {files}; keep one of them"
+            f"{which} of {case_id} {verb} {count} times in {root}: {twin_files}; keep one of them"
         ]
     if timed:
         return tuple(problems)
@@ -482,7 +482,7 @@ def _name_phase(exam: ExamPaths, number: int) -> str:
     if "\0" not in name or "*" in name or kind.strip("n"):
         return ""
     for field, text in exam.fields.items():
-        name = re.sub(rf"{{{field}(:[^}}]*)?}}", lambda _, text=text: text or "", name)
+        name = re.sub(rf"{{{field}(:[^}}]*)?}}", (text or "").replace("\\", ""), name)
     stem = name.replace("\0", f"{number:0{len(kind)}d}")
     suffix = suffix_of(exam.phases[0].path) if exam.phases else ""
     return f"{stem}{suffix or ''}"

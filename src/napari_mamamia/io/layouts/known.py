@@ -115,8 +115,8 @@ def choose_matches(layouts: tuple[Layout, ...], tree: Tree) -> Matches | None:
         If several layouts fit and none fits better; its remedies name them.
     """
     if len(layouts) == 1:
-        matches = _match(layouts[0], tree)
-        return matches if matches.exams else None
+        only = _match(layouts[0], tree)
+        return only if only.exams else None
     problems: list[FormatError] = []
     for priority in sorted({layout.priority for layout in layouts}, reverse=True):
         candidates = [
