@@ -409,8 +409,7 @@ def _seg(folder: Path) -> Path:
 def _read_seg(path: Path) -> object:
     from napari_mamamia.io.seg.seg import read_segmentation
 
-    found = read_segmentation(path)
-    return found.is_overlapping
+    return read_segmentation(path)
 
 
 def _ucsf_seg(folder: Path) -> Path:

@@ -17,7 +17,7 @@ from napari_mamamia.io.layouts.layout import (
     MaskRule,
     OtherRule,
 )
-from napari_mamamia.io.layouts.pattern import PathPattern, SortKey, is_volume_path
+from napari_mamamia.io.layouts.pattern import PathPattern, is_volume_path
 from napari_mamamia.io.layouts.tree import Tree
 from napari_mamamia.io.volumes.formats import file_stem
 
@@ -82,10 +82,6 @@ class ExamPaths:
     masks: list[MaskPath] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-
-    def visit_key(self) -> SortKey:
-        """Return a sort key for the visits of a patient."""
-        return self.pattern.sort_key("visit", self.fields.get("visit", ""))
 
 
 @dataclass(slots=True)
