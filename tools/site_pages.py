@@ -110,7 +110,9 @@ def command_line_page() -> str:
         "# Command line",
         f"{program.help} {program.epilog}",
         "This page is made from the program's own parser. `mamamia COMMAND --help` shows the same "
-        "in a terminal. A value out of its range is refused before anything is read.",
+        "in a terminal. A value out of its range is refused before anything is read. Every command "
+        "has `--quiet`, `--verbose` and mostly `--json`, too: see "
+        "[Use the commands in scripts](howto/scripts.md).",
         "| command | what it does |\n|---|---|\n"
         + "\n".join(
             f"| [`{' '.join(words)}`](#{'-'.join(words)}) | {_cell(_first_line(command.help))} |"

@@ -50,6 +50,8 @@ class ScoreSettings:
     minimum_group
         Smallest group in the intervals of gaps, in tests and in sentences; the score stays as the
         profile defines it. At least 2, because one patient has no spread.
+    with_report
+        Whether to write the report and the figures, too.
 
     Raises
     ------
@@ -71,6 +73,7 @@ class ScoreSettings:
     cases: CaseList | None = None
     metric_definition: str = ""
     minimum_group: int = MINIMUM_GROUP
+    with_report: bool = True
 
     def __post_init__(self) -> None:
         Resampling(self.n_resamples, self.seed)

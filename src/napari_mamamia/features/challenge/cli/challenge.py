@@ -120,7 +120,10 @@ def init(
         ),
     ] = False,
 ) -> None:
-    """Create a challenge: freeze cases, hashes, definitions and limits in challenge.json."""
+    """Create a challenge: freeze cases, hashes, definitions and limits in challenge.json.
+
+    Example: mamamia challenge init BOARD --reference EXPERT --profile official-code
+    """
     from napari_mamamia.features.challenge.io.challenge_file import ChallengeLimits
     from napari_mamamia.features.challenge.services.challenge.begin import (
         ChallengeSettings,
@@ -191,7 +194,10 @@ def run_teams(
     cuda_on_processor: CudaOnProcessorOption = False,
     as_root: AsRootOption = False,
 ) -> None:
-    """Score the submissions in FOLDER/submissions and record each attempt in the ledger."""
+    """Score the submissions in FOLDER/submissions and record each attempt in the ledger.
+
+    Example: mamamia challenge run BOARD
+    """
     from napari_mamamia.features.challenge.services.challenge.attempt import ProgramSettings
     from napari_mamamia.features.challenge.services.challenge.run import run_challenge
     from napari_mamamia.features.challenge.services.submission.run_submission import (
@@ -238,7 +244,10 @@ def rank(
     out: OutOption,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Make the leaderboard: OUT/leaderboard.html, a page for each team, and data files."""
+    """Make the leaderboard: OUT/leaderboard.html, a page for each team, and data files.
+
+    Example: mamamia challenge rank BOARD --out RANKS
+    """
     from napari_mamamia.features.challenge.services.challenge.board_pages import (
         answer_board,
         describe_row,
@@ -289,7 +298,10 @@ def verify_all(
         bool, typer.Option("--quick", help="Compare only hashes; compute no score again.")
     ] = False,
 ) -> None:
-    """Verify a challenge from its inputs; exit code 3 and a list if anything differs."""
+    """Verify a challenge from its inputs; exit code 3 and a list if anything differs.
+
+    Example: mamamia challenge verify BOARD
+    """
     from napari_mamamia.features.challenge.services.challenge.verify import verify_challenge
 
     differences = run(partial(verify_challenge, folder, is_quick=quick))

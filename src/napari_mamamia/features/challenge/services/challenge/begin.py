@@ -191,7 +191,7 @@ def _require_enough(settings: ChallengeSettings) -> None:
             remedies=(
                 Remedy("reference", ("DIR",)),
                 Remedy("images", ("DATASET",)),
-                Remedy("cases", ("FILE",)),
+                Remedy("case_list", ("FILE",)),
             ),
         )
 
