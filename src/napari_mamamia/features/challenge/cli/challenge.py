@@ -284,7 +284,8 @@ def rank(
         print(f"note: {note}")
     for answer in answer_board(ranking):
         print(f"{answer.question}: {' '.join(answer.sentences)}")
-    print(f"ledger: {', '.join(head[:16] for head in board.heads)} (publish it)")
+    last_lines = ranking.ledger.heads if ranking.ledger else ()
+    print(f"ledger: {', '.join(head[:16] for head in last_lines)} (publish it)")
     print(f"Leaderboard: {out / 'leaderboard.html'}, each team's page in {out / 'teams'}")
     print(f"For programs: {out / 'leaderboard.json'}")
 
@@ -302,12 +303,18 @@ def verify_all(
 
     Example: mamamia challenge verify BOARD
     """
-    from napari_mamamia.features.challenge.services.challenge.verify import verify_challenge
+    from napari_mamamia.features.challenge.services.challenge.verify import (
+        list_unchecked,
+        verify_challenge,
+    )
 
     differences = run(partial(verify_challenge, folder, is_quick=quick))
     for difference in differences:
         print(f"differs: {difference.where}: {difference.text}")
+    if not differences:
+        what = "hashes and ledger" if quick else "hashes, ledger and every score"
+        print(f"verified: {what} of {folder} are unchanged")
+    for text in run(partial(list_unchecked, folder, is_quick=quick)):
+        print(f"not checked: {text}")
     if differences:
         raise typer.Exit(NOT_EVERY_CASE)
-    what = "hashes and ledger" if quick else "hashes, ledger and every score"
-    print(f"verified: {what} of {folder} are unchanged")

@@ -10,11 +10,17 @@ from typing import Final
 
 import numpy as np
 
-from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.errors import FormatError, SaveError
 from napari_mamamia.core.progress import report_progress
-from napari_mamamia.features.challenge.io.challenge_file import read_challenge
-from napari_mamamia.features.challenge.io.leaderboard_file import Board, BoardRow, write_leaderboard
-from napari_mamamia.features.challenge.io.ledger import read_ledger
+from napari_mamamia.features.challenge.io.challenge_file import OpenChallenge, read_challenge
+from napari_mamamia.features.challenge.io.file_list import write_file_list
+from napari_mamamia.features.challenge.io.leaderboard_file import (
+    BOARD_FILE,
+    Board,
+    BoardRow,
+    write_leaderboard,
+)
+from napari_mamamia.features.challenge.io.ledger import LedgerWriter, read_ledger
 from napari_mamamia.features.challenge.scoring.leaderboard import (
     LEADERBOARD_FOOTER,
     LeaderboardContent,
@@ -33,11 +39,13 @@ from napari_mamamia.features.challenge.services.challenge.ranking import (
     CLASSIFICATION,
     NOT_FOR_TASK,
     OF_PICTURES,
+    RESPONSE_RANKS,
     SEGMENTATION,
     ChallengeRanking,
     make_ranking,
     write_responses,
 )
+from napari_mamamia.features.challenge.services.rank.output import DATA_FILES
 from napari_mamamia.features.challenge.services.rank.pages import write_pages
 from napari_mamamia.features.challenge.services.rank.rank import write_ranking
 from napari_mamamia.features.challenge.services.rank.text import answer_first, leaderboard_content
@@ -65,7 +73,7 @@ from napari_mamamia.scoring.report.text import (
     range_text,
     variable_label,
 )
-from napari_mamamia.services.batch.output_folder import Existing, claim_folder
+from napari_mamamia.services.batch.output_folder import RUN_FILE, Existing, claim_folder
 
 _MOST_PAIRS: Final = 10
 """Largest number of teams for which tables of pairs are shown unfolded."""
@@ -501,8 +509,8 @@ def rank_challenge(
 ) -> ChallengeRanking:
     """Make the leaderboard of the challenge in `folder`, and write it to `out`.
 
-    Writes ``leaderboard.json``, the pages, for masks the files of `rank`, and for responses
-    ``rank_responses.json``.
+    Writes ``leaderboard.json``, the pages, for masks the files of `rank`, for responses
+    ``rank_responses.json``, and the list of all these files, whose hash is recorded in the ledger.
 
     Parameters
     ----------
@@ -538,7 +546,30 @@ def rank_challenge(
         write_ranking(ranking.summary, ranking.read, overwrite=overwrite)
     if ranking.responses is not None and ranking.responses.ranking is not None:
         write_responses(ranking.responses.ranking, out, overwrite=overwrite)
-    write_pages(challenge_pages(ranking), out, overwrite=overwrite)
+    pages = challenge_pages(ranking)
+    write_pages(pages, out, overwrite=overwrite)
     write_leaderboard(ranking.board, out, overwrite=overwrite)
+    _record_files(ranking, tuple(pages), opened, out)
     report_progress(1, 1, "Finished")
-    return ranking
+    return replace(ranking, ledger=read_ledger(opened.attempts, opened.sha256))
+
+
+def _record_files(
+    ranking: ChallengeRanking, pages: tuple[str, ...], opened: OpenChallenge, out: Path
+) -> None:
+    """List the written files with their hashes, and record the list's hash in the ledger."""
+    names = [RUN_FILE, BOARD_FILE, *pages]
+    names += DATA_FILES if ranking.summary is not None else ()
+    has_responses = ranking.responses is not None and ranking.responses.ranking is not None
+    names += [RESPONSE_RANKS] if has_responses else []
+    for name in {*DATA_FILES, RESPONSE_RANKS} - set(names):  # of an earlier leaderboard
+        try:
+            (out / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise SaveError(
+                f"cannot remove {out / name}, a file of an earlier leaderboard "
+                f"({error.strerror}): remove it yourself"
+            ) from error
+    digest = write_file_list(out, names, ranking.board.place)
+    with LedgerWriter(opened.attempts, opened.sha256) as writer:
+        writer.record_board(digest)

@@ -13,11 +13,8 @@ from napari_mamamia.core.cohort import Cohort
 from napari_mamamia.core.names import count_of
 from napari_mamamia.core.records import CaseScore
 from napari_mamamia.features.challenge.io.challenge_file import OpenChallenge
-from napari_mamamia.features.challenge.io.handed_in import (
-    SubmissionKind,
-    read_manifest,
-    read_program_files,
-)
+from napari_mamamia.features.challenge.io.file_list import read_file_list
+from napari_mamamia.features.challenge.io.handed_in import SubmissionKind, read_manifest
 from napari_mamamia.features.challenge.io.leaderboard_file import (
     Board,
     BoardRow,
@@ -107,7 +104,7 @@ def count_copies(
     folder = opened.results(attempt.team, attempt.digest)
     references = {case.reference.sha256 for case in opened.challenge.cases if case.reference}
     if attempt.kind == SubmissionKind.PROGRAM:
-        files = read_program_files(folder)
+        files = read_file_list(folder).files
     else:
         files = read_manifest(folder).files
     n_copies = sum(file.sha256 in references for file in files)
