@@ -167,7 +167,7 @@ def command(words):
         walk(lambda: app([word.replace("OUT", "out") for word in words]))
 def stroke():
     from napari_mamamia.core.edits import Action, Brush, Tool
-    from napari_mamamia.io.data_set.layout import find_data_set
+    from napari_mamamia.io.layouts.find import find_data_set
     from napari_mamamia.services.case.open_case import load_case
     from napari_mamamia.io.workspace.workspace import Workspace
     from napari_mamamia.services.refine.edit_case import open_editing

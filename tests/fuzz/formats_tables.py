@@ -1116,6 +1116,6 @@ RECORDS = (
         "data-set",
         _data_set,
         _open,
-        ("io.data_set.layout.find_data_set", "services.case.open_case.load_case"),
+        ("io.layouts.find.find_data_set", "services.case.open_case.load_case"),
     ),
 )

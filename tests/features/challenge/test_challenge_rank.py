@@ -304,7 +304,9 @@ def test_twins_and_a_team_without_a_score_are_told(challenge):
     (challenge / "submissions" / "junk" / "a.txt").write_text("x")
     run_challenge(challenge)
     board = made(challenge).board
-    assert board.notes == (f"beta and copy have the same mask in {N} cases",)
+    alarm, twins = board.notes
+    assert alarm.startswith("alpha: ALARM")  # its masks are the references
+    assert twins == f"beta and copy have the same mask in {N} cases"
     junk = next(row for row in board.boards[0].rows if row.team == "junk")
     assert junk.rank is None
     assert junk.reason.startswith("refused: ")

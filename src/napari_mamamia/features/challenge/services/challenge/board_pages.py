@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from math import isnan
+from math import isnan, nan
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -28,6 +28,7 @@ from napari_mamamia.features.challenge.scoring.team_page import (
     team_page,
 )
 from napari_mamamia.features.challenge.services.challenge.attempt import require_inputs
+from napari_mamamia.features.challenge.services.challenge.evidence import describe_copies
 from napari_mamamia.features.challenge.services.challenge.ranking import (
     CLASSIFICATION,
     NOT_FOR_TASK,
@@ -52,13 +53,30 @@ from napari_mamamia.scoring.report.page import Page, PageSection
 from napari_mamamia.scoring.report.rank_figures import draw_stability
 from napari_mamamia.scoring.report.response import odds_tables, response_table
 from napari_mamamia.scoring.report.tables import disparity_table
-from napari_mamamia.scoring.report.text import UNKNOWN, Answer, Column, ReportTable, Row, number
+from napari_mamamia.scoring.report.text import (
+    UNKNOWN,
+    Answer,
+    Column,
+    ReportTable,
+    Row,
+    number,
+    p_said,
+    p_text,
+    range_text,
+    variable_label,
+)
 from napari_mamamia.services.batch.output_folder import Existing, claim_folder
 
 _MOST_PAIRS: Final = 10
 """Largest number of teams for which tables of pairs are shown unfolded."""
 _MOST_CASES: Final = 40
 _MOST_NOTES: Final = 6
+NO_BETTER: Final = "no better than chance"
+_OF_CHANCE: Final = (
+    "p, permutation: exact one-sided p of the balanced accuracy when the labels are permuted. An "
+    f"entry with p of 0.05 or above is marked as {NO_BETTER}; its rank is by the ranking score, "
+    "which also rewards equal error rates. AUC, 95 %: DeLong."
+)
 _NOT_FOR_TEAMS: Final = "On the locked test set itself (not for the teams):"
 _OF_LADDER: Final = (
     "the board shows scores of the ladder; everything else here is computed on the locked test set "
@@ -75,8 +93,19 @@ def describe_row(row: BoardRow) -> str:
     attempt = say_attempt(row)
     origin = "; scores as given" if row.is_as_given else ""
     reason = f"; not ranked: {row.reason}" if row.rank is None else ""
-    guarded = f"; {text}" if (text := say_guarded(row)) else ""
-    return f"{row.team}: {n}; {attempt}{origin}{guarded}{reason}"
+    remarks = "".join(f"; {text}" for text in (say_guarded(row), *_list_evidence(row)) if text)
+    return f"{row.team}: {n}; {attempt}{origin}{remarks}{reason}"
+
+
+def _list_evidence(row: BoardRow) -> list[str]:
+    """Return the evidence on chance and copies, and the gated score."""
+    texts = [describe_copies(row)] if row.is_alarming else []
+    if row.chance is not None and row.rank is not None:
+        verdict = "better than chance" if row.chance.is_better else NO_BETTER
+        texts.append(f"{verdict} ({p_said(row.chance.p_value)}, permutation)")
+    if row.gated_score is not None:
+        texts.append(f"gated score {row.gated_score:.4f}, rank {row.gated_rank}")
+    return texts
 
 
 def say_guarded(row: BoardRow) -> str:
@@ -85,10 +114,8 @@ def say_guarded(row: BoardRow) -> str:
         return ""
     return (
         f"guarded score {row.guarded_score:.4f}: with the least favourable value for each of its "
+        "empty predictions"
     )
-
-
-"empty predictions"
 
 
 def say_attempt(row: BoardRow) -> str:
@@ -237,18 +264,21 @@ def _describe_board(
             sure = (show_interval(stable, index), f"{100 * stable.first[index]:.0f}")
         cells = (
             row.team,
-            UNKNOWN if row.rank is None else f"{row.rank}",
+            show_rank(row),
             *sure,
             *(_show_number(value) for value in (row.score, row.performance, row.fairness)),
             f"{row.n:,}",
             f"{row.n_unusable:,}",
             say_attempt(row) if row.attempt else UNKNOWN,
+            *(_show_chance(row) if not is_masks else ()),
+            *(_show_gated(row) if board.gate else ()),
             _say_remark(row),
         )
         rows.append(Row(cells, is_small=row.rank is None, link=links.get(row.team, "")))
     first = "Performance" if is_masks else "Balanced accuracy"
     heads = ("Rank", "Rank, 95 %", "First, %", "Score", first, "Fairness", "n", "Unusable",
-             "Attempt")  # fmt: skip
+             "Attempt", *(() if is_masks else ("p, permutation", "AUC", "AUC, 95 %")),
+             *(("Gated score", "Gated rank") if board.gate else ()))  # fmt: skip
     columns = (
         Column("Team", is_number=False),
         *(Column(text) for text in heads),
@@ -260,10 +290,56 @@ def _describe_board(
     notes = (
         "Rank, 95 %: interval of the rank in 95 % of the resamples of the cases; first: share of "
         f"resamples in which no team is better. Grey: not ranked.{others}",
+        *((_OF_CHANCE,) if not is_masks else ()),
+        *((f"Gated: {board.gate}.",) if board.gate else ()),
     )
+    effects = _tabulate_level_down(board)
     title = f"Ranked by {board.ranked_by}"
     name = "Masks" if is_masks else "Responses"
-    return PageSection(f"{name}: the board", (ReportTable(title, columns, tuple(rows), notes),))
+    tables = (ReportTable(title, columns, tuple(rows), notes), *effects)
+    return PageSection(f"{name}: the board", tables)
+
+
+def show_rank(row: BoardRow) -> str:
+    """Return a team's rank, marked if its responses are no better than chance."""
+    if row.rank is None:
+        return UNKNOWN
+    is_chance = row.chance is not None and not row.chance.is_better
+    return f"{row.rank} ({NO_BETTER})" if is_chance else f"{row.rank}"
+
+
+def _show_chance(row: BoardRow) -> tuple[str, str, str]:
+    chance = row.chance
+    if chance is None:
+        return UNKNOWN, UNKNOWN, UNKNOWN
+    low, high = (nan if end is None else end for end in (chance.auc_low, chance.auc_high))
+    return p_text(chance.p_value), _show_number(chance.auc), range_text(low, high)
+
+
+def _show_gated(row: BoardRow) -> tuple[str, str]:
+    return _show_number(row.gated_score), UNKNOWN if row.gated_rank is None else f"{row.gated_rank}"
+
+
+def _tabulate_level_down(board: Board) -> tuple[ReportTable, ...]:
+    """Return the effect of each team's worst cases in the group where it is largest."""
+    rows = []
+    for row in board.rows:
+        for effect in row.level_down:
+            group = f"{variable_label(effect.variable)}: {effect.group}"
+            cells = (row.team, f"{effect.k}", group, number(effect.gain, 4))
+            rows.append(Row(cells, is_small=effect.gain <= 0))
+    if not rows:
+        return ()
+    columns = (Column("Team", is_number=False), Column("Worst cases"),
+               Column("Group", is_number=False), Column("Score with minus without"))  # fmt: skip
+    note = (
+        "Level-down check: the ranking score minus the score without the worst readable cases of "
+        "one group, for the group where the difference is largest. Above 0, worse masks in this "
+        "group raise the score, because they narrow a gap. Grey: they do not."
+    )
+    return (
+        ReportTable("Sensitivity to the worst cases of a group", columns, tuple(rows), (note,)),
+    )
 
 
 def _find_stability(
@@ -289,6 +365,7 @@ def _say_remark(row: BoardRow) -> str:
     texts += [f"unusable: {', '.join(reasons)}"] if reasons else []
     texts += [text] if (text := say_guarded(row)) else []
     texts += ["scores as given"] if row.is_as_given else []
+    texts += [describe_copies(row)] if row.is_alarming else []
     return "; ".join(texts)
 
 

@@ -217,7 +217,7 @@ def _compare_boards(then: Leaderboard, now: Leaderboard) -> list[str]:
             texts.append(f"{team} in {task}: {'only now' if first is None else 'no longer'} there")
             continue
         for field in fields(first):
-            before, after = getattr(first, field.name), getattr(second, field.name)
+            before, after = (plain_content(getattr(row, field.name)) for row in (first, second))
             if _compare_content(before, after, ""):
                 texts.append(f"{team} in {task}: {field.name} was {before}, recomputed {after}")
     return texts
