@@ -32,6 +32,7 @@ from napari_mamamia.io.files.sources import (
     Visit,
 )
 from napari_mamamia.io.layouts.case_list import find_role, order_phases
+from napari_mamamia.io.layouts.label_names import list_tumours, parse_label_names
 from napari_mamamia.io.layouts.layout import ImageKind, Layout, SplitRule, TableRule
 from napari_mamamia.io.layouts.manifest import list_missing_series
 from napari_mamamia.io.layouts.matching import (
@@ -303,7 +304,7 @@ def _name_masks(path: Path, mask: MaskPath, labels: Mapping[str, int]) -> list[N
     rule = mask.rule
     if labels and rule.label is None:
         stem = mask.name or "mask"
-        tumours = [name for name in labels if _TUMOUR.search(name)]
+        tumours = list_tumours(labels)
         return [
             NamedMask(
                 stem if tumours == [name] else f"{stem} {name}",
@@ -730,36 +731,21 @@ def _part_channels(matches: Matches, tree: Tree, warnings: list[str]) -> dict[st
     return labels
 
 
-_TUMOUR: Final = re.compile(r"tumou?r|lesion|cancer|carcinoma|malignan|mass", re.IGNORECASE)
-"""Words in the name of a label that is the tumour."""
-
-
 def _read_labels(file: Path, path: str, warnings: list[str]) -> dict[str, int]:
     """Return the labels of a ``dataset.json`` by name, or nothing if there is one or none."""
     table = _read_key(file, "labels")
-    if not isinstance(table, dict):
-        return {}
-    # nnU-Net v2 writes {name: value}, the Decathlon and nnDetection {value: name}
-    pairs = [
-        (str(value), key) if str(key).isdecimal() else (str(key), value)
-        for key, value in table.items()
-    ]
-    if any(isinstance(value, list) for _, value in pairs):
+    labels = parse_label_names(table)
+    if table and not labels:
         warnings.append(
             f"the labels of {path} are regions that share values: every value above 0 counts"
         )
-        return {}
-    labels = {
-        name: int(value)
-        for name, value in pairs
-        if str(value).isdecimal() and int(value) and name != "ignore"
-    }
     if len(labels) < 2:
         return {}
+    tumours = list_tumours(labels)
     listed = name_some([f"{name} {value}" for name, value in labels.items()])
     warnings.append(
-        f"the label files have several values ({listed}): scores count every value above 0 unless "
-        "you choose a label"
+        f"the label files have several values ({listed}): "
+        + (f"only {tumours[0]} counts as the tumour" if len(tumours) == 1 else "choose a label")
     )
     return labels
 
