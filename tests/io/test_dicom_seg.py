@@ -11,11 +11,11 @@ import pytest
 from napari_mamamia.core.errors import CaseError, FormatError, GridMismatchError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.reorientation import reorientation_to
-from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.io.data_set.volumes import read_phase_header
 from napari_mamamia.io.exam.phases import find_phases
 from napari_mamamia.io.exam.selectors import Selection, named_series
 from napari_mamamia.io.files.sources import PhaseSource
+from napari_mamamia.io.layouts.find import find_data_set
 from napari_mamamia.io.seg.codes import SegmentMeaning
 from napari_mamamia.io.seg.seg import read_segmentation
 from napari_mamamia.io.seg.writer import write_segmentation
