@@ -67,7 +67,7 @@ def test_a_voxel_that_is_no_signal_is_named_by_its_place_and_phase(tmp_path, odd
 
 @pytest.mark.parametrize(
     ("factor", "said"),
-    [(1 / 60, "are their times minutes?"), (60, "are their times milliseconds?")],
+    [(1 / 60, "are their times in minutes?"), (60, "are their times in milliseconds?")],
 )
 def test_times_of_another_unit_are_told(tmp_path, factor, said):
     write_ultrafast_data_set(tmp_path / "data", spacing_s=10.0, **SMALL)

@@ -69,11 +69,11 @@ BREACHES = {
     "4-D": (lambda o: write(o, four(labels())), "2 volumes"),
     "not a volume": (
         lambda o: write(o, labels()).write_bytes(b"PK\x03\x04 nothing"),
-        "violates the contract",
+        "is not as required",
     ),
     "cut off": (
         lambda o: (lambda p: p.write_bytes(p.read_bytes()[:-30]))(write(o, labels())),
-        "violates the contract",
+        "is not as required",
     ),
 }
 

@@ -210,7 +210,7 @@ def test_configurations_that_inherit_in_a_circle_are_refused(made, tmp_path):
     plans = json.loads((root / "plans.json").read_text())
     plans["configurations"]["made_parent"]["inherits_from"] = "3d_fullres"
     (root / "plans.json").write_text(json.dumps(plans))
-    with pytest.raises(ModelError, match="not inherit from itself"):
+    with pytest.raises(ModelError, match="not to inherit from itself"):
         recognise_model(root)
 
 

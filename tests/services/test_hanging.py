@@ -49,7 +49,7 @@ def test_a_case_of_both_breasts_with_a_prior_has_all_steps_in_their_order():
     [
         (case_of((0,)), (), "one phase only"),
         (case_of((0, 90, 360), NARROW), (MIP, LATE), "one breast only"),
-        (case_of((0, 60, 120, 180)), (MIP, BOTH, SIDES), "a delayed phase needs 270 s"),
+        (case_of((0, 60, 120, 180)), (MIP, BOTH, SIDES), "a delayed phase must be at 270 s"),
         (case_of((0, 90, 360), shape=(1, 20, 24)), (SIDES, LATE), "a single slice"),
     ],
 )

@@ -229,7 +229,7 @@ def test_phases_in_the_wrong_order_are_asked_about_and_imported_with_a_warning(t
             values=phantoms.dce_values(2 - phase),
             AcquisitionTime=f"10{phase:02d}00",
         )
-    with pytest.raises(CaseError, match="contrast to come and stay"):
+    with pytest.raises(CaseError, match="contrast to arrive and stay"):
         imported(tmp_path / "in", tmp_path / "out")
     named = named_series([1])
     (case,) = imported(tmp_path / "in", tmp_path / "out", use=named).imported

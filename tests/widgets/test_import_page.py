@@ -561,7 +561,7 @@ def test_two_breasts_are_joined_where_that_is_ticked_and_asked_about_else(
     page = looked("breasts")
     assert page.study.join.isVisible()
     assert not page.study.join.isChecked()
-    assert "xpected series of one size and place" in page.study.problem.text()
+    assert "xpected series of the same size and position" in page.study.problem.text()
     assert "click the right answer below" in page.study.problem.text()
     click(page.study.join)
     settle(qtbot, dock)

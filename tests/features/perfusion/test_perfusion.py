@@ -306,7 +306,7 @@ def test_motion_shows_as_a_residual_that_is_told(tmp_path):
         ((*T1, "--aif", "weinmann", "--dose", "20"), "mmol"),
         ((*T1, "--arrival", "nan"), "an arrival of 0 to 3600 s, got nan"),
         ((*T1, "--arrival", "-3"), "an arrival of 0 to 3600 s, got -3"),
-        ((*T1, "--arrival", ""), "a value for --arrival, got an empty text"),
+        ((*T1, "--arrival", ""), "a value for --arrival, but got an empty string"),
         ((*T1, "--flip-angle", "0.21"), "2 to 90 degrees, got 0.21"),
         ((*T1, "--times", "0,5,5"), "rise from phase to phase, got 0,5,5"),
         ((*T1, "--times", "0,5,nan"), "got nan"),
@@ -348,7 +348,7 @@ def test_maps_that_something_else_wrote_are_kept_unless_overwrite_is_said(tmp_pa
     (out / "A_1_ve.nii.gz").unlink()
     refused = typed(*words, "--resume")
     assert refused.exit_code == 3
-    assert "this run's own" in " ".join(refused.output.split())
+    assert "written by this run" in " ".join(refused.output.split())
     assert np.asarray(volume(out, "ktrans", "A_1").dataobj).max() == 7
     assert typed(*words, "--overwrite").exit_code == 0
     assert contents(out / "A_1_ktrans.nii.gz") == first

@@ -121,7 +121,12 @@ def test_the_second_look_waits_for_the_first_and_may_accept():
         ("ana", "claim", {"round": 2}, "the event belongs to round 2, but the case is in round 1"),
         ("ana", "read-again", {}, "the event gives no reason"),
         ("lea", "reopen", {"reason": "x"}, "the case has the state read: reopen is not possible"),
-        ("ana", "compare", {"of": ["x"], "agrees": False}, "not of the current readings"),
+        (
+            "ana",
+            "compare",
+            {"of": ["x"], "agrees": False},
+            "does not refer to the current readings",
+        ),
         ("ana", "dance", {}, "unknown action 'dance'"),
         ("ana", "claim", {"occasion": 1}, "the case is not assigned to this reader"),
         ("ana", "reassign", {"of": "ana", "to": "ben"}, "only a lead may reassign a reading"),
