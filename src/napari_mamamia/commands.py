@@ -119,13 +119,14 @@ def _grid_of_open_case() -> Grid | None:
 
 
 def _layers_of(files: CaseFiles) -> "list[LayerTuple]":
-    from napari_mamamia.services.case.open_case import load_case, load_mask
+    from napari_mamamia.services.case.open_case import load_case, load_reference
     from napari_mamamia.services.case.show_case import uint8_mask
 
     case = load_case(files)
     layers = [_case_tuple(case)]
     if files.reference is not None:
-        layers.append(_role_tuple(case, "reference", uint8_mask(load_mask(files.reference, case))))
+        labels = load_reference(files.reference, files, case)
+        layers.append(_role_tuple(case, "reference", uint8_mask(labels)))
     return layers
 
 

@@ -352,7 +352,7 @@ def clinical_columns(world: Path) -> list[str]:
 
 def replay(world: Path) -> list[str]:
     from napari_mamamia.core.edits import Brush
-    from napari_mamamia.io.data_set.layout import find_data_set
+    from napari_mamamia.io.layouts.find import find_data_set
     from napari_mamamia.io.workspace.workspace import Workspace
     from napari_mamamia.services.case.open_case import load_case
     from napari_mamamia.services.refine.edit_case import open_editing

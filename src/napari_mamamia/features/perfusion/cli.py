@@ -27,6 +27,7 @@ from napari_mamamia.cli.options import (
 )
 from napari_mamamia.cli.printing import finish_rows, print_table, run, shown
 from napari_mamamia.cli.quantities import Quantity, is_number, numbers_of_text, times_of_text
+from napari_mamamia.cli.scripting import report_result, reports_result
 from napari_mamamia.core.choices import InputName, TissueModel
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ OPTIONS: Final[dict[str, Where]] = dict.fromkeys(
 """Where each parameter of the command applies: a new one must have an entry."""
 
 
+@reports_result
 def perfusion(
     context: typer.Context,
     data_set: DataSetArgument,
@@ -182,6 +184,8 @@ def perfusion(
     """Fit Ktrans, ve, kep, vp of ultrafast exams with a known T1: maps, OUT/perfusion.csv.
 
     Refuses exams with phases more than 15 s apart, which includes all standard exams.
+
+    Example: mamamia perfusion DATASET --model tofts --aif parker --relaxivity 4.5 --out PERFUSION
     """
     from napari_mamamia.core.errors import CaseError
     from napari_mamamia.features.perfusion.kinetics.arterial_input import ArterialInput
@@ -228,6 +232,7 @@ def perfusion(
         existing=existing,
     )
     summary = run(job)
+    report_result(lambda: summary)
     _print_perfusion(summary.rows, settings)
     finish_rows(summary, [f"Table: {summary.table}"])
 

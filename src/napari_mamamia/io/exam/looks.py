@@ -112,17 +112,6 @@ def find_sliding(slabs: _Array) -> tuple[int, ...]:
     return tuple(k for k, tied in enumerate(_measure_ties(slabs)) if tied >= _TIED)
 
 
-def tied_share(slabs: _Array) -> NDArray[np.float64]:
-    """Return the share of each volume's voxels that equal their neighbour in the next plane.
-
-    The share of those that equal their neighbour in a row is subtracted, because so many are equal
-    by rounding. The pair of planes with most of them is ignored: a single plane that is there twice
-    is no projection. 0 where there are too few planes, or mere rounding. Same parameters as
-    `find_sliding`.
-    """
-    return np.array(_measure_ties(slabs))
-
-
 def _measure_ties(slabs: _Array) -> list[float]:
     if slabs.shape[1] < 3:
         return [0.0] * len(slabs)

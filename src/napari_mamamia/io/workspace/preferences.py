@@ -25,7 +25,7 @@ _MOST_RECENT: Final = 10
 _MOST_TEAMS: Final = 200
 _KIND_OF: Final = {
     **dict.fromkeys(("images", "segmentations", "patient_info_files"), LayoutKind.MAMA_MIA),
-    **dict.fromkeys(("imagesTr", "imagesTs", "labelsTr", "labelsTs"), LayoutKind.NNUNET_RAW),
+    **dict.fromkeys(("imagesTr", "imagesTs", "labelsTr", "labelsTs"), LayoutKind.PATTERN),
 }
 """The layouts by their folders' names."""
 

@@ -15,6 +15,7 @@ from napari_mamamia.cli.options import (
     ColumnsOption,
     ConsentOption,
     CudaOnProcessorOption,
+    GateOption,
     IsolationOption,
     OutOption,
     OverwriteOption,
@@ -111,6 +112,7 @@ def init(
         bool,
         typer.Option("--take-tables", help="Accept tables of scores, marked as given."),
     ] = False,
+    gate: GateOption = None,
     ladder: Annotated[
         bool,
         typer.Option(
@@ -118,7 +120,10 @@ def init(
         ),
     ] = False,
 ) -> None:
-    """Create a challenge: freeze cases, hashes, definitions and limits in challenge.json."""
+    """Create a challenge: freeze cases, hashes, definitions and limits in challenge.json.
+
+    Example: mamamia challenge init BOARD --reference EXPERT --profile official-code
+    """
     from napari_mamamia.features.challenge.io.challenge_file import ChallengeLimits
     from napari_mamamia.features.challenge.services.challenge.begin import (
         ChallengeSettings,
@@ -150,6 +155,7 @@ def init(
         takes_tables=take_tables,
         ladder=ladder,
         limits=limits,
+        gate=gate,
     )
     begun = run(partial(begin_challenge, folder, settings))
     challenge = begun.opened.challenge
@@ -159,6 +165,12 @@ def init(
     )
     print(f"sha256      {begun.opened.sha256}")
     print(f"profile     {challenge.profile}, {challenge.n_resamples} resamples, seed {seed}")
+    print(f"            {settings.profile.source}")
+    if profile == ProfileName.CLINICAL:
+        print(
+            "            (default; for the numbers of the MAMA-MIA challenge's scripts, create it"
+        )
+        print("            again with --profile official-code)")
     print(f"express     {', '.join(challenge.express)}")
     for note in begun.notes:
         print(f"note: {note}")
@@ -182,7 +194,10 @@ def run_teams(
     cuda_on_processor: CudaOnProcessorOption = False,
     as_root: AsRootOption = False,
 ) -> None:
-    """Score the submissions in FOLDER/submissions and record each attempt in the ledger."""
+    """Score the submissions in FOLDER/submissions and record each attempt in the ledger.
+
+    Example: mamamia challenge run BOARD
+    """
     from napari_mamamia.features.challenge.services.challenge.attempt import ProgramSettings
     from napari_mamamia.features.challenge.services.challenge.run import run_challenge
     from napari_mamamia.features.challenge.services.submission.run_submission import (
@@ -229,11 +244,15 @@ def rank(
     out: OutOption,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Make the leaderboard: OUT/leaderboard.html, a page for each team, and data files."""
+    """Make the leaderboard: OUT/leaderboard.html, a page for each team, and data files.
+
+    Example: mamamia challenge rank BOARD --out RANKS
+    """
     from napari_mamamia.features.challenge.services.challenge.board_pages import (
         answer_board,
         describe_row,
         rank_challenge,
+        show_rank,
     )
 
     existing = existing_policy(False, overwrite)
@@ -244,7 +263,7 @@ def rank(
         heads = ("rank", "team", "n", "score", "performance", "fairness")
         numbers = [
             (
-                "–" if row.rank is None else str(row.rank),
+                "–" if row.rank is None else show_rank(row),
                 row.team,
                 f"{row.n}, {row.n_unusable} unusable" if row.n_unusable else str(row.n),
                 *(
@@ -265,7 +284,8 @@ def rank(
         print(f"note: {note}")
     for answer in answer_board(ranking):
         print(f"{answer.question}: {' '.join(answer.sentences)}")
-    print(f"ledger: {', '.join(head[:16] for head in board.heads)} (publish it)")
+    last_lines = ranking.ledger.heads if ranking.ledger else ()
+    print(f"ledger: {', '.join(head[:16] for head in last_lines)} (publish it)")
     print(f"Leaderboard: {out / 'leaderboard.html'}, each team's page in {out / 'teams'}")
     print(f"For programs: {out / 'leaderboard.json'}")
 
@@ -279,13 +299,22 @@ def verify_all(
         bool, typer.Option("--quick", help="Compare only hashes; compute no score again.")
     ] = False,
 ) -> None:
-    """Verify a challenge from its inputs; exit code 3 and a list if anything differs."""
-    from napari_mamamia.features.challenge.services.challenge.verify import verify_challenge
+    """Verify a challenge from its inputs; exit code 3 and a list if anything differs.
+
+    Example: mamamia challenge verify BOARD
+    """
+    from napari_mamamia.features.challenge.services.challenge.verify import (
+        list_unchecked,
+        verify_challenge,
+    )
 
     differences = run(partial(verify_challenge, folder, is_quick=quick))
     for difference in differences:
         print(f"differs: {difference.where}: {difference.text}")
+    if not differences:
+        what = "hashes and ledger" if quick else "hashes, ledger and every score"
+        print(f"verified: {what} of {folder} are unchanged")
+    for text in run(partial(list_unchecked, folder, is_quick=quick)):
+        print(f"not checked: {text}")
     if differences:
         raise typer.Exit(NOT_EVERY_CASE)
-    what = "hashes and ledger" if quick else "hashes, ledger and every score"
-    print(f"verified: {what} of {folder} are unchanged")
