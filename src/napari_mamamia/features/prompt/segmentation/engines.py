@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-import napari_mamamia
 from napari_mamamia.core.errors import CaseError, MissingExtraError, ModelError, Remedy
 from napari_mamamia.core.program.child_environment import child_environment
 from napari_mamamia.core.program.child_process import answer_of
@@ -83,7 +82,7 @@ def _make_local(settings: EngineSettings) -> PromptEngine:
     digest = sha256_of(weights)
     order = {
         "do": "open_local",
-        "root": str(Path(napari_mamamia.__file__).parent),
+        "root": str(Path(__file__).parents[3]),
         "model": str(folder),
         "fold": fold,
         "device": settings.device,
