@@ -12,6 +12,7 @@ import os
 import struct
 import sys
 import zlib
+from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -114,8 +115,7 @@ def _claim_remote(order: dict[str, Any]) -> Any:
     """Return a session on a server; no environment variable is read for its key."""
     # The client imports torch if it is there, which takes seconds, and does not need it.
     sys.modules["torch"] = None  # type: ignore[assignment]
-    from nnInteractive.inference.remote import remote_session
-
+    remote_session: Any = import_module("nnInteractive.inference.remote.remote_session")
     unpack = remote_session.unpack_array
 
     def unpack_checked(packed: bytes) -> Any:
