@@ -203,26 +203,50 @@ def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
+TASKS = {
+    "Open data": ("open_data_set", "DataSet", "Case"),
+    "Masks and grids": ("Mask", "Grid", "read_mask", "write_mask", "from_nibabel", "to_nibabel"),
+    "DICOM": ("inspect_dicom", "import_dicom", "Imported"),
+    "Segment": ("predict", "Prediction", "Predictions", "grow", "Growth", "Outline"),
+    "Score": ("score", "score_table", "Scores", "Comparison", "metrics"),
+    "Kinetics": ("kinetics", "measure_kinetics", "Measurements"),
+    "Lesion detection": ("score_detection", "Detections", "FocalLoss", "risk_adjusted_focal"),
+    "Review studies": ("open_study", "ReviewStudy"),
+    "Export": ("export", "verify", "Exported"),
+    "Phantoms": ("make_phantoms", "make_phantom_study"),
+}
+"""The public names by task; the errors and the names of other features follow."""
+
+
 def public_names() -> str:
-    """Return a part for each kind of name in the package's list, in the words of its docstrings."""
+    """Return a section for each task with its names, in the words of their docstrings."""
     import napari_mamamia
 
-    found = {name: getattr(napari_mamamia, name) for name in napari_mamamia.__all__}
-    parts: dict[str, list[str]] = {"Functions": [], "Classes": [], "Modules": [], "Errors": []}
-    for name, one in found.items():
-        if inspect.ismodule(one):
-            members = list(getattr(one, "__all__", ()))
-            parts["Modules"].append(
-                f"::: napari_mamamia.{name}\n    options:\n      heading_level: 3\n"
-                f"      members: {members}"
-            )
-        elif not name.startswith("_"):
-            is_error = isinstance(one, type) and issubclass(one, Exception)
-            kind = "Errors" if is_error else "Classes" if isinstance(one, type) else "Functions"
-            parts[kind].append(f"::: napari_mamamia.{name}\n    options:\n      heading_level: 3")
+    named = {name for names in TASKS.values() for name in names}
+    others = [
+        name for name in napari_mamamia.__all__ if name not in named and not name.startswith("_")
+    ]
+    errors = [name for name in others if name.endswith("Error")]
+    tasks = {
+        **TASKS,
+        "From other features": [name for name in others if name not in errors],
+        "Errors": errors,
+    }
     return "\n\n".join(
-        "\n\n".join([f"## {title}", *lines]) for title, lines in parts.items() if lines
+        "\n\n".join([f"## {title}", *map(_name_section, names)])
+        for title, names in tasks.items()
+        if names
     )
+
+
+def _name_section(name: str) -> str:
+    import napari_mamamia
+
+    member = getattr(napari_mamamia, name)
+    section = f"::: napari_mamamia.{name}\n    options:\n      heading_level: 3"
+    if inspect.ismodule(member):
+        section += f"\n      members: {list(getattr(member, '__all__', ()))}"
+    return section
 
 
 def with_tables(markdown: str) -> str:

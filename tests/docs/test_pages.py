@@ -12,6 +12,7 @@ import typer
 from tests.cli.warm_program import mamamia
 from tests.conftest import write_small_data_set
 
+import napari_mamamia
 from napari_mamamia.cli.app import app
 
 TOP = Path(__file__).parents[2]
@@ -180,6 +181,17 @@ def test_every_page_of_the_methods_is_a_subject_of_their_table():
     named = re.findall(r"(?m)^\| \[.*\]\((\w+\.md)\)", (methods / "index.md").read_text("utf-8"))
     assert sorted({*named, "index.md"}) == sorted(page.name for page in methods.glob("*.md"))
     assert len(named) == len(set(named))
+
+
+def test_the_page_of_the_library_has_each_public_name_once_and_opening_data_comes_first():
+    spec = importlib.util.spec_from_file_location("site_pages", TOP / "tools" / "site_pages.py")
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    page = made.public_names()
+    names = re.findall(r"(?m)^::: napari_mamamia\.(\w+)$", page)
+    assert sorted(names) == sorted(n for n in napari_mamamia.__all__ if not n.startswith("_"))
+    assert names[0] == "open_data_set"
+    assert "From other features" not in page
 
 
 def test_the_page_of_commands_names_every_option_once_with_its_range():

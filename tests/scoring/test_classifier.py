@@ -21,6 +21,7 @@ from napari_mamamia.scoring.classifier.scores import (
     bayes_factor,
     challengescoring_factors,
     climb,
+    percentile_ends,
     robust_leader,
     score_classifiers,
 )
@@ -292,3 +293,9 @@ def test_no_draws_leave_the_numbers_and_no_interval():
     assert result.models[0].auc == pytest.approx(0.7291666667)
     assert np.isnan(result.models[0].auc_bootstrap.low)
     assert np.isnan(result.factors[0].k)
+
+
+def test_draws_beside_the_estimate_give_no_interval():
+    draws = np.arange(101.0)
+    assert percentile_ends(50.0, draws) == pytest.approx((2.5, 97.5))
+    assert np.isnan(percentile_ends(99.0, draws)).all()

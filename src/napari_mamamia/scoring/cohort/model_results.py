@@ -269,7 +269,11 @@ def _all_intervals(resampling: Bootstrap) -> tuple[Interval, ...]:
         report_progress(0, 1, f"Interval of {name.replace('_', ' ')}")
         methods = (IntervalMethod.PERCENTILE,) if is_of_groups(name) else tuple(IntervalMethod)
         bounds = _BOUNDS.get(name, (-np.inf, np.inf))
-        intervals += [resampling.interval(name, method, bounds=bounds) for method in methods]
+        is_range = is_of_groups(name)
+        intervals += [
+            resampling.interval(name, method, bounds=bounds, is_range=is_range)
+            for method in methods
+        ]
     return tuple(intervals)
 
 

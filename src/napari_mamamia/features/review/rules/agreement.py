@@ -13,6 +13,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.scoring.statistics.bootstrap import keep_around
+
 LEVEL = 0.95
 N_RESAMPLES = 1000
 SEED: Final = 42
@@ -208,8 +210,9 @@ def estimate_sums(
     places = np.random.default_rng(seed).integers(0, n, (n_resamples, n))
     places += n * np.arange(n_resamples)[:, None]
     times = np.bincount(places.ravel(), minlength=n * n_resamples).reshape(n_resamples, n)
-    low, high, n_undefined = _interval_of(np.asarray(statistic(times @ parts)))
-    return Estimate(float(statistic(parts.sum(axis=0))), low, high, n, n_undefined)
+    value = float(statistic(parts.sum(axis=0)))
+    low, high, n_undefined = _interval_of(value, np.asarray(statistic(times @ parts)))
+    return Estimate(value, low, high, n, n_undefined)
 
 
 def estimate_mean(
@@ -221,12 +224,12 @@ def estimate_mean(
     return estimate_sums(lambda sums: sums[..., 0] / sums[..., 1], parts, n_resamples, seed)
 
 
-def _interval_of(values: Floats) -> tuple[float, float, int]:
+def _interval_of(estimate: float, values: Floats) -> tuple[float, float, int]:
+    """Return both ends, nan for an interval beside its estimate, and how many are undefined."""
     defined = values[~np.isnan(values)]
-    if not defined.size:
-        return nan, nan, values.size
-    low, high = np.quantile(defined, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return float(low), float(high), int(values.size - defined.size)
+    ends = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
+    low, high = np.quantile(defined, ends) if defined.size else (nan, nan)
+    return *keep_around(estimate, float(low), float(high)), int(values.size - defined.size)
 
 
 def divide_all(parts: Floats, wholes: Floats) -> Floats:

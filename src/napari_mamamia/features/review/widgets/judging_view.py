@@ -144,8 +144,9 @@ class JudgingView(QWidget):
             self._make_takes(),
             self.choice,
         )
-        # Below the scroll area, so that the decision is visible on a low screen, too.
-        area = PageArea(details, "review_judge_scroll", is_part=True, is_fitted=True)
+        # Below the scroll area, which fills the page: the decision is visible on a low screen and
+        # keeps its place while the case loads.
+        area = PageArea(details, "review_judge_scroll", is_part=True)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._case = column(area, line(), self._make_decision(), self.note)
         self._case.layout().setStretch(0, ALL)
