@@ -230,6 +230,12 @@ def challenge_rank(world: Path) -> list[str]:
     return ["challenge", "rank", str(world / "challenge"), *out(world)]
 
 
+def challenge_publish(world: Path) -> list[str]:
+    ran(world, challenge_run(world))
+    ran(world, ["challenge", "rank", str(world / "challenge"), "--out", str(world / "board")])
+    return ["challenge", "publish", str(world / "board"), *out(world), "--minimum-group", "2"]
+
+
 def challenge_verify(world: Path) -> list[str]:
     words = challenge_run(world)
     ran(world, words)
@@ -582,6 +588,7 @@ COMMANDS = (
     Way("challenge init", challenge_init, out=("challenge",)),
     Way("challenge run", challenge_run, out=("challenge",)),
     Way("challenge rank", challenge_rank, OVER),
+    Way("challenge publish", challenge_publish, OVER),
     Way("challenge verify", challenge_verify, out=()),
     Way("rank", rank, OVER),
     Way("score-detection", score_detection, OVER),

@@ -1,4 +1,4 @@
-"""`mamamia challenge`: create, run, rank and verify a challenge in a folder."""
+"""`mamamia challenge`: create, run, rank, verify and publish a challenge in a folder."""
 
 import sys
 from functools import partial
@@ -42,6 +42,7 @@ app = Program(help="Create, run, rank and verify a challenge in a folder.", no_a
 
 _GIGABYTE: Final = 10**9
 _ATTEMPTS: Final = Quantity("a number of attempts", 0, 10**6, "", "0 is any number", True)
+_SMALLEST: Final = Quantity("a number of cases", 2, 10**6, "", "such as 10", True)
 _SIZE: Final = Quantity("a size", 0.001, 10**6, "GB", "give GB, such as 20")
 
 FolderArgument = Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of the challenge.")]
@@ -318,3 +319,62 @@ def verify_all(
         print(f"not checked: {text}")
     if differences:
         raise typer.Exit(NOT_EVERY_CASE)
+
+
+@app.command("publish")
+def publish_boards(
+    boards: Annotated[
+        list[Path], typer.Argument(metavar="BOARD...", help="Folder of a leaderboard; repeatable.")
+    ],
+    out: OutOption,
+    title: Annotated[
+        str, typer.Option("--title", help="Title of the site (default: the challenge's).")
+    ] = "",
+    link: Annotated[
+        list[str] | None,
+        typer.Option("--link", metavar="TEAM=URL", help="Web page of a team; repeatable."),
+    ] = None,
+    minimum_group: Annotated[
+        int,
+        typer.Option(
+            "--minimum-group",
+            metavar="N",
+            parser=_SMALLEST,
+            help="Smallest number of cases behind a published number.",
+        ),
+    ] = 10,
+    public_cases: Annotated[
+        Path | None,
+        typer.Option(
+            "--public-cases",
+            metavar="FILE",
+            help="Cases of the public part; the others are the private part.",
+        ),
+    ] = None,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Publish leaderboards as a site without case ids or values of cases: OUT/index.html.
+
+    Example: mamamia challenge publish RANKS --out SITE
+    """
+    from napari_mamamia.features.challenge.services.challenge.publish import (
+        PAGE,
+        PublishSettings,
+        publish,
+    )
+
+    pairs = [text.partition("=") for text in link or ()]
+    try:
+        links = {team: address for team, _, address in pairs}
+        settings = PublishSettings(title, links, minimum_group, case_list(public_cases))
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+    existing = existing_policy(False, overwrite)
+    published = run(partial(publish, boards, out, settings, existing=existing))
+    for task in published.site.tasks:
+        print(f"{task.challenge}, {task.task}: {count_of(len(task.rows), 'team')}")
+    if published.unsearched:
+        n_unsearched = count_of(len(published.unsearched), "id")
+        print(f"not searched: {n_unsearched} of cases, which are short numbers")
+    print(f"No case id found in the files of {out}")
+    print(f"Site: {out / PAGE}")

@@ -261,7 +261,7 @@ def _describe_board(
     board: Board, ranking: ChallengeRanking, links: Mapping[str, str]
 ) -> PageSection:
     is_masks = board.task == SEGMENTATION
-    names, stable = _find_stability(board, ranking)
+    names, stable = find_stability(board, ranking)
     rows = []
     for row in board.rows:
         if row.reason == NOT_FOR_TASK:
@@ -350,7 +350,7 @@ def _tabulate_level_down(board: Board) -> tuple[ReportTable, ...]:
     )
 
 
-def _find_stability(
+def find_stability(
     board: Board, ranking: ChallengeRanking
 ) -> tuple[tuple[str, ...], Stability | None]:
     """Return the resampled teams, and the stability of the ranks by the board's own score."""
