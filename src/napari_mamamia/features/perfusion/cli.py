@@ -26,9 +26,10 @@ from napari_mamamia.cli.options import (
     place_of,
 )
 from napari_mamamia.cli.printing import finish_rows, print_table, run, shown
-from napari_mamamia.cli.quantities import Quantity, is_number, numbers_of_text, times_of_text
+from napari_mamamia.cli.quantities import Quantity, numbers_of_text, times_of_text
 from napari_mamamia.cli.scripting import report_result, reports_result
 from napari_mamamia.core.choices import InputName, TissueModel
+from napari_mamamia.io.files.csv_text import is_number
 
 if TYPE_CHECKING:
     from napari_mamamia.features.perfusion.services.row import PerfusionRow
