@@ -370,7 +370,7 @@ def test_unequal_numbers_of_phases_need_a_number_of_channels(opened, expert, tmp
 
 def test_nnunet_needs_one_mask_of_each_case(opened, expert, tmp_path):
     save_mask(tmp_path / "ana" / "A_1.nii.gz", blob())
-    with pytest.raises(CaseError, match="one mask of each case, got 2 sets"):
+    with pytest.raises(CaseError, match="one mask per case, got 2 sets"):
         export(opened, tmp_path / "out", expert, tmp_path / "ana", formats=(ExportFormat.NNUNET,))
 
 
