@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from napari_mamamia.io.data_set.layout import find_data_set, recognise
+from napari_mamamia.io.layouts.find import find_data_set, recognise
 
 CASES = 1506
 PHASES = 5

@@ -25,7 +25,7 @@ FIRST_PHASE_S, MEMORY_RATIO = 1.5, 1.3
 CHILD = """
 import json, sys, time
 from pathlib import Path
-from napari_mamamia.io.data_set.layout import find_data_set
+from napari_mamamia.io.layouts.find import find_data_set
 from napari_mamamia.services.case.open_case import load_remaining, open_case
 def kilobytes(key):
     # not ru_maxrss, which a child inherits from its parent

@@ -33,23 +33,23 @@ PECULIAR = frozenset(
 )
 """Local names that say what happened to a thing, or nothing, in place of what it is."""
 LIMITS = {
-    "lines of code: widgets": 31_075,
-    "lines of code: services": 16_315,
+    "lines of code: widgets": 31_175,
+    "lines of code: services": 16_415,
     "lines of code: io": 20_950,
     "lines of code: scoring": 9_100,
     "lines of code: segmentation": 11_700,
     "lines of code: smartpaint": 5_240,
     "lines of code: kinetics": 2_800,
-    "lines of code: cli": 3_150,
+    "lines of code: cli": 3_340,
     "lines of code: core": 2_900,
     "lines of code: phantom": 2_050,
-    "lines of code: library": 2_640,
+    "lines of code: library": 2_700,
     "lines of code: metrics": 1_120,
     "lines of code: findings": 850,
     "lines of code: annotations": 450,
     "lines of code: features/review": 13_550,
     "lines of code: features/challenge": 8_550,
-    "lines of code: features/classifiers": 3_970,
+    "lines of code: features/classifiers": 3_990,
     "lines of code: features/perfusion": 1_550,
     "complexity, mean": 3.52,
     "peculiar local names, %": 2.4,
@@ -167,7 +167,7 @@ def command(words):
         walk(lambda: app([word.replace("OUT", "out") for word in words]))
 def stroke():
     from napari_mamamia.core.edits import Action, Brush, Tool
-    from napari_mamamia.io.data_set.layout import find_data_set
+    from napari_mamamia.io.layouts.find import find_data_set
     from napari_mamamia.services.case.open_case import load_case
     from napari_mamamia.io.workspace.workspace import Workspace
     from napari_mamamia.services.refine.edit_case import open_editing

@@ -8,12 +8,16 @@ the list of numbers from the tables of the methods pages.
 import enum
 import inspect
 import json
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 TOP = Path(__file__).parents[1]
+_CELL_S = 240
+"""Longest time of a cell of a notebook, seconds."""
 SHOWN = {
     "design.md": "DESIGN.md",
     "changelog.md": "CHANGELOG.md",
@@ -27,6 +31,7 @@ NAMES_HERE = "<!-- the public names -->"
 METRICS_HERE = "<!-- the metrics -->"
 MAPS_HERE = "<!-- the maps -->"
 FORMATS_HERE = "<!-- the export formats -->"
+LAYOUTS_HERE = "<!-- layouts -->"
 KINDS_HERE = "<!-- the kinds of models -->"
 STEPS_HERE = "<!-- the steps of a review -->"
 TERMS_HERE = "<!-- the terms of breast-mri-2013 -->"
@@ -55,7 +60,7 @@ def on_files(files: Any, config: Any) -> Any:
     pages["command_line.md"] = command_line_page()
     pages["keys.md"] = keys_page()
     for notebook in _notebooks(config):
-        page = notebook_page(json.loads(notebook.read_text("utf-8")), notebook.name)
+        page = notebook_page(run_notebook(notebook), notebook.name)
         pages[f"notebooks/{notebook.stem}.md"] = page
     for page, text in pages.items():
         files.append(File.generated(config, page, content=text))
@@ -110,7 +115,9 @@ def command_line_page() -> str:
         "# Command line",
         f"{program.help} {program.epilog}",
         "This page is made from the program's own parser. `mamamia COMMAND --help` shows the same "
-        "in a terminal. A value out of its range is refused before anything is read.",
+        "in a terminal. A value out of its range is refused before anything is read. Every command "
+        "has `--quiet`, `--verbose` and mostly `--json`, too: see "
+        "[Use the commands in scripts](howto/scripts.md).",
         "| command | what it does |\n|---|---|\n"
         + "\n".join(
             f"| [`{' '.join(words)}`](#{'-'.join(words)}) | {_cell(_first_line(command.help))} |"
@@ -196,26 +203,50 @@ def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
+TASKS = {
+    "Open data": ("open_data_set", "DataSet", "Case"),
+    "Masks and grids": ("Mask", "Grid", "read_mask", "write_mask", "from_nibabel", "to_nibabel"),
+    "DICOM": ("inspect_dicom", "import_dicom", "Imported"),
+    "Segment": ("predict", "Prediction", "Predictions", "grow", "Growth", "Outline"),
+    "Score": ("score", "score_table", "Scores", "Comparison", "metrics"),
+    "Kinetics": ("kinetics", "measure_kinetics", "Measurements"),
+    "Lesion detection": ("score_detection", "Detections", "FocalLoss", "risk_adjusted_focal"),
+    "Review studies": ("open_study", "ReviewStudy"),
+    "Export": ("export", "verify", "Exported"),
+    "Phantoms": ("make_phantoms", "make_phantom_study"),
+}
+"""The public names by task; the errors and the names of other features follow."""
+
+
 def public_names() -> str:
-    """Return a part for each kind of name in the package's list, in the words of its docstrings."""
+    """Return a section for each task with its names, in the words of their docstrings."""
     import napari_mamamia
 
-    found = {name: getattr(napari_mamamia, name) for name in napari_mamamia.__all__}
-    parts: dict[str, list[str]] = {"Functions": [], "Classes": [], "Modules": [], "Errors": []}
-    for name, one in found.items():
-        if inspect.ismodule(one):
-            members = list(getattr(one, "__all__", ()))
-            parts["Modules"].append(
-                f"::: napari_mamamia.{name}\n    options:\n      heading_level: 3\n"
-                f"      members: {members}"
-            )
-        elif not name.startswith("_"):
-            is_error = isinstance(one, type) and issubclass(one, Exception)
-            kind = "Errors" if is_error else "Classes" if isinstance(one, type) else "Functions"
-            parts[kind].append(f"::: napari_mamamia.{name}\n    options:\n      heading_level: 3")
+    named = {name for names in TASKS.values() for name in names}
+    others = [
+        name for name in napari_mamamia.__all__ if name not in named and not name.startswith("_")
+    ]
+    errors = [name for name in others if name.endswith("Error")]
+    tasks = {
+        **TASKS,
+        "From other features": [name for name in others if name not in errors],
+        "Errors": errors,
+    }
     return "\n\n".join(
-        "\n\n".join([f"## {title}", *lines]) for title, lines in parts.items() if lines
+        "\n\n".join([f"## {title}", *map(_name_section, names)])
+        for title, names in tasks.items()
+        if names
     )
+
+
+def _name_section(name: str) -> str:
+    import napari_mamamia
+
+    member = getattr(napari_mamamia, name)
+    section = f"::: napari_mamamia.{name}\n    options:\n      heading_level: 3"
+    if inspect.ismodule(member):
+        section += f"\n      members: {list(getattr(member, '__all__', ()))}"
+    return section
 
 
 def with_tables(markdown: str) -> str:
@@ -224,6 +255,7 @@ def with_tables(markdown: str) -> str:
         METRICS_HERE: metrics_table,
         MAPS_HERE: maps_table,
         FORMATS_HERE: export_formats,
+        LAYOUTS_HERE: layouts_table,
         KINDS_HERE: model_kinds,
         STEPS_HERE: review_steps,
         TERMS_HERE: lexicon_terms,
@@ -295,6 +327,17 @@ def model_kinds() -> str:
     return "\n".join(["| kind | extra | what to give |", "|---|---|---|", *rows])
 
 
+def layouts_table() -> str:
+    """Return a row for each layout that folders are matched with."""
+    from napari_mamamia.io.layouts.known import list_layouts
+
+    rows = [
+        f"| `{layout.name}` | {_cell(layout.title)} | {_cell(layout.about)} |"
+        for layout in list_layouts()
+    ]
+    return "\n".join(["| name | data set or tool | content and limits |", "|---|---|---|", *rows])
+
+
 def export_formats() -> str:
     """Return what an export writes: the table that the command and the window are made of."""
     from napari_mamamia.services.export.formats import EXPORT_FORMATS
@@ -316,6 +359,52 @@ def keys_page() -> str:
         lines = "\n".join(f"| `{key}` | {_cell(_escape(text))} |" for key, text in rows)
         parts.append(f"## {title}\n\n| key | what it does |\n|---|---|\n{lines}")
     return "\n\n".join(parts) + "\n"
+
+
+def run_notebook(path: Path) -> dict[str, Any]:
+    """Return a notebook with the outputs of its cells, run in a kernel of its own.
+
+    Outputs that it already has are kept. SITE_NOTEBOOKS names the notebooks to run, by their file
+    names without suffix and separated by commas; by default, all are run.
+
+    Raises
+    ------
+    RuntimeError
+        If a cell fails.
+    """
+    notebook: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    chosen = os.environ.get("SITE_NOTEBOOKS")
+    if any(cell.get("outputs") for cell in cells):
+        return notebook
+    if chosen is not None and path.stem not in chosen.split(","):
+        return notebook
+    from jupyter_client.manager import start_new_kernel
+
+    with TemporaryDirectory() as folder:
+        manager, client = start_new_kernel(cwd=folder, env={**os.environ, "TMPDIR": folder})
+        try:
+            for cell in cells:
+                messages: list[dict[str, Any]] = []
+                client.execute_interactive(
+                    "".join(cell["source"]), timeout=_CELL_S, output_hook=messages.append
+                )
+                cell["outputs"] = [*_as_outputs(messages, path)]
+        finally:
+            client.stop_channels()
+            manager.shutdown_kernel(now=True)
+    return notebook
+
+
+def _as_outputs(messages: list[dict[str, Any]], path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the messages of a cell as outputs of a notebook."""
+    for message in messages:
+        content = message["content"]
+        if message["msg_type"] == "error":
+            raise RuntimeError(f"{path.name} failed: " + "\n".join(content["traceback"]))
+        is_progress = "<progress" in content.get("data", {}).get("text/html", "")
+        if message["msg_type"] in ("stream", "display_data", "execute_result") and not is_progress:
+            yield {"output_type": message["msg_type"], **content}
 
 
 def notebook_page(notebook: dict[str, Any], name: str) -> str:

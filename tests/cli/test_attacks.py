@@ -207,7 +207,7 @@ def test_a_frozen_list_says_who_counts(world, clinical):
     n_hit = sum(number < 20 for number in worst_cases())
     (world / "cases.txt").write_text("# the test set\n" + "\n".join(listed))
     _, models, _ = compared(
-        world, ["cheat", "dropped-38"], "listed", "--cases", world / "cases.txt"
+        world, ["cheat", "dropped-38"], "listed", "--case-list", world / "cases.txt"
     )
     assert (models["cheat"]["n"], models["cheat"]["n_unusable"]) == (20, 0)
     assert (models["dropped-38"]["n"], models["dropped-38"]["n_unusable"]) == (20, n_hit)
@@ -219,7 +219,7 @@ def test_a_list_whose_references_changed_stops_before_anything_is_written(world,
     lines = ["case_id,sha256", f"{name_of(0)},{'0' * 64}"]
     (world / "hashes.csv").write_text("\n".join(lines))
     words = ["score", "--reference", world / "reference", "--prediction", world / "cheat"]
-    words += ["--bootstrap", 0, "--out", world / "changed", "--cases"]
+    words += ["--bootstrap", 0, "--out", world / "changed", "--case-list"]
     done = mamamia(*words, world / "hashes.csv", has_figures=False)
     assert done.returncode == 1
     assert (

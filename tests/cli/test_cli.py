@@ -87,7 +87,7 @@ def test_cases_lists_problems_and_can_print_csv(small_data_set):
     assert done.returncode == 3
     rows = list(csv.DictReader(done.stdout.splitlines()))
     assert rows[0]["case_id"] == "A_1"
-    assert "phase 2 is missing" in rows[0]["problems"]
+    assert "phase 2 of" in rows[0]["problems"]
 
 
 def test_a_foreign_folder_is_one_line_not_a_traceback(tmp_path):

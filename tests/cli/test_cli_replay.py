@@ -14,9 +14,9 @@ from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.difference import BitChange, Difference
 from napari_mamamia.core.edits import Brush, Edit, Step, Tool
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.io.data_set.volumes import read_labels
 from napari_mamamia.io.files.append_file import ChainedLines
+from napari_mamamia.io.layouts.find import find_data_set
 from napari_mamamia.io.workspace.journal import Opened, Saved, encoded
 from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.services.case.open_case import load_case

@@ -91,7 +91,7 @@ def test_every_command_that_reads_a_row_per_case_leaves_it_out(tmp_path):
         ("score-classifier", ratings, *models, "--bootstrap", 0),
         ("stack", ratings, *models, "--folds", 2, "--out-of-fold"),
         ("split", ratings, "--patient", "id", "--part", "a=1", "--part", "b=1"),
-        ("score-detection", "--cases", cases, "--lesions", lesions, "--predictions", boxes),
+        ("score-detection", "--case-list", cases, "--lesions", lesions, "--predictions", boxes),
     )
     for words in commands:
         done = mamamia(*words, "--out", out, "--overwrite", has_figures=False)

@@ -131,7 +131,7 @@ def test_score_detection_takes_the_same_writings(run, tmp_path):
     text = "# boxes\n" + lines((*head, "Probability"), IDS, *edges, map(percent, SCORE))
     done, found = run(
         "score-detection", text + "mean;0,5;10,5;0;10;0;10;50%\n",
-        "--cases", tmp_path / "cases.csv", "--lesions", tmp_path / "lesions.csv",
+        "--case-list", tmp_path / "cases.csv", "--lesions", tmp_path / "lesions.csv",
         "--predictions", "TABLE", "--bootstrap", "0", report="detection.json",
     )  # fmt: skip
     assert (found["n_true_positives"], found["n_false_positives"]) == (8, 0), done.stderr

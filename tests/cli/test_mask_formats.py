@@ -296,8 +296,8 @@ def dicom_world(folder):
     from tests.services.test_export_seg import SHAPE as STACK
     from tests.services.test_export_seg import write_study
 
-    from napari_mamamia.io.data_set.layout import find_data_set
     from napari_mamamia.io.data_set.volumes import read_phase_header, write_volume
+    from napari_mamamia.io.layouts.find import find_data_set
 
     study = write_study(folder / "CASE_1")
     grid = read_phase_header(find_data_set(study).cases[0].phases[0]).grid

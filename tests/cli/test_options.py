@@ -218,7 +218,6 @@ def test_the_limits_of_a_pacs_have_the_defaults_that_the_help_shows(command, fie
             ["--dry-run", "--columns", "c.json"],
             "--columns has an effect only where something is written",
         ),
-        (["--json", "a.json"], "whose table it writes, but it was given without it"),
     ],
 )
 def test_an_import_takes_no_option_that_means_nothing_beside_the_others(tmp_path, options, but):

@@ -12,6 +12,7 @@ import typer
 from tests.cli.warm_program import mamamia
 from tests.conftest import write_small_data_set
 
+import napari_mamamia
 from napari_mamamia.cli.app import app
 
 TOP = Path(__file__).parents[2]
@@ -77,7 +78,8 @@ def options_of_commands():
     def found(command, words):
         for name, inner in getattr(command, "commands", {}).items():
             yield from found(inner, (*words, name))
-        yield words, {option for one in command.params for option in one.opts} | {"--help"}
+        params = command.get_params(command.context_class(command))
+        yield words, {option for one in params for option in one.opts}
 
     return dict(found(typer.main.get_command(app), ()))
 
@@ -181,6 +183,17 @@ def test_every_page_of_the_methods_is_a_subject_of_their_table():
     assert len(named) == len(set(named))
 
 
+def test_the_page_of_the_library_has_each_public_name_once_and_opening_data_comes_first():
+    spec = importlib.util.spec_from_file_location("site_pages", TOP / "tools" / "site_pages.py")
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    page = made.public_names()
+    names = re.findall(r"(?m)^::: napari_mamamia\.(\w+)$", page)
+    assert sorted(names) == sorted(n for n in napari_mamamia.__all__ if not n.startswith("_"))
+    assert names[0] == "open_data_set"
+    assert "From other features" not in page
+
+
 def test_the_page_of_commands_names_every_option_once_with_its_range():
     spec = importlib.util.spec_from_file_location("site_pages", TOP / "tools" / "site_pages.py")
     made = importlib.util.module_from_spec(spec)
@@ -191,7 +204,9 @@ def test_the_page_of_commands_names_every_option_once_with_its_range():
     assert len(page) == len(wanted) > 25
     for words, options in wanted.items():
         assert [
-            o for o in options if o[:2] == "--" and o != "--help" and f"`{o}`" not in page[words]
+            o
+            for o in options - {"--help", "--quiet", "--verbose", "--json"}
+            if o[:2] == "--" and f"`{o}`" not in page[words]
         ] == [], words
     assert "a time limit of 0.001 to 604800 s" in page["predict",]
     assert "`mean`, `majority`, `staple`" in page["predict",]

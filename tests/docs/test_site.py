@@ -1,5 +1,6 @@
 """The documentation site: what a reader who opens it from the disk meets."""
 
+import importlib.util
 import json
 import os
 import re
@@ -13,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 import napari_mamamia
+from napari_mamamia.io.layouts.known import list_layouts
 from napari_mamamia.kinetics.map_kinds import MAPS
 from napari_mamamia.metrics.registry import METRICS
 
@@ -20,7 +22,7 @@ TOP = Path(__file__).parents[2]
 LINKS = {"a": "href", "link": "href", "img": "src", "script": "src", "iframe": "src"}
 
 
-def build_site(top, site):
+def build_site(top, site, **variables):
     """Build as `make docs` does, in a process of its own; nothing listens where the network is."""
     nowhere = "http://127.0.0.1:9"
     closed = {"NO_MKDOCS_2_WARNING": "1", "http_proxy": nowhere, "https_proxy": nowhere}
@@ -30,7 +32,7 @@ def build_site(top, site):
         text=True,
         timeout=240,
         cwd="/",
-        env=os.environ | closed,
+        env=os.environ | closed | variables,
         check=False,
     )
 
@@ -190,10 +192,41 @@ def test_a_notebook_becomes_a_page_of_the_menu_with_what_its_cells_showed(faulty
     assert "notebooks/first.html" in (folder / "index.html").read_text("utf-8")
 
 
+def test_a_notebook_without_outputs_is_run_and_its_page_shows_them(site):
+    page = (site / "notebooks" / "1_first_case.html").read_text("utf-8")
+    assert re.search(r"Dice 0\.\d\d, HD95 \d+\.\d mm", page)
+    assert 'src="data:image/png;base64,' in page
+    assert "<progress" not in page
+
+
+def load_site_pages():
+    spec = importlib.util.spec_from_file_location("site_pages", TOP / "tools" / "site_pages.py")
+    pages = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(pages)
+    return pages
+
+
+def test_table_of_layouts_is_that_of_the_program():
+    page = (TOP / "docs/howto/open_data.md").read_text("utf-8")
+    rows = re.findall(
+        r"^\| `([a-z0-9-]+)` \| [^|]+ \| [^|]+ \|$", load_site_pages().with_tables(page), re.M
+    )
+    assert set(rows) >= {layout.name for layout in list_layouts()}
+    assert all(layout.about for layout in list_layouts())
+
+
+def test_a_cell_that_fails_stops_the_build(tmp_path):
+    pages = load_site_pages()
+    cell = {"cell_type": "code", "source": ["1 / 0"], "outputs": []}
+    (tmp_path / "a.ipynb").write_text(json.dumps({"cells": [cell]}))
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        pages.run_notebook(tmp_path / "a.ipynb")
+
+
 def test_each_notebook_of_the_repository_is_a_page_of_the_menu(site):
     home = (site / "index.html").read_text("utf-8")
     notebooks = sorted((TOP / "docs" / "notebooks").glob("*.ipynb"))
-    assert len(notebooks) >= 6
+    assert len(notebooks) >= 7
     assert [one.stem for one in notebooks if f"notebooks/{one.stem}.html" not in home] == []
 
 
@@ -213,7 +246,8 @@ def faulty_site(tmp_path_factory):
     (docs / "forgotten.md").write_text(
         "# Forgotten\n\n[no such part](security.md#no-such-part)\n\n![](images/lost.png)\n"
     )
-    return folder / "site", build_site(folder, folder / "site")
+    # By day one notebook is run: all of them take a minute.
+    return folder / "site", build_site(folder, folder / "site", SITE_NOTEBOOKS="1_first_case")
 
 
 def test_a_page_outside_the_menu_a_dead_anchor_and_a_lost_picture_stop_the_build(faulty_site):

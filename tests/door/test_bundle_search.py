@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from tests.cli.warm_program import mamamia
 
-from napari_mamamia.io.data_set.layout import find_data_set
+from napari_mamamia.io.layouts.find import find_data_set
 from napari_mamamia.services.export.export import export_masks
 
 pytestmark = pytest.mark.door

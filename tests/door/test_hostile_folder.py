@@ -14,7 +14,7 @@ from test_blind_reading import colours, is_read
 
 from napari_mamamia.cli import app
 from napari_mamamia.core.edits import Brush
-from napari_mamamia.io.data_set.layout import find_data_set
+from napari_mamamia.io.layouts.find import find_data_set
 from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.services.case.open_case import load_case
 from napari_mamamia.services.refine.edit_case import open_editing

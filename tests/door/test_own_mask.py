@@ -7,7 +7,7 @@ import pytest
 from program import wait_still, wait_until
 
 from napari_mamamia.core.edits import Action, Brush, Jump, Tool
-from napari_mamamia.io.data_set.layout import find_data_set
+from napari_mamamia.io.layouts.find import find_data_set
 from napari_mamamia.io.workspace.journal import read_journal
 from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.services.case.open_case import load_case

@@ -230,6 +230,12 @@ def challenge_rank(world: Path) -> list[str]:
     return ["challenge", "rank", str(world / "challenge"), *out(world)]
 
 
+def challenge_publish(world: Path) -> list[str]:
+    ran(world, challenge_run(world))
+    ran(world, ["challenge", "rank", str(world / "challenge"), "--out", str(world / "board")])
+    return ["challenge", "publish", str(world / "board"), *out(world), "--minimum-group", "2"]
+
+
 def challenge_verify(world: Path) -> list[str]:
     words = challenge_run(world)
     ran(world, words)
@@ -352,7 +358,7 @@ def clinical_columns(world: Path) -> list[str]:
 
 def replay(world: Path) -> list[str]:
     from napari_mamamia.core.edits import Brush
-    from napari_mamamia.io.data_set.layout import find_data_set
+    from napari_mamamia.io.layouts.find import find_data_set
     from napari_mamamia.io.workspace.workspace import Workspace
     from napari_mamamia.services.case.open_case import load_case
     from napari_mamamia.services.refine.edit_case import open_editing
@@ -582,6 +588,7 @@ COMMANDS = (
     Way("challenge init", challenge_init, out=("challenge",)),
     Way("challenge run", challenge_run, out=("challenge",)),
     Way("challenge rank", challenge_rank, OVER),
+    Way("challenge publish", challenge_publish, OVER),
     Way("challenge verify", challenge_verify, out=()),
     Way("rank", rank, OVER),
     Way("score-detection", score_detection, OVER),

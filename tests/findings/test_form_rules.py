@@ -20,7 +20,6 @@ from napari_mamamia.core.form import FieldScope
 from napari_mamamia.findings.form_rules import (
     fill_computed,
     find_contradictions,
-    find_unknown,
     list_missing,
     list_places,
     list_questions,
@@ -235,7 +234,6 @@ def test_ids_of_a_later_edition_are_kept_and_told(breast):
     }
     told = parse_answers(record)
     assert why_other_form(breast, told) == "answered on the form breast-mri-2013 2031"
-    assert {one.field for one in find_unknown(breast, told)} == {"finding", "implant.type"}
     assert texts(breast, told, CaseFacts(None)) == []
     again = record_answers(breast, told)
     assert again["finding@1"] == "implant_rupture"

@@ -328,12 +328,6 @@ def test_a_finding_on_the_left_with_its_mask_on_the_right_is_told():
     assert "Side: left, but the mask of lesion 1 lies on the right side" in texts
 
 
-def test_a_blind_reading_is_shown_no_place_that_was_computed():
-    facts = place_lesions(facts_at((120.0, 40.0, 30.0)), BOTH).without_numbers
-    (one,) = facts.lesions
-    assert (one.clock, one.quadrant, one.to_nipple_mm, one.centre_mm) == ("", "", None, None)
-
-
 # --------------------------------------------------------- lesions keep their numbers
 
 

@@ -389,8 +389,8 @@ def _read_timing(folder: Path) -> object:
 
 def _seg(folder: Path) -> Path:
     tests = from_tests("io/test_dicom_seg")
-    from napari_mamamia.io.data_set.layout import find_data_set
     from napari_mamamia.io.data_set.volumes import read_phase_header
+    from napari_mamamia.io.layouts.find import find_data_set
     from napari_mamamia.io.seg.writer import write_segmentation
 
     series = folder.with_name("seg-series")
@@ -409,8 +409,7 @@ def _seg(folder: Path) -> Path:
 def _read_seg(path: Path) -> object:
     from napari_mamamia.io.seg.seg import read_segmentation
 
-    found = read_segmentation(path)
-    return found.is_overlapping
+    return read_segmentation(path)
 
 
 def _ucsf_seg(folder: Path) -> Path:

@@ -851,17 +851,25 @@ def _read_ledger(folder: Path) -> object:
 
 def _sealed(folder: Path) -> Path:
     from napari_mamamia.features.challenge.io.challenge_file import FrozenFile
+    from napari_mamamia.features.challenge.io.file_list import write_file_list
     from napari_mamamia.features.challenge.io.handed_in import (
         Manifest,
         SubmissionKind,
         write_manifest,
-        write_program_files,
     )
 
     files = (FrozenFile("A.nii.gz", "0" * 64),)
     write_manifest(Manifest("a", SubmissionKind.MASKS, "1" * 64, files, ("x is a link",)), folder)
-    write_program_files(files, folder)
+    (folder / "x.csv").write_text("x")
+    write_file_list(folder, ("x.csv",), "../challenge")
     return folder
+
+
+def _read_sealed(folder: Path) -> object:
+    from napari_mamamia.features.challenge.io.file_list import read_file_list
+    from napari_mamamia.features.challenge.io.handed_in import read_manifest
+
+    return read_manifest(folder), read_file_list(folder)
 
 
 def _site(folder: Path) -> Path:
@@ -1018,10 +1026,10 @@ RECORDS = (
     Format(
         "sealed",
         _sealed,
-        _calls("features.challenge.io.handed_in", "read_manifest", "read_program_files"),
+        _read_sealed,
         (
             "features.challenge.io.handed_in.read_manifest",
-            "features.challenge.io.handed_in.read_program_files",
+            "features.challenge.io.file_list.read_file_list",
         ),
     ),
     Format(
@@ -1116,6 +1124,6 @@ RECORDS = (
         "data-set",
         _data_set,
         _open,
-        ("io.data_set.layout.find_data_set", "services.case.open_case.load_case"),
+        ("io.layouts.find.find_data_set", "services.case.open_case.load_case"),
     ),
 )

@@ -8,9 +8,9 @@ from tests.stepped import Stepped
 
 from napari_mamamia.core.errors import CaseError, FormatError, MissingExtraError
 from napari_mamamia.core.progress import listening
-from napari_mamamia.io.data_set.layout import find_data_set, recognise
 from napari_mamamia.io.exam.phases import find_phases, read_dicom_header, read_dicom_into
 from napari_mamamia.io.files.sources import LayoutKind
+from napari_mamamia.io.layouts.find import find_data_set, recognise
 
 pydicom = pytest.importorskip("pydicom")
 

@@ -11,11 +11,11 @@ import pytest
 from napari_mamamia.core.errors import CaseError, FormatError, GridMismatchError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.reorientation import reorientation_to
-from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.io.data_set.volumes import read_phase_header
 from napari_mamamia.io.exam.phases import find_phases
 from napari_mamamia.io.exam.selectors import Selection, named_series
 from napari_mamamia.io.files.sources import PhaseSource
+from napari_mamamia.io.layouts.find import find_data_set
 from napari_mamamia.io.seg.codes import SegmentMeaning
 from napari_mamamia.io.seg.seg import read_segmentation
 from napari_mamamia.io.seg.writer import write_segmentation
@@ -123,7 +123,6 @@ def test_a_segmentation_reads_back_as_the_same_masks(tmp_path, plane):
     assert {s.algorithm for s in found.segments} == {"AUTOMATIC"}
     assert {s.algorithm_name for s in found.segments} == {"kinetic"}
     assert found.source_series == "2.25.8"
-    assert not found.is_overlapping
     for segment in found.segments:
         mask = found.on_grid(segment, grid)
         np.testing.assert_array_equal(mask, labels == segment.number)
@@ -286,7 +285,6 @@ def test_the_background_of_a_label_map_is_no_segment(tmp_path, change):
     found = read_segmentation(path)
     assert [(s.number, s.label) for s in found.segments] == [(1, "tumour"), (2, "core")]
     assert [int(s.mask.sum()) for s in found.segments] == [(labels == k).sum() for k in (1, 2)]
-    assert not found.is_overlapping
 
 
 def test_a_background_among_binary_segments_is_left_out_and_said(tmp_path):
@@ -487,7 +485,6 @@ def test_a_real_fractional_object_states_its_threshold(real_seg):
 def test_real_overlapping_segments_are_kept_apart(real_seg):
     found = read_segmentation(real_seg("binary_overlap"))
     assert [segment.label for segment in found.segments] == ["first segment", "second segment"]
-    assert found.is_overlapping
     both = found.segments[0].mask & found.segments[1].mask
     assert both.any()
     frames, _ = stored_frames(real_seg("binary_overlap"))

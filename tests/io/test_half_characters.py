@@ -7,10 +7,10 @@ import sys
 import pytest
 
 from napari_mamamia.core.errors import FormatError, SaveError
-from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.io.data_set.mask_files import find_masks
 from napari_mamamia.io.files.json_text import parsed_json
 from napari_mamamia.io.files.save import write_text_atomically
+from napari_mamamia.io.layouts.find import find_data_set
 from napari_mamamia.io.tables.tables import write_json
 
 BAD = os.fsdecode(b"M\xfcller")  # Latin-1, as a disk of another system has it
@@ -18,7 +18,7 @@ BAD = os.fsdecode(b"M\xfcller")  # Latin-1, as a disk of another system has it
 
 @pytest.fixture
 def data_set(tmp_path):
-    """Two cases of two empty phases, the name of one in Latin-1."""
+    """Two cases of two phases, the name of one in Latin-1."""
     for case_id in ("A_1", BAD):
         folder = tmp_path / "images" / case_id
         try:
@@ -26,7 +26,7 @@ def data_set(tmp_path):
         except OSError:
             pytest.skip("this file system refuses names that are no UTF-8")
         for phase in range(2):
-            (folder / f"{case_id}_{phase:04d}.nii.gz").touch()
+            (folder / f"{case_id}_{phase:04d}.nii.gz").write_bytes(b"content")
     return tmp_path
 
 
@@ -85,7 +85,7 @@ def test_errors_and_json_show_the_sign_for_what_cannot_be_read(tmp_path):
 @pytest.mark.parametrize(
     "command",
     [
-        ("import", "{}/dicom", "--out", "{}/out", "--dry-run", "--json", "{}/found.json"),
+        ("import", "{}/dicom", "--out", "{}/out", "--dry-run", "--json"),
         ("import", "{}/dicom", "--out", "{}/dicom"),
         pytest.param(("import", "{}/nowhere", "--out", "{}/out"), marks=pytest.mark.night),
         ("cases", "{}/images"),

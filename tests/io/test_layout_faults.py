@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from tests.dicom_phantoms import write_phase
 
+from napari_mamamia.core.errors import FormatError
 from napari_mamamia.io.layouts.find import find_data_set
+from napari_mamamia.io.layouts.label_names import find_tumour_label, read_tumour
 
 
 def save(path, n_frames=1, values=None):
@@ -141,7 +143,7 @@ def test_label_of_the_tumour_is_found_by_its_name(tmp_path):
         "label breast": (1, "breast"),
     }
     assert case.reference_label == 2
-    assert any("choose a label" in warning for warning in data_set.warnings)
+    assert any("only tumour counts" in warning for warning in data_set.warnings)
 
 
 def test_channels_that_are_no_phases_are_left_out(tmp_path):
@@ -277,3 +279,31 @@ def test_masks_of_one_name_are_all_kept_and_reported(tmp_path):
     (case,) = find_data_set(tmp_path).cases
     assert [mask.name for mask in case.masks] == ["lesion", "lesion 2"]
     assert "several masks called lesion" in case.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("labels", "tumour"),
+    [
+        ({"background": 0, "breast": 1, "tumour": 2}, 2),
+        ({"0": "background", "1": "Tumor", "2": "breast"}, 1),
+        ({"background": 0, "tumour": 1}, None),
+        ({"background": 0, "whole": [1, 2], "core": [2]}, None),
+    ],
+)
+def test_tumour_of_named_labels_is_found(tmp_path, labels, tumour):
+    write_nnunet(tmp_path, labels, ["pre", "post1"])
+    assert find_tumour_label(tmp_path / "labelsTr/c1.nii.gz") == tumour
+    content = read_tumour(tmp_path / "labelsTr/c1.nii.gz")
+    assert np.count_nonzero(content.foreground()) == {2: 2, 1: 6, None: 8}[tumour]
+
+
+@pytest.mark.parametrize("names", [("mass a", "mass b"), ("breast", "fat")])
+def test_named_labels_without_one_tumour_are_refused_with_candidates(tmp_path, names):
+    labels = {"background": 0, names[0]: 1, names[1]: 2}
+    write_nnunet(tmp_path, labels, ["pre", "post1"])
+    with pytest.raises(FormatError) as refusal:
+        find_tumour_label(tmp_path / "labelsTr/c1.nii.gz")
+    assert [(one.option, one.values) for one in refusal.value.remedies] == [
+        ("label", ("1",)),
+        ("label", ("2",)),
+    ]

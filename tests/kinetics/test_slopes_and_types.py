@@ -4,19 +4,34 @@ import numpy as np
 import pytest
 
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.kinetics.curves import delayed_change, delayed_course
-from napari_mamamia.kinetics.map_blocks import (
-    curve_types,
-    percent_enhancement,
-    wash_in_slope,
-    wash_out_slope,
-)
+from napari_mamamia.kinetics import map_formulas
+from napari_mamamia.kinetics.curves import CurveThresholds, delayed_change, delayed_course
+from napari_mamamia.kinetics.map_blocks import MapRecipe, percent_enhancement, required_times
 from napari_mamamia.kinetics.map_kinds import MAPS, MapKind, MapNeeds, map_recipe
 from napari_mamamia.kinetics.time_axis import Timing, TimingRule
 from napari_mamamia.kinetics.timing import choose_curve_phases, choose_phases
 
 NAN = float("nan")
 TIMES = (0.0, 60.0, 120.0, 300.0)
+
+
+def slope(signal, formula, times):
+    """Return the map of a formula that needs times and all phases."""
+    built = formula(required_times(times, "slope"), 0.0)
+    return MapRecipe(built, tuple(range(len(times)))).compute(signal)
+
+
+def wash_in_slope(signal, times):
+    return slope(signal, map_formulas.wash_in_slope, times)
+
+
+def wash_out_slope(signal, times):
+    return slope(signal, map_formulas.wash_out_slope, times)
+
+
+def curve_types(signal, initial, delayed):
+    formula = map_formulas.curve_type(initial, delayed, CurveThresholds(), 0.0)
+    return MapRecipe(formula, (0, initial, delayed), dtype=np.uint8).compute(signal)
 
 
 def column(*values):

@@ -85,8 +85,8 @@ def test_each_function_of_the_library_that_a_notebook_calls_takes_what_it_gives(
             inspect.signature(value).bind(*call.args, **names)
 
 
-def test_there_are_six_and_none_keeps_its_outputs():
-    assert len(NOTEBOOKS) == 6
+def test_there_are_seven_and_none_keeps_its_outputs():
+    assert len(NOTEBOOKS) == 7
     for path in NOTEBOOKS:
         assert not any(cell["outputs"] or cell["execution_count"] for cell in _code(path)), path
         first = json.loads(path.read_text("utf-8"))["cells"][0]

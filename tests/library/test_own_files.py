@@ -204,3 +204,16 @@ def test_patients_have_their_visits_in_order_of_time(tmp_path, signal):
     last = data_set.patients[1].visits[1]
     assert (last.index, last.cases[0].case_id) == (1, "P2_01-15-2003")
     assert np.array_equal(last.cases[0].signal, signal)
+
+
+def test_sides_of_a_visit_are_one_exam(tmp_path, signal):
+    for side in ("left", "right"):
+        folder = tmp_path / f"UKA/data_unilateral/U1_{side}"
+        folder.mkdir(parents=True)
+        for name, phase in zip(("Pre", "Post_1"), signal, strict=False):
+            nibabel.save(nibabel.Nifti1Image(phase.T, AFFINE), folder / f"{name}.nii.gz")
+    (patient,) = mm.open_data_set(tmp_path, progress=False).patients
+    (exam,) = patient.visits[0].exams
+    assert list(exam.sides) == ["left", "right"]
+    assert exam.left.case_id == "U1_left"
+    assert exam.right.case_id == "U1_right"

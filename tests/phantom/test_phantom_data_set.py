@@ -13,9 +13,9 @@ from tests.stepped import Stepped
 from napari_mamamia.core.errors import CaseError, SaveConflictError
 from napari_mamamia.core.progress import listening
 from napari_mamamia.io.clinical.clinical import read_clinical
-from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.io.data_set.patient_info import read_patient_info
 from napari_mamamia.io.files.sources import LayoutKind
+from napari_mamamia.io.layouts.find import find_data_set
 from napari_mamamia.phantom import make_phantom, write_data_set
 from napari_mamamia.phantom.case_mix import plan_case
 from napari_mamamia.phantom.data_set import degraded_mask

@@ -8,11 +8,8 @@ import pytest
 from napari_mamamia.scoring.classifier.operating import (
     SortedCases,
     Units,
-    operating_point,
     partial_auc,
     reader_point,
-    recall_of_birads,
-    severity_of_birads,
     too_few_for,
 )
 from napari_mamamia.scoring.classifier.scores import (
@@ -24,6 +21,7 @@ from napari_mamamia.scoring.classifier.scores import (
     bayes_factor,
     challengescoring_factors,
     climb,
+    percentile_ends,
     robust_leader,
     score_classifiers,
 )
@@ -36,6 +34,12 @@ def cases(*scores, **more):
     ids = tuple(f"c{place}" for place in range(len(scores[0])))
     names = tuple("ABCD"[: len(scores)])
     return ClassifierCases(ids, more.pop("label", LABEL), names, np.stack(scores), **more)
+
+
+def specificities_at(label, score, sensitivity):
+    """Return the specificities at a sensitivity, by threshold and interpolated."""
+    (threshold,), (interpolated,) = SortedCases.of(label, score).points().specificity(sensitivity)
+    return threshold, interpolated
 
 
 def slow_points(label, score):
@@ -84,10 +88,10 @@ def test_points_and_partial_auc_are_those_of_counting_at_every_threshold(seed):
     score = np.round(rng.random(40) + 0.3 * label, 1 + seed % 2)
     points = slow_points(label, score)
     for sensitivity in (0.3, 0.5, 0.87, 1.0, float(label[:1].mean())):
-        found = operating_point(label, score, sensitivity)
+        threshold, interpolated = specificities_at(label, score, sensitivity)
         reached = [spec for sens, spec in points if sens >= sensitivity - 1e-12]
-        assert found.threshold == pytest.approx(max(reached))
-        assert found.interpolated == pytest.approx(slow_interpolated(points, sensitivity))
+        assert threshold == pytest.approx(max(reached))
+        assert interpolated == pytest.approx(slow_interpolated(points, sensitivity))
     assert partial_auc(label, score, 0.6).raw == pytest.approx(
         slow_partial(label, score, 0.6), abs=1e-4
     )
@@ -225,15 +229,6 @@ def test_a_reader_who_says_nothing_of_a_case_is_left_out_there():
                score_classifiers(cases(SCORE, recall=recall)).notes)  # fmt: skip
 
 
-def test_birads_becomes_a_recall_or_a_severity():
-    assert [recall_of_birads(k) for k in range(7)] == [True, False, False, True, True, True, True]
-    assert sorted(range(6), key=severity_of_birads) == [1, 2, 3, 0, 4, 5]
-    with pytest.raises(ValueError, match="0 to 6"):
-        recall_of_birads(7)
-    with pytest.raises(ValueError, match="0 to 5"):
-        severity_of_birads(6)
-
-
 def test_an_exam_is_the_largest_of_its_sides():
     units = Units.of(["w1", "w1", "w2", "w3", "w3"])
     found = units.largest(np.array([0.2, 0.9, 0.4, np.nan, 0.1]))
@@ -298,3 +293,9 @@ def test_no_draws_leave_the_numbers_and_no_interval():
     assert result.models[0].auc == pytest.approx(0.7291666667)
     assert np.isnan(result.models[0].auc_bootstrap.low)
     assert np.isnan(result.factors[0].k)
+
+
+def test_draws_beside_the_estimate_give_no_interval():
+    draws = np.arange(101.0)
+    assert percentile_ends(50.0, draws) == pytest.approx((2.5, 97.5))
+    assert np.isnan(percentile_ends(99.0, draws)).all()

@@ -1,9 +1,11 @@
 """Running a model: progress, cancelling, time limits, prompts, provenance; torch not too early."""
 
+import re
 import subprocess
 import sys
 import threading
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Cancelled, listening, report_progress
 from napari_mamamia.segmentation.model.engine import EngineInput
 from napari_mamamia.segmentation.model.engine_settings import EngineResult, EngineSettings, Ran
+from napari_mamamia.segmentation.model.planner import OutOfMemoryError
 from napari_mamamia.segmentation.model.postprocess import PostKind, PostStep
 from napari_mamamia.segmentation.model.recipe import Recipe
 from napari_mamamia.segmentation.model.segmenter import BoxPrompt, Click
@@ -243,7 +246,21 @@ def test_a_zip_is_run_from_the_cache(made, tmp_path, monkeypatch):
     assert np.array_equal(zipped.labels, loaded(root).predict(EngineInput(arrays, GRID)).labels)
 
 
-def test_without_memory_on_the_card_the_sums_move_and_the_same_tile_is_tried_again(monkeypatch):
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"),
+        RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"),
+        RuntimeError("cuDNN error: CUDNN_STATUS_NOT_SUPPORTED"),
+        RuntimeError("Unable to find a valid cuDNN algorithm to run convolution"),
+        RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+        RuntimeError("MPS backend out of memory (MPS allocated: 9 GB, max allowed: 9 GB)"),
+    ],
+    ids=str,
+)
+def test_without_memory_on_the_card_the_sums_move_and_the_same_tile_is_tried_again(
+    monkeypatch, error
+):
     from napari_mamamia.segmentation.model import nnunet_tiles
 
     tries = []
@@ -251,7 +268,7 @@ def test_without_memory_on_the_card_the_sums_move_and_the_same_tile_is_tried_aga
     def forward(tile):
         tries.append(tile.clone())
         if len(tries) == 2:
-            raise torch.OutOfMemoryError("out of memory")
+            raise error
         return tile.clone()
 
     grid = nnunet_tiles.tile_grid((8, 8, 12), (8, 8, 8), 0.5)
@@ -265,5 +282,82 @@ def test_without_memory_on_the_card_the_sums_move_and_the_same_tile_is_tried_aga
     assert torch.equal(mean, nnunet_tiles.sum_tiles(torch.clone, data, grid, 1))
     assert torch.allclose(mean[:, 3:5, 3:5].float(), data[:, 3:5, 3:5], rtol=2e-2)
     tries.clear()
-    with pytest.raises(ModelError, match="after the sums were moved"):
+    with pytest.raises(OutOfMemoryError, match="after the sums were moved"):
         nnunet_tiles.sum_tiles(forward, data, grid, 1)
+
+
+def test_sums_that_do_not_fit_on_the_card_are_kept_on_the_processor(monkeypatch):
+    from napari_mamamia.segmentation.model import nnunet_tiles
+
+    zeros = torch.zeros
+
+    def without_memory(*size, device="cpu", **options):
+        if device != "cpu":
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return zeros(*size, device=device, **options)
+
+    monkeypatch.setattr(torch, "zeros", without_memory)
+    grid = nnunet_tiles.tile_grid((8, 8, 12), (8, 8, 8), 0.5)
+    # "meta" stands for a card: it has the same functions, and no memory.
+    sums = nnunet_tiles._Sums(
+        grid, 2, "meta", lambda patch, device: torch.ones(patch, device=device).half()
+    )
+    assert sums._sums.device.type == "cpu"
+    assert sums._importance.device.type == "cpu"
+
+
+def test_another_failure_of_a_tile_is_not_tried_again():
+    from napari_mamamia.segmentation.model import nnunet_tiles
+
+    tries = []
+
+    def forward(tile):
+        tries.append(tile)
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    grid = nnunet_tiles.tile_grid((8, 8, 8), (8, 8, 8), 0.5)
+    with pytest.raises(RuntimeError, match="illegal memory access"):
+        nnunet_tiles.sum_tiles(forward, torch.zeros((1, 8, 8, 8)), grid, 1)
+    assert len(tries) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (torch.OutOfMemoryError("CUDA out of memory"), OutOfMemoryError),
+        (MemoryError(), OutOfMemoryError),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory"), OutOfMemoryError),
+        (RuntimeError("CUDA error: no kernel image is available"), ModelError),
+        (RuntimeError("cuDNN error: CUDNN_STATUS_INTERNAL_ERROR"), ModelError),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("step", ["loading", "a tile", "the run"])
+def test_memory_and_card_errors_of_every_step_name_the_model(
+    made, tmp_path, monkeypatch, error, kind, step
+):
+    from napari_mamamia.segmentation.run import engine_host
+
+    class Broken:
+        def run_one_tile(self):
+            raise error
+
+        def predict(self, given):
+            raise error
+
+        def close(self):
+            pass
+
+    def load(card, settings):
+        if step == "loading":
+            raise error
+        return Broken()
+
+    card = recognise_model(made.write_model(tmp_path / "results", made.Spec(mirror=None)))
+    monkeypatch.setattr(engine_host, "load_engine", load)
+    host = engine_host.EngineHost()
+    given = (card, EngineSettings())
+    run = host.time_tile if step == "a tile" else partial(host.predict, given=EngineInput([], GRID))
+    with pytest.raises(kind, match=re.escape(card.name)) as raised:
+        run(*given)
+    assert type(raised.value) is kind

@@ -20,8 +20,8 @@ from napari_mamamia.core.errors import CaseError, FormatError, MissingExtraError
 from napari_mamamia.core.label_rules import LabelRule
 from napari_mamamia.core.reorientation import reorientation_to
 from napari_mamamia.io.data_set.label_map import read_label_rules
-from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.io.data_set.volumes import read_header, read_labels
+from napari_mamamia.io.layouts.find import find_data_set
 from napari_mamamia.io.volumes import voxel_writer
 from napari_mamamia.io.workspace.provenance import read_provenance
 from napari_mamamia.services.batch.output_folder import Existing

@@ -18,9 +18,9 @@ pytest.importorskip("highdicom")
 
 from napari_mamamia.core.errors import CaseError, Remedy  # noqa: E402
 from napari_mamamia.core.grid import Grid  # noqa: E402
-from napari_mamamia.io.data_set.layout import find_data_set  # noqa: E402
 from napari_mamamia.io.data_set.volumes import read_phase_header, write_volume  # noqa: E402
 from napari_mamamia.io.dicom.facts import remapped_uid, user_secret  # noqa: E402
+from napari_mamamia.io.layouts.find import find_data_set  # noqa: E402
 from napari_mamamia.io.seg.seg import read_segmentation  # noqa: E402
 from napari_mamamia.services.case.data_set import open_data_set  # noqa: E402
 from napari_mamamia.services.dicom.dicom import import_dicom  # noqa: E402

@@ -394,11 +394,12 @@ def test_the_dry_run_tells_each_part_in_words_and_as_json_and_writes_no_case(tmp
     protocols.mdixon(tmp_path / "in")
     shutil.copytree(tmp_path / "in", tmp_path / "both")
     protocols.only_dti(tmp_path / "both")
-    told = tmp_path / "told.json"
-    words = ("import", tmp_path / "both", "--out", tmp_path / "out", "--dry-run", "--json", told)
+    words = ("import", tmp_path / "both", "--out", tmp_path / "out", "--dry-run")
     done = mamamia(*words)
     assert done.returncode == 0, done.stderr
-    (study,) = json.loads(told.read_text())["studies"]
+    as_json = mamamia(*words, "--json")
+    assert (as_json.returncode, "water" in as_json.stderr) == (0, True)
+    (study,) = json.loads(as_json.stdout)["studies"]
     parts = {(row["number"], row["part"]): row for row in study["parts"]}
     assert {key: (row["role"], row["use"]) for key, row in parts.items()} == {
         (5, "water"): ("water", "used"),

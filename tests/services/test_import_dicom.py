@@ -26,9 +26,9 @@ from napari_mamamia.core.errors import CaseError, FormatError, MissingExtraError
 from napari_mamamia.core.progress import Cancelled, forward_progress, listening
 from napari_mamamia.io.clinical.clinical import read_clinical
 from napari_mamamia.io.data_set import imported_case
-from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.io.dicom.facts import user_secret
 from napari_mamamia.io.exam.selectors import named_series
+from napari_mamamia.io.layouts.find import find_data_set
 from napari_mamamia.io.volumes import voxel_writer
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.case.open_case import load_case

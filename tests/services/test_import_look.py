@@ -14,10 +14,10 @@ from napari_mamamia.core import progress
 from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import CaseError, FormatError, MissingExtraError
 from napari_mamamia.core.progress import Cancelled, listening
-from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.io.dicom import files as dicom_files
 from napari_mamamia.io.exam.selectors import named_series
 from napari_mamamia.io.files.sources import DataSet, LayoutKind
+from napari_mamamia.io.layouts.find import find_data_set
 from napari_mamamia.services.dicom.check import check_import, default_target
 from napari_mamamia.services.dicom.dicom import WantedStudy, import_dicom, import_studies
 from napari_mamamia.services.dicom.finding import ImportSettings
@@ -303,7 +303,7 @@ def test_folders_that_cannot_take_a_case_are_named(tmp_path, small_data_set):
         f"{tmp_path / 'in' / 'out'} is in the DICOM folder, which is only read: choose another "
         "folder.",
         f"{tmp_path / 'file'} is a file, not a folder: choose another folder.",
-        f"{tmp_path / 'raw'} is a nnU-Net raw, which takes no further case: choose another folder.",
+        f"{tmp_path / 'raw'} has a layout that takes no further case: choose another folder.",
         "",
         "",
         "Choose the data set to import into.",

@@ -16,10 +16,10 @@ from napari_mamamia.cli.remedies import name_remedies
 from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.io.clinical.clinical import read_clinical
-from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.io.dicom.headers import read_slices
 from napari_mamamia.io.exam.inconsistencies import loss_warnings
 from napari_mamamia.io.exam.selectors import read_selectors
+from napari_mamamia.io.layouts.find import find_data_set
 from napari_mamamia.services.case.open_case import load_case
 from napari_mamamia.services.dicom.dicom import import_dicom
 from napari_mamamia.services.dicom.finding import ImportSettings

@@ -13,8 +13,8 @@ from tests.cli.warm_program import mamamia
 from napari_mamamia.core.choices import ExportFormat, SegmentMaker, Sides
 from napari_mamamia.core.errors import CaseError, Remedy
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.io.data_set.volumes import read_phase_header, write_volume
+from napari_mamamia.io.layouts.find import find_data_set
 from napari_mamamia.io.seg.seg import read_segmentation
 from napari_mamamia.services.case.data_set import open_data_set
 from napari_mamamia.services.dicom.dicom import import_dicom

@@ -12,8 +12,8 @@ from tests.stepped import Stepped
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import CaseError, FormatError, GridMismatchError
-from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.io.data_set.volumes import read_header, read_series_into
+from napari_mamamia.io.layouts.find import find_data_set
 from napari_mamamia.io.volumes import streams
 from napari_mamamia.services.case.data_set import case_rows, open_data_set
 from napari_mamamia.services.case.open_case import load_case, load_mask, load_remaining, open_case
@@ -94,7 +94,7 @@ def test_a_file_of_several_volumes_is_not_one_phase(small_data_set):
 
 def test_a_missing_phase_is_named(small_data_set):
     phase_path(small_data_set, "A_1", 2).unlink()
-    with pytest.raises(CaseError, match="phase 2 is missing"):
+    with pytest.raises(CaseError, match="phase 2 of A_1 is missing"):
         open_case(files_of(small_data_set))
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import Cancelled, listening
-from napari_mamamia.io.data_set.layout import find_data_set
+from napari_mamamia.io.layouts.find import find_data_set
 from napari_mamamia.services.case import read_ahead as module
 from napari_mamamia.services.case.data_set import open_data_set
 from napari_mamamia.services.case.open_case import load_case

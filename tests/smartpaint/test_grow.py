@@ -4,8 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.ndimage import distance_transform_edt
 from tests.stepped import Stepped
 
@@ -24,7 +22,7 @@ from napari_mamamia.smartpaint.grow.grow import (
     tissue_of,
 )
 from napari_mamamia.smartpaint.grow.prompts import grow_from_box
-from napari_mamamia.smartpaint.grow.start import GrowSettings, Outline, outlines_of
+from napari_mamamia.smartpaint.grow.start import GrowSettings, Outline
 
 NOISE = 10.0
 
@@ -403,34 +401,6 @@ def test_blocks_become_voxels_by_linear_interpolation():
     # blocks of 4 with 0 and 1: their centres lie at 1.5 and 5.5, half-way at 3.5
     mask = refined(np.array([[[0.0, 1.0]]], dtype=np.float32), (1, 1, 4), (1, 1, 8))
     assert mask.tolist() == [[[False] * 4 + [True] * 4]]
-
-
-@settings(max_examples=25, deadline=None)
-@given(
-    axis=st.integers(0, 2),
-    planes=st.lists(st.integers(0, 4), min_size=1, max_size=2, unique=True),
-    seed=st.integers(0, 10_000),
-)
-def test_outlines_come_back_from_a_painted_mask(axis, planes, seed):
-    grid = Grid((9, 10, 11), np.eye(4))
-    box = Box((2, 3, 4), (7, 8, 9))
-    mask = np.zeros(box.shape, dtype=bool)
-    rng = np.random.default_rng(seed)
-    for plane in planes:
-        mask.swapaxes(0, axis)[plane] = rng.random((5, 5)) > 0.3
-    whole = np.zeros(grid.shape, dtype=bool)
-    for found in outlines_of(mask, box, grid):
-        found.require_on(grid)
-        whole.swapaxes(0, found.axis)[found.index] |= (
-            found.mask.T if found.axis == 2 else found.mask
-        )
-    np.testing.assert_array_equal(whole[box.slices], mask)
-    assert np.count_nonzero(whole) == np.count_nonzero(mask)
-
-
-def test_an_empty_mask_has_no_outlines():
-    grid = Grid((4, 4, 4), np.eye(4))
-    assert outlines_of(np.zeros((0, 0, 0), dtype=bool), Box.empty(), grid) == ()
 
 
 def test_a_stopped_job_leaves_the_case_as_it_was():

@@ -10,13 +10,11 @@ from scipy.ndimage import gaussian_filter
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import listening
 from napari_mamamia.smartpaint.mask_tools import (
     fill_holes,
     keep_largest,
     margin,
     remove_small,
-    run_tool,
     smooth,
 )
 from napari_mamamia.smartpaint.slice_interpolation import interpolate_slices
@@ -324,13 +322,3 @@ def test_values_out_of_range_are_refused(call):
     mask = np.ones((3, 4, 5), dtype=bool)
     with pytest.raises(CaseError):
         call(mask, grid_of(mask))
-
-
-def test_a_tool_runs_as_a_job():
-    mask = np.ones((3, 3, 3), dtype=bool)
-    mask[1, 1, 1] = False
-    seen = []
-    with listening(seen.append):
-        change = run_tool("Filling holes", lambda: fill_holes(mask, grid_of(mask)))
-    assert after(mask, change).all()
-    assert (seen[0].done, seen[-1].fraction, seen[0].text) == (0, 1.0, "Filling holes")

@@ -240,3 +240,25 @@ def test_a_newer_prediction_of_the_last_case_does_not_replace_the_own_mask_of_th
     qtbot.waitUntil(lambda: opened.session.case_id == "B_1")
     np.testing.assert_array_equal(world.refined["Ana", "A_2"], own)
     assert world.accepted == {"A_2": "Ana"}
+
+
+def test_while_the_name_is_asked_accepting_waits_and_ok_is_the_primary_control(predicted):
+    predicted.session.set_reader(None)
+    press(predicted, "refine_accept")
+    row, ok = predicted.accept_row, predicted.findChild(QAbstractButton, "header_reader_ok")
+    assert ok.isVisible()
+    assert ok.property("primary")
+    assert primary(predicted) == set()
+    assert not row.accept.isEnabled()
+    assert not row.edit.isEnabled()
+    predicted.header.reader_cancelled.emit()
+    assert primary(predicted) == {"refine_accept"}
+    assert row.accept.isEnabled()
+
+
+def test_in_a_study_only_a_drawn_mask_makes_accepting_primary(opened):
+    opened.session.study = "STUDY"
+    opened.show_page("Refine")
+    opened.accepting.show()
+    assert opened.accept_row.accept.isEnabled()
+    assert primary(opened) == {"refine_from_reference"}

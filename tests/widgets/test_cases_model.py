@@ -5,7 +5,7 @@ import pytest
 from qtpy.QtCore import Qt
 
 from napari_mamamia.core.cohort import CaseRecord, MenopausalStatus
-from napari_mamamia.io.files.sources import CaseFiles, PhaseSource
+from napari_mamamia.io.files.sources import CaseFiles, PhaseSource, Visit
 from napari_mamamia.services.case.data_set import CaseRow
 from napari_mamamia.widgets.cases.model import BASIC_COLUMNS, CaseTableModel, clinical_columns
 
@@ -130,3 +130,72 @@ def test_sorting_and_searching_looks_at_each_of_1506_cases_a_few_times(qapp):
             sys.setprofile(None)
         n_calls = sum(event in ("call", "c_call") for event in calls)
         assert 0 < n_calls < 50 * len(rows)  # comparing each with each would be 1506 for each
+
+
+def exam(patient, visit):
+    files = CaseFiles(f"{patient}_{visit}", (), patient=patient, visit=Visit(f"v{visit}", visit))
+    return CaseRow(files, None, (), ())
+
+
+@pytest.fixture
+def visits(qapp):
+    """Two patients with two exams each, and one with a single exam."""
+    made = CaseTableModel()
+    exams = [exam(name, visit) for name in ("A", "B") for visit in (0, 1)]
+    made.show_rows([*exams, exam("C", 0)], BASIC_COLUMNS)
+    return made
+
+
+def test_exams_of_a_patient_are_folded_below_the_patient(visits):
+    assert column(visits, 0) == ["▸ A (2)", "▸ B (2)", "▸ C (1)"]
+    assert visits.open_group(1)
+    assert column(visits, 0) == ["▸ A (2)", "▾ B (2)", "B_0", "B_1", "▸ C (1)"]
+    assert [visits.case_id(row) for row in range(3)] == ["", "", "B_0"]
+    assert not visits.open_group(2)
+    visits.open_group(visits.group_row(3), is_open=False)
+    assert visits.rowCount() == 3
+
+
+def test_queue_has_the_exams_of_folded_patients(visits):
+    assert visits.case_ids() == ["A_0", "A_1", "B_0", "B_1", "C_0"]
+    assert visits.show_case("B_1") == 3
+    assert visits.show_case("nobody") == -1
+
+
+def test_search_unfolds_what_matches_and_folds_it_again(visits):
+    visits.set_search("_1")
+    assert column(visits, 0) == ["▾ A (1)", "A_1", "▾ B (1)", "B_1"]
+    visits.set_search("")
+    assert column(visits, 0) == ["▸ A (2)", "▸ B (2)", "▸ C (1)"]
+
+
+def test_sorting_keeps_the_exams_of_a_patient_together(visits):
+    visits.open_group(0)
+    visits.sort(0, Qt.SortOrder.DescendingOrder)
+    assert column(visits, 0) == ["▸ C (1)", "▸ B (2)", "▾ A (2)", "A_1", "A_0"]
+
+
+def test_a_data_set_of_one_exam_for_each_patient_has_no_groups(qapp):
+    made = CaseTableModel()
+    made.show_rows([exam("A", 0), exam("B", 0)], BASIC_COLUMNS)
+    assert column(made, 0) == ["A_0", "B_0"]
+
+
+def test_left_and_right_and_enter_fold_a_patient_on_the_page(qtbot):
+    from napari_mamamia.widgets.cases.page import CasesPage
+
+    page = CasesPage()
+    qtbot.addWidget(page)
+    rows = [exam("A", 0), exam("A", 1)]
+    page.show_data_set(Path("set"), "", rows)
+    chosen = []
+    page.case_chosen.connect(chosen.append)
+    page.table.selectRow(0)
+    for key, count in ((Qt.Key.Key_Right, 3), (Qt.Key.Key_Left, 1), (Qt.Key.Key_Return, 3)):
+        qtbot.keyClick(page.table, key)
+        assert page.model.rowCount() == count
+    qtbot.keyClick(page.table, Qt.Key.Key_Down)
+    qtbot.keyClick(page.table, Qt.Key.Key_Return)
+    assert chosen == ["A_0"]
+    qtbot.keyClick(page.table, Qt.Key.Key_Left)
+    assert (page.model.rowCount(), page.table.currentIndex().row()) == (1, 0)

@@ -215,3 +215,16 @@ def test_the_panel_shows_the_plug_ins_that_were_left_out(qtbot, dock, monkeypatc
     dock.notifier.said.connect(lambda level, text: messages.append((level, text)))
     dock.fill_step_by_step()
     qtbot.waitUntil(lambda: (Level.WARNING, problem.text) in messages)
+
+
+def test_a_step_opens_on_a_section_that_is_not_locked(opened):
+    opened.show_page("Predict")
+    opened.show_page("Cases")
+    opened.pages.shut({"Predict": "Blind: model is hidden in this reading."})
+    opened.pages.show_step("Mask")
+    assert opened.page == "Refine"
+
+
+def test_the_rows_above_the_next_step_stay_while_no_case_is_open(opened):
+    for control in opened.pages._next_buttons:
+        assert control.sizePolicy().retainSizeWhenHidden()

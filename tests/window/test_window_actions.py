@@ -11,8 +11,8 @@ from qtpy.QtTest import QTest
 from test_window_refine import drag, native_of
 
 from napari_mamamia.core.case import Mask
-from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.io.data_set.volumes import read_labels, write_mask
+from napari_mamamia.io.layouts.find import find_data_set
 from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.phantom import write_data_set
 from napari_mamamia.services.case.open_case import load_case

@@ -14,8 +14,8 @@ from qtpy.QtWidgets import QWidget
 from napari_mamamia.core.answers import Answer, Answers, Place
 from napari_mamamia.core.edits import Brush, Tool
 from napari_mamamia.core.form import FieldScope
-from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.io.data_set.volumes import read_labels
+from napari_mamamia.io.layouts.find import find_data_set
 from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.services.case.open_case import open_case
 from napari_mamamia.services.refine.edit_case import open_editing, save_editing

@@ -7,6 +7,7 @@ table and the records of the features.
 import codecs
 import signal
 import sys
+import traceback
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ import typer
 from typer.core import TyperCommand
 
 from napari_mamamia.cli.given import Group, Program
+from napari_mamamia.cli.scripting import is_verbose
 from napari_mamamia.core.errors import (
     LayoutChoiceError,
     MamamiaError,
@@ -232,9 +234,11 @@ class _Group(Group):
 
 app = Program(
     cls=_Group,
+    add_completion=True,
     help="Tumour annotation and benchmark scoring on breast DCE-MRI. Not a medical device.",
     epilog="Exit codes: 0 every case done, 1 failed, 2 wrong usage, 3 finished without some cases "
-    "(each is named with its reason), 130 stopped.",
+    "(each is named with its reason), 130 stopped. Environment: MAMAMIA_CONFIG_DIR (preferences), "
+    "MAMAMIA_MODELS_DIR (added models), MAMAMIA_CACHE_DIR (what may be deleted), MAMAMIA_LANGUAGE.",
     no_args_is_help=True,
 )
 
@@ -273,13 +277,20 @@ def report_errors() -> Iterator[None]:
     """End the program with one line on the error stream if an error is one that a user can fix."""
     try:
         yield
-    except MamamiaError as error:
+    except (MamamiaError, OSError) as error:
+        if is_verbose():
+            traceback.print_exc()
+        _exit_with_error(error)
+
+
+def _exit_with_error(error: MamamiaError | OSError) -> NoReturn:
+    """End the program with the error's message, and its remedies as options."""
+    if isinstance(error, MamamiaError):
         from napari_mamamia.cli.remedies import name_remedies
 
         code = 2 if isinstance(error, LayoutChoiceError | ProposedLayoutError) else 1
         _exit_with_message(f"error: {error}{name_remedies(list_remedies(error))}", code)
-    except OSError as error:
-        _exit_with_message(f"error: {refusal_text(error)}", 1)
+    _exit_with_message(f"error: {refusal_text(error)}", 1)
 
 
 def _format_warning(

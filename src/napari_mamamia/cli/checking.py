@@ -8,8 +8,10 @@ import typer
 
 from napari_mamamia.cli.options import OverwriteOption
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, run
+from napari_mamamia.cli.scripting import report_result, reports_result
 
 
+@reports_result
 def check_computer(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Text file for the log.")
@@ -19,10 +21,14 @@ def check_computer(
     ] = None,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Check this computer: hardware, extras, isolation, and models with known results."""
+    """Check this computer: hardware, extras, isolation, and models with known results.
+
+    Example: mamamia check-computer --out check.txt
+    """
     from napari_mamamia.services import check_computer as service
 
     checked = run(partial(service.check_computer, case))
+    report_result(lambda: checked.findings)
     text = service.check_text(checked)
     print(text, end="")
     if out is not None:

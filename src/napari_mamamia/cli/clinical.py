@@ -9,12 +9,14 @@ import typer
 
 from napari_mamamia.cli.options import ColumnsOption, OverwriteOption, column_choice
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, run
+from napari_mamamia.cli.scripting import report_result, reports_result
 
 if TYPE_CHECKING:
     from napari_mamamia.core.cohort import Cohort
     from napari_mamamia.io.clinical.overview import TableOverview
 
 
+@reports_result
 def clinical(
     table: Annotated[Path, typer.Argument(metavar="TABLE", help="Table (.xlsx, .ods, .csv).")],
     columns: ColumnsOption = None,
@@ -26,13 +28,17 @@ def clinical(
     ] = None,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Show how the columns of a clinical table are read, and propose columns for other fields."""
+    """Show how the columns of a clinical table are read, and propose columns for other fields.
+
+    Example: mamamia clinical clinical.xlsx --write-columns clinical_columns.json
+    """
     from napari_mamamia.io.clinical.columns import COLUMNS_FILE, columns_for
     from napari_mamamia.io.clinical.columns import write_columns as write
     from napari_mamamia.io.clinical.overview import overview_job
 
     choice = columns_for(table, column_choice(columns))
     seen = run(partial(overview_job, table, choice))
+    report_result(partial(_describe_columns, seen))
     _print_columns(seen)
     if write_columns is not None:
         write(seen.confirmed(choice), write_columns, overwrite=overwrite)
@@ -74,3 +80,16 @@ def _print_refused(cohort: "Cohort") -> None:
         print(f"row {row.row} is not read: {row.reason}")
         for cell in row.cells:
             print(f"  {cell.cell} ({cell.column}): {cell.value!r}")
+
+
+def _describe_columns(seen: "TableOverview") -> dict[str, object]:
+    """Return the columns, those of each field, the proposals and the refused rows."""
+    cohort = seen.cohort
+    return {
+        "columns": seen.columns,
+        "fields": seen.fields,
+        "proposals": seen.proposals,
+        "n_rows": 0 if cohort is None else len(cohort.records),
+        "refused": () if cohort is None else cohort.refused,
+        "notes": () if cohort is None else cohort.notes,
+    }

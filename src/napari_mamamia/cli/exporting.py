@@ -23,6 +23,7 @@ from napari_mamamia.cli.options import (
 )
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, finish, run
 from napari_mamamia.cli.quantities import Quantity
+from napari_mamamia.cli.scripting import report_result, reports_result
 from napari_mamamia.core.choices import (
     ExportFormat,
     FuseRule,
@@ -103,6 +104,7 @@ OPTIONS: Final[dict[str, Where]] = dict.fromkeys(
 """When each parameter of `export` has an effect; add an entry for each new parameter."""
 
 
+@reports_result
 def export(
     context: typer.Context,
     data_set: DataSetArgument,
@@ -158,7 +160,10 @@ def export(
     visit: VisitOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Write masks as a bundle with exact geometry, provenance, checksums and quality; verify it."""
+    """Write masks as a bundle with exact geometry, provenance, checksums and quality; verify it.
+
+    Example: mamamia export DATASET --masks MASKS --format nifti --out BUNDLE
+    """
     from napari_mamamia.io.data_set.label_map import read_label_rules
     from napari_mamamia.io.files.named_paths import read_named_path
     from napari_mamamia.services.export.export import export_bundle
@@ -190,6 +195,7 @@ def export(
     _print_summary(run(partial(export_bundle, opened, settings, out, existing)))
 
 
+@reports_result
 def verify(
     bundle: Annotated[Path, typer.Argument(metavar="BUNDLE", help="Folder of an export.")],
     images: Annotated[
@@ -205,13 +211,17 @@ def verify(
         ),
     ] = None,
 ) -> None:
-    """Check a bundle: missing, changed and extra files, each mask's grid, labels."""
+    """Check a bundle: missing, changed and extra files, each mask's grid, labels.
+
+    Example: mamamia verify BUNDLE --images DATASET
+    """
     from napari_mamamia.services.export.privacy import require_source
     from napari_mamamia.services.export.verify import verify_bundle
 
     if study is not None:
         require_source(study)
     check = run(partial(verify_bundle, bundle, images, () if study is None else (study,)))
+    report_result(lambda: check)
     for note in check.notes:
         print(f"note: {note}")
     for problem in check.problems:
@@ -226,6 +236,7 @@ def verify(
 
 
 def _print_summary(summary: "ExportSummary") -> None:
+    report_result(lambda: summary)
     print(f"{count_of(len(summary.exported), 'mask')} saved and verified in {summary.out}")
     lights = [item.light for item in summary.exported if item.light]
     if lights:
@@ -247,6 +258,7 @@ def _print_search(sentence: str) -> None:
         print(sentence)
 
 
+@reports_result
 def findings(
     data_set: DataSetArgument,
     out: OutOption,
@@ -259,12 +271,16 @@ def findings(
     visit: VisitOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Write the findings of readers on page Findings: OUT/findings.csv (.parquet)."""
+    """Write the findings of readers on page Findings: OUT/findings.csv (.parquet).
+
+    Example: mamamia findings DATASET --out FINDINGS
+    """
     from napari_mamamia.services.findings.findings_table import write_findings
 
     opened = open_at(data_set, columns, layout, patient, visit)
     existing = existing_policy(False, overwrite)
     table = run(partial(write_findings, opened, out, reader=reader, existing=existing))
+    report_result(lambda: table)
     n_cases = len({row[0] for row in table.rows})
     print(
         f"{count_of(len(table.rows), 'row')} of {count_of(n_cases, 'case')}: {out / 'findings.csv'}"

@@ -7,6 +7,8 @@ from typing import Any, Final
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from napari_mamamia.cli.scripting import add_shared, run_with
+
 
 @dataclass(frozen=True)
 class Where:
@@ -61,8 +63,13 @@ class Command(TyperCommand):
     """A command that refuses empty texts, which would mean the current folder, or nothing."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters; the help shows a switch without a type."""
-        return _show_switches(super().get_params(ctx))
+        """Return the parameters and the shared options; switches have no type in the help."""
+        return _show_switches(add_shared(super().get_params(ctx), self.callback))
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command with its shared options."""
+        with run_with(ctx):
+            return super().invoke(ctx)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Refuse empty texts, then parse as usual."""
@@ -90,7 +97,7 @@ class Group(TyperGroup):
 
 
 class Program(typer.Typer):
-    """A Typer application whose commands are `Command`; it does not change the user's shell."""
+    """A Typer application whose commands are `Command`."""
 
     def __init__(self, **settings: Any) -> None:
         defaults = {

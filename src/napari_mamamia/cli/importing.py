@@ -18,6 +18,7 @@ from napari_mamamia.cli.options import (
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, finish, print_grid, run
 from napari_mamamia.cli.quantities import INDEX, Quantity, numbers_of_text
 from napari_mamamia.cli.remedies import name_remedies
+from napari_mamamia.cli.scripting import report_result, reports_result
 from napari_mamamia.core.choices import Clock, Dates, Sides
 from napari_mamamia.core.names import count_of
 
@@ -34,17 +35,15 @@ _SERIES: Final = Quantity("a series' number", 0, 2**31 - 1, "", "see --dry-run",
 
 _WRITES: Final = Where("where something is written", lambda p: not p["dry_run"],
                        lambda _: "with --dry-run, which writes nothing")  # fmt: skip
-_LOOKS: Final = Where("with --dry-run, whose table it writes", lambda p: p["dry_run"],
-                      lambda _: "without it")  # fmt: skip
 OPTIONS: Final[dict[str, Where]] = {
     **dict.fromkeys(("source", "out", "case", "clock", "phases", "series", "use"), ALWAYS),
     **dict.fromkeys(("leave_out", "allow_thin", "sides", "dry_run"), ALWAYS),
     **dict.fromkeys(("dates", "columns", "resume", "overwrite"), _WRITES),
-    "json_file": _LOOKS,
 }
 """When each parameter has an effect; the import itself reports settings without effect."""
 
 
+@reports_result
 def import_(
     context: typer.Context,
     source: Annotated[
@@ -98,17 +97,16 @@ def import_(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the contents; write nothing.")
     ] = False,
-    json_file: Annotated[
-        Path | None,
-        typer.Option("--json", metavar="FILE", help="With --dry-run: write its table to FILE."),
-    ] = None,
     columns: ColumnsOption = None,
     resume: ResumeOption = False,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Turn DICOM into cases: OUT/images/ID/ID_000k.nii.gz, patient info, a clinical row."""
+    """Turn DICOM into cases: OUT/images/ID/ID_000k.nii.gz, patient info, a clinical row.
+
+    Example: mamamia import EXAM.zip --out DATASET --case P001
+    """
     from napari_mamamia.io.exam.selectors import named_series, read_selectors
-    from napari_mamamia.services.dicom.dicom import import_dicom, write_looked
+    from napari_mamamia.services.dicom.dicom import describe_studies, import_dicom
     from napari_mamamia.services.dicom.finding import ImportSettings, look_into
 
     refuse_idle(context, OPTIONS)
@@ -125,8 +123,7 @@ def import_(
     )
     if dry_run:
         contents = run(partial(look_into, source, case, settings))
-        if json_file is not None:
-            write_looked(contents, json_file)
+        report_result(partial(describe_studies, contents))
         _dry_run(contents, settings)
     else:
         _finish_import(run(partial(import_dicom, source, out, case, settings)), out)
@@ -195,6 +192,7 @@ def _print_exam(study: "FoundStudy", settings: "ImportSettings") -> None:
 
 
 def _finish_import(summary: "ImportSummary", out: Path) -> None:
+    report_result(lambda: summary)
     for case in summary.imported:
         _print_case(case)
     if summary.skipped:

@@ -10,6 +10,7 @@ import typer
 from napari_mamamia.cli.given import Program
 from napari_mamamia.cli.options import NameArgument, RegistryOption
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, run
+from napari_mamamia.cli.scripting import report_result, reports_result
 from napari_mamamia.core.names import count_of
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ def wrap(
 
     This command runs nothing of the bundle. MONAI must be installed in the Python that runs it
     (--python).
+
+    Example: mamamia models wrap BUNDLE --phase 0 --phase 1 --label 1 --out SUBMISSION
     """
     from napari_mamamia.services.predict.wrap_bundle import wrap_bundle
 
@@ -98,6 +101,8 @@ def convert(
 
     The masks stay the same. A checkpoint that contains code is refused; with --isolated it is
     opened in a sandbox (bubblewrap), and only its numbers are extracted.
+
+    Example: mamamia models convert breast --out CONVERTED
     """
     from napari_mamamia.segmentation.nnunet.isolated import SandboxLimits
     from napari_mamamia.segmentation.run.registry import default_registry, find_model
@@ -128,6 +133,7 @@ models = Program(help="List, add and check your own models; nothing is downloade
 
 
 @models.command("add")
+@reports_result
 def add(
     path: Annotated[Path, typer.Argument(metavar="PATH", help="Folder, zip or file of a model.")],
     name: Annotated[str, typer.Option("--name", help="Name in the list (default: its own).")] = "",
@@ -145,10 +151,14 @@ def add(
     ] = "",
     registry: RegistryOption = None,
 ) -> None:
-    """Recognise a model without running anything of it, and store its location."""
+    """Recognise a model without running anything of it, and store its location.
+
+    Example: mamamia models add Dataset101_Breast.zip --name breast
+    """
     from napari_mamamia.segmentation.run.registry import add_model, default_registry
 
     entry = run(partial(add_model, path, registry or default_registry(), name, recipe))
+    report_result(lambda: entry)
     _print_entry(entry)
     print(
         f"added; use it with  mamamia predict DATASET --model {shlex.quote(entry.name)} --out DIR"
@@ -156,11 +166,16 @@ def add(
 
 
 @models.command("list")
+@reports_result
 def list_(registry: RegistryOption = None) -> None:
-    """List the models that can be named in --model."""
+    """List the models that can be named in --model.
+
+    Example: mamamia models list
+    """
     from napari_mamamia.segmentation.run.registry import default_registry, list_models
 
     entries = list_models(registry or default_registry())
+    report_result(lambda: [{"name": "kinetic", "card": None}, *entries])
     lines = [("kinetic", "needs no weights (kinetic threshold, not a trained model)")]
     for entry in entries:
         problem = f"cannot be used: {entry.problem}"
@@ -173,19 +188,30 @@ def list_(registry: RegistryOption = None) -> None:
 
 
 @models.command("show")
+@reports_result
 def show(model: NameArgument, registry: RegistryOption = None) -> None:
-    """Show the description of a model: inputs, labels, licence, checksums."""
+    """Show the description of a model: inputs, labels, licence, checksums.
+
+    Example: mamamia models show breast
+    """
     from napari_mamamia.segmentation.run.registry import default_registry, find_model
 
-    _print_entry(find_model(model, registry or default_registry()))
+    entry = find_model(model, registry or default_registry())
+    report_result(lambda: entry)
+    _print_entry(entry)
 
 
 @models.command("verify")
+@reports_result
 def verify(model: NameArgument, registry: RegistryOption = None) -> None:
-    """Compare every file of weights with the checksum that was stored when the model was added."""
+    """Compare every file of weights with the checksum that was stored when the model was added.
+
+    Example: mamamia models verify breast
+    """
     from napari_mamamia.segmentation.run.registry import default_registry, find_model, verify_model
 
     verification = run(partial(verify_model, find_model(model, registry or default_registry())))
+    report_result(lambda: verification)
     for name, problem in verification.files:
         print(f"{name}  {problem or 'unchanged'}")
     if not verification.is_whole:

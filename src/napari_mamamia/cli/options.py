@@ -123,6 +123,9 @@ ColumnsOption = Annotated[
         "clinical_columns.json beside the table.",
     ),
 ]
+ReportOption = Annotated[
+    bool, typer.Option("--no-report", help="Do not write report.html and the figures.")
+]
 BootstrapOption = Annotated[
     int,
     typer.Option(
@@ -248,7 +251,7 @@ UnusableOption = Annotated[
 CasesOption = Annotated[
     Path | None,
     typer.Option(
-        "--cases",
+        "--case-list",
         metavar="FILE",
         help="The cases to score: an id on each line, or a table with case_id (and sha256).",
     ),

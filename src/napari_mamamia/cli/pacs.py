@@ -9,6 +9,7 @@ import typer
 from napari_mamamia.cli.given import Program
 from napari_mamamia.cli.printing import run
 from napari_mamamia.cli.quantities import Quantity
+from napari_mamamia.cli.scripting import report_result, reports_result
 from napari_mamamia.core.errors import MissingExtraError
 from napari_mamamia.core.names import count_of
 
@@ -56,6 +57,7 @@ def _make_limits(silence: float, pace: float, **others: float) -> "TransferLimit
 
 
 @app.command("list")
+@reports_result
 def list_(
     url: UrlArgument,
     patient: Annotated[str, typer.Option("--patient", help="PatientID.")] = "",
@@ -75,11 +77,15 @@ def list_(
         typer.Option("--size", metavar="MIB", parser=_SIZE, help="Largest size of the whole list."),
     ] = 256.0,
 ) -> None:
-    """List the MR studies of a PACS: study UID, date, number of images, description."""
+    """List the MR studies of a PACS: study UID, date, number of images, description.
+
+    Example: mamamia pacs list https://pacs.example/dicom-web --patient 123
+    """
     from napari_mamamia.io.pacs.web import find_studies_on
 
     limits = _make_limits(silence, least_pace, list_s=time, list_bytes=int(size * _MIB))
     answer = find_studies_on(url, patient_id=patient, date=date, limits=limits)
+    report_result(lambda: answer)
     for study in answer.studies:
         n_images = "?" if study.n_images is None else study.n_images
         print(f"{study.study_uid}  {study.date or '?':8}  {n_images} image(s)  {study.description}")
@@ -89,6 +95,7 @@ def list_(
 
 
 @app.command()
+@reports_result
 def fetch(
     url: UrlArgument,
     study: Annotated[str, typer.Argument(metavar="STUDY_UID", help="StudyInstanceUID.")],
@@ -112,7 +119,10 @@ def fetch(
         ),
     ] = 65536.0,
 ) -> None:
-    """Fetch a study to a folder; run it again to resume an interrupted transfer."""
+    """Fetch a study to a folder; run it again to resume an interrupted transfer.
+
+    Example: mamamia pacs fetch https://pacs.example/dicom-web 1.2.3.4 --out DICOM
+    """
     from napari_mamamia.io.pacs.web import fetch_study
 
     limits = _make_limits(
@@ -123,12 +133,14 @@ def fetch(
         study_bytes=int(size * _MIB),
     )
     transfer = run(partial(fetch_study, url, study, out, limits=limits))
+    report_result(lambda: transfer)
     note = f", {transfer.n_kept} of them existed already" if transfer.n_kept else ""
     print(f"{transfer.n_images} image(s) in {transfer.folder}{note}")
     print("They are the originals, with the patient's name: mamamia import makes a case of them.")
 
 
 @app.command()
+@reports_result
 def send(
     url: UrlArgument,
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="DICOM files.")],
@@ -138,7 +150,10 @@ def send(
         float, typer.Option("--time", metavar="SECONDS", parser=_TIME, help="Most for one file.")
     ] = 3600.0,
 ) -> None:
-    """Store DICOM files, such as a DICOM SEG, in the PACS."""
+    """Store DICOM files, such as a DICOM SEG, in the PACS.
+
+    Example: mamamia pacs send https://pacs.example/dicom-web BUNDLE/dicom_seg/P001.dcm
+    """
     from napari_mamamia.io.dicom.persons import names_nobody
     from napari_mamamia.io.pacs.web import store_files
 
@@ -149,4 +164,5 @@ def send(
             "the PACS will not know: mamamia export --identified-seg writes the patient's own"
         )
     n_stored = run(partial(store_files, url, files, limits=limits))
+    report_result(lambda: {"n_stored": n_stored})
     print(f"{count_of(n_stored, 'file')} stored")

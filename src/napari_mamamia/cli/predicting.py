@@ -25,6 +25,7 @@ from napari_mamamia.cli.options import (
 )
 from napari_mamamia.cli.printing import finish, run
 from napari_mamamia.cli.quantities import SECONDS, Quantity
+from napari_mamamia.cli.scripting import report_result, reports_result
 from napari_mamamia.core.choices import Backend, Device, FusionRule
 from napari_mamamia.core.names import count_of
 
@@ -41,6 +42,7 @@ _THREADS: Final = Quantity("a number of threads", 1, 1024, "", "give one for eac
 _STEP: Final = Quantity("a share of the patch", 0.01, 1, "", "give one such as 0.5")
 
 
+@reports_result
 def predict(
     data_set: DataSetArgument,
     out: OutOption,
@@ -171,6 +173,8 @@ def predict(
 
     Reductions by --fit-time, in this order: tiles outside the breast, bf16, step 0.75, mirrored
     copies, folds. Each is printed and recorded in OUT/ID.json; another model is never used.
+
+    Example: mamamia predict DATASET --model kinetic --out MASKS
     """
     from napari_mamamia.services.predict.cases import predict_data_set
 
@@ -311,6 +315,7 @@ def _find_place(
 
 
 def _print_summary(summary: "PredictSummary", out: Path, segmenter: "Segmenter") -> None:
+    report_result(lambda: summary)
     for saved in summary.saved:
         print(f"{saved.case_id}  {saved.volume_mm3 / 1000:.2f} ml  {saved.seconds:.1f} s")
         for note in saved.notes:

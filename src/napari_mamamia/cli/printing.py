@@ -1,6 +1,7 @@
 """Output of the commands: tables, failures, and a progress bar on the error stream."""
 
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import typer
 
 from napari_mamamia.cli.remedies import name_remedies
+from napari_mamamia.cli.scripting import is_quiet, is_verbose, output
 from napari_mamamia.core.names import count_of, printable
 from napari_mamamia.core.progress import Progress, listening
 from napari_mamamia.io.files.csv_text import write_csv
@@ -36,6 +38,20 @@ def run(work: Callable[[], T]) -> T:
         raise typer.Exit(STOPPED) from None
 
 
+class _StepLines:
+    """Progress as lines on the error stream, each step once, with the seconds since the start."""
+
+    def __init__(self) -> None:
+        self._start = time.monotonic()
+        self._last = ""
+
+    def print(self, progress: Progress) -> None:
+        if progress.text != self._last:
+            self._last = progress.text
+            seconds = time.monotonic() - self._start
+            print(f"{seconds:8.1f} s  {printable(progress.text)}", file=sys.stderr)
+
+
 @contextmanager
 def _progress_bar() -> Iterator[Callable[[Progress], None]]:
     from rich.console import Console
@@ -43,17 +59,20 @@ def _progress_bar() -> Iterator[Callable[[Progress], None]]:
     from rich.progress import Progress as Bar
 
     console = Console(stderr=True)
+    steps = _StepLines()
     columns = (BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TimeRemainingColumn())
     with Bar(
         *columns,
         TextColumn("{task.description}", markup=False),
         console=console,
         transient=True,
-        disable=not console.is_terminal,
+        disable=is_quiet() or not console.is_terminal,
     ) as bar:
         task = bar.add_task("", total=None)
 
         def report(progress: Progress) -> None:
+            if is_verbose():
+                steps.print(progress)
             bar.update(
                 task, completed=progress.done, total=progress.total, description=progress.text
             )
@@ -151,7 +170,7 @@ def print_case_csv(rows: "tuple[CaseRow, ...]") -> None:
         )
         for row in rows
     )
-    write_csv((head, *lines), sys.stdout, "\r\n")
+    write_csv((head, *lines), output(), "\r\n")
 
 
 def _describe_exam(row: "CaseRow") -> tuple[str, str, str]:

@@ -7,6 +7,8 @@ from typing import Final
 
 import typer
 
+from napari_mamamia.io.files.csv_text import is_number
+
 _WEEK_S: Final = 604800
 _DAY_S: Final = 86400
 
@@ -95,15 +97,6 @@ LABEL_OR_NAME: Final = _LabelOrName()
 SENSITIVITY: Final = Quantity("a sensitivity", 0.001, 1, "", "type a share, such as 0.87")
 GIGABYTES: Final = Quantity("an amount of memory", 0.1, 100_000, "GB", "type gigabytes, such as 8")
 INDEX: Final = Quantity("a phase", 0, 999, "", "count from 0, before contrast", is_whole=True)
-
-
-def is_number(text: str) -> bool:
-    """Return whether a text can be parsed as a number, including ``nan``."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def times_of_text(text: str) -> tuple[float, ...] | None:

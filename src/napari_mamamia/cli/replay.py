@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, run
+from napari_mamamia.cli.scripting import report_result, reports_result
 
 if TYPE_CHECKING:
     from napari_mamamia.core.case import Case
     from napari_mamamia.services.refine.replay import Replay
 
 
+@reports_result
 def replay(
     journal: Annotated[Path, typer.Argument(metavar="JOURNAL", help="File ID.journal.")],
     out: Annotated[Path, typer.Option("--out", metavar="MASK", help="Mask file to write.")],
@@ -25,11 +27,14 @@ def replay(
 
     Ends with 3 if the journal is damaged or contradicts a checksum in it: then the latest verified
     mask is written, and a note says what is missing.
+
+    Example: mamamia replay P001.journal --out P001_again.nii.gz --case DATASET
     """
     from napari_mamamia.services.refine.replay import replay_journal
 
     images = None if case is None else _case_of(journal, case)
     outcome = run(partial(replay_journal, journal, out, images))
+    report_result(lambda: outcome)
     _print_replay(outcome)
     if not outcome.is_whole:
         raise typer.Exit(NOT_EVERY_CASE)

@@ -23,6 +23,7 @@ from napari_mamamia.cli.options import (
     OutOption,
     OverwriteOption,
     ProfileOption,
+    ReportOption,
     ResumeOption,
     SchedulerOption,
     SeedOption,
@@ -38,6 +39,7 @@ from napari_mamamia.cli.options import (
 )
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, finish, print_scores, run
 from napari_mamamia.cli.quantities import SENSITIVITY
+from napari_mamamia.cli.scripting import report_result, reports_result
 from napari_mamamia.core.choices import CompositeName, ProfileName, UnusableRule
 from napari_mamamia.core.features import find_hook
 
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from napari_mamamia.services.score.settings import ScoreSettings
 
 
+@reports_result
 def score(
     prediction: Annotated[
         list[str],
@@ -87,9 +90,13 @@ def score(
     unusable: UnusableOption = None,
     cases: CasesOption = None,
     resume: ResumeOption = False,
+    no_report: ReportOption = False,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Compare folders of masks: OUT/case_scores.csv (.xlsx, .parquet), OUT/summary.json."""
+    """Compare folders of masks: OUT/case_scores.csv (.xlsx, .parquet), OUT/summary.json.
+
+    Example: mamamia score --reference EXPERT --prediction MASKS --out SCORES
+    """
     from napari_mamamia.services.score.models import prediction_folder, score_models
     from napari_mamamia.services.score.score import score_folders
     from napari_mamamia.services.score.text import comparison_lines
@@ -100,7 +107,9 @@ def score(
     plain = _score_settings(
         profile, clinical, columns, label, bootstrap, seed, minimum_group, unusable, cases
     )
-    settings = replace(plain, composites=choice, images=images, workspace=workspace)
+    settings = replace(
+        plain, composites=choice, images=images, workspace=workspace, with_report=not no_report
+    )
     folders = [prediction_folder(text) for text in prediction]
     if len(folders) == 1 and baseline:
         raise typer.BadParameter(
@@ -133,6 +142,7 @@ def score(
         _finish_scores(compared.models, out, comparison_lines(compared.comparison))
 
 
+@reports_result
 def score_table(
     table: Annotated[
         Path,
@@ -158,9 +168,13 @@ def score_table(
             help="How the numbers were computed (default: as the table says, else 'as given').",
         ),
     ] = "",
+    no_report: ReportOption = False,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Compute a cohort's numbers from case scores that were computed elsewhere."""
+    """Compute a cohort's numbers from case scores that were computed elsewhere.
+
+    Example: mamamia score-table case_scores.csv --clinical clinical.xlsx --out SCORES
+    """
     from napari_mamamia.services.score import table as service
 
     existing = existing_policy(False, overwrite)
@@ -173,11 +187,13 @@ def score_table(
         composites=_choose_composites(composite, gate),
         workspace=workspace,
         metric_definition=metric_definition,
+        with_report=not no_report,
     )
     job = partial(service.score_table, table, out, settings, existing=existing)
     _finish_scores([run(job)], out, cases=False)
 
 
+@reports_result
 def score_pcr(
     predictions: Annotated[
         list[str],
@@ -209,9 +225,13 @@ def score_pcr(
             "--reader", metavar="COLUMN", help="Clinical column with a reader's answers, 0 or 1."
         ),
     ] = "",
+    no_report: ReportOption = False,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Score predicted response (pCR) against the clinical table: writes OUT/summary.json."""
+    """Score predicted response (pCR) against the clinical table: writes OUT/summary.json.
+
+    Example: mamamia score-pcr predictions.csv --clinical clinical.xlsx --out SCORES
+    """
     from napari_mamamia.services.classifier import responses
     from napari_mamamia.services.classifier.text import classifier_lines
     from napari_mamamia.services.score import pcr as service
@@ -219,7 +239,9 @@ def score_pcr(
 
     existing = existing_policy(False, overwrite)
     plain = _score_settings(profile, None, columns, None, bootstrap, seed, minimum_group)
-    settings = replace(plain, composites=_choose_composites(composite, gate))
+    settings = replace(
+        plain, composites=_choose_composites(composite, gate), with_report=not no_report
+    )
     tables = [responses.prediction_table(text) for text in predictions]
     if (
         len(tables) == 1
@@ -316,6 +338,7 @@ def _finish_scores(
     from napari_mamamia.services.score.report import REPORT
     from napari_mamamia.services.score.text import cohort_lines
 
+    report_result(partial(_read_summaries, models, out))
     for scored in models:
         if cases:
             print_scores(scored.rows)
@@ -325,8 +348,24 @@ def _finish_scores(
             print(f"warning: {warning}", file=sys.stderr)
     for line in comparison:
         print(line)
-    print(f"Report: {out / REPORT}")
+    if (out / REPORT).exists():
+        print(f"Report: {out / REPORT}")
     if not cases:
         finish(tuple(failure for scored in models for failure in scored.model.failures))
     if not all(scored.all_ok for scored in models):
         raise typer.Exit(NOT_EVERY_CASE)
+
+
+def _read_summaries(models: "Sequence[ScoreSummary]", out: Path) -> object:
+    """Return the written summary of one model, or those of several models by name."""
+    from napari_mamamia.io.files.json_text import read_json
+    from napari_mamamia.services.score.output import COMPARISON
+
+    summaries = {scored.model.name: read_json(scored.summary) for scored in models}
+    if len(models) == 1:
+        return summaries[models[0].model.name]
+    comparison = out / COMPARISON
+    return {
+        "models": summaries,
+        "comparison": read_json(comparison) if comparison.exists() else None,
+    }

@@ -32,6 +32,7 @@ from napari_mamamia.cli.printing import (
     print_scores,
     run,
 )
+from napari_mamamia.cli.scripting import report_result, reports_result
 from napari_mamamia.core.errors import (
     FormatError,
     LayoutChoiceError,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from napari_mamamia.io.files.sources import DataSet
 
 
+@reports_result
 def demo(
     out: OutOption,
     one_breast: Annotated[
@@ -57,7 +59,11 @@ def demo(
     resume: ResumeOption = False,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Make 12 phantom cases with known truth, then predict, score and export them."""
+    """Make 12 phantom cases with known truth, then predict, score and export them.
+
+    Example: mamamia demo --out DEMO
+    """
+    from napari_mamamia.io.files.json_text import read_json
     from napari_mamamia.phantom import PhantomMix
     from napari_mamamia.services.demo import make_demo
     from napari_mamamia.services.score.report import REPORT
@@ -65,6 +71,7 @@ def demo(
 
     mix = PhantomMix.ONE_BREAST if one_breast else PhantomMix.MIXED
     summary = run(partial(make_demo, out, existing_policy(resume, overwrite), mix))
+    report_result(partial(read_json, summary.scored.summary))
     print_scores(summary.scored.rows)
     print("\n".join(cohort_lines(summary.scored.model)))
     for warning in summary.warnings:
@@ -76,12 +83,10 @@ def demo(
     finish(summary.failures)
 
 
+@reports_result
 def cases(
     data_set: DataSetArgument,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print everything that is known of each case as JSON.")
-    ] = False,
     columns: ColumnsOption = None,
     layout: LayoutOption = "",
     patient: PatientOption = None,
@@ -95,7 +100,10 @@ def cases(
         ),
     ] = False,
 ) -> None:
-    """List the cases of a data set with their masks and problems."""
+    """List the cases of a data set with their masks and problems.
+
+    Example: mamamia cases DATASET
+    """
     from napari_mamamia.services.case.data_set import case_rows
     from napari_mamamia.services.case.described import describe_data_set
     from napari_mamamia.services.case.layout_choice import keep_named_layout
@@ -104,9 +112,8 @@ def cases(
     rows = case_rows(opened)
     if keep_layout:
         print(f"Layout: {keep_named_layout(data_set, layout)}", file=sys.stderr)
-    if as_json:
-        print(describe_data_set(opened))
-    elif as_csv:
+    report_result(partial(describe_data_set, opened))
+    if as_csv:
         print_case_csv(rows)
     else:
         print_case_table(rows, opened)
@@ -114,6 +121,7 @@ def cases(
         raise typer.Exit(NOT_EVERY_CASE)
 
 
+@reports_result
 def layouts(
     propose: Annotated[
         Path | None,
@@ -124,16 +132,23 @@ def layouts(
         ),
     ] = None,
 ) -> None:
-    """List the data-set layouts that are known, or propose one for a folder."""
+    """List the data-set layouts that are known, or propose one for a folder.
+
+    Example: mamamia layouts --propose FOLDER
+    """
     from napari_mamamia.io.layouts.known import list_layouts
     from napari_mamamia.io.layouts.propose import propose_layout
     from napari_mamamia.io.layouts.tree import list_tree
 
     if propose is not None:
-        print(propose_layout(list_tree(propose)), end="")
-    else:
-        for layout in list_layouts():
-            print(f"{layout.name:24}{layout.title}")
+        proposal = propose_layout(list_tree(propose))
+        report_result(lambda: {"layout": proposal})
+        print(proposal, end="")
+        return
+    known = list_layouts()
+    report_result(lambda: [{"name": layout.name, "title": layout.title} for layout in known])
+    for layout in known:
+        print(f"{layout.name:24}{layout.title}")
 
 
 def view(
@@ -184,7 +199,10 @@ def view(
         ),
     ] = False,
 ) -> None:
-    """Open the window on exams, a data set or a review study, or on its start page."""
+    """Open the window on exams, a data set or a review study, or on its start page.
+
+    Example: mamamia view DATASET --case DUKE_001
+    """
     paths = paths or []
     if study is not None:
         _require_study_alone(paths, case, blind=blind, protocol=protocol)
@@ -240,7 +258,10 @@ def desktop(
         bool, typer.Option("--remove", help="Remove the entry and its icon instead.")
     ] = False,
 ) -> None:
-    """Add the window to the desktop's menu of programs (Linux), for this account."""
+    """Add the window to the desktop's menu of programs (Linux), for this account.
+
+    Example: mamamia desktop
+    """
     from napari_mamamia.services.desktop import install_entry, remove_entry
 
     if remove:

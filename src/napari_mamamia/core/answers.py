@@ -224,17 +224,6 @@ class CaseFacts:
     joined: tuple[tuple[str, str], ...] = ()
     parted: tuple[tuple[str, str], ...] = ()
 
-    @property
-    def without_numbers(self) -> "CaseFacts":
-        """Return a copy without measured values, for a blind reading that hides numbers."""
-        lesions = self.lesions
-        if lesions is not None:
-            lesions = tuple(
-                LesionFacts(lesion.name, lesion.side, voxel=lesion.voxel, anchors=lesion.anchors)
-                for lesion in lesions
-            )
-        return replace(self, lesions=lesions)
-
     def lesion(self, name: str) -> LesionFacts | None:
         """Return the lesion with a given number, None if there is none."""
         return next((lesion for lesion in self.lesions or () if lesion.name == name), None)

@@ -333,6 +333,10 @@ class LabelMap:
         except NotAMaskError as error:
             raise NotAMaskError(f"{self.source}: {error}" if self.source else str(error)) from error
 
+    def only(self, value: float) -> "LabelMap":
+        """Return the map with 1 where the value is `value`, and 0 elsewhere."""
+        return replace(self, crop=self.foreground(value).astype(np.uint8))
+
 
 SOFT_THRESHOLD: Final = 0.5
 """Value of a soft mask from which on a voxel is foreground. Our choice; nnU-Net and MONAI use it

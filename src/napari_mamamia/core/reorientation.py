@@ -33,11 +33,6 @@ class Reorientation:
     order: tuple[int, int, int]
     flips: tuple[bool, bool, bool]
 
-    @property
-    def changes_nothing(self) -> bool:
-        """Whether the volume has the target's orientation already."""
-        return self.order == (0, 1, 2) and not any(self.flips)
-
     def array(self, array: NDArray[Any]) -> NDArray[Any]:
         """Return a ``(..., z, y, x)`` array of the source on the target, as a view."""
         ahead = tuple(range(array.ndim - 3))

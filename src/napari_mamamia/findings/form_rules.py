@@ -160,17 +160,6 @@ def why_other_form(form: Form, answers: Answers) -> str:
     return f"answered on the form {answers.form} {answers.edition}".rstrip()
 
 
-def find_unknown(form: Form, answers: Answers) -> tuple[Answer, ...]:
-    """Return the answers whose question or term this form does not contain."""
-    return tuple(
-        item
-        for item in answers.items
-        for field in [form.field(item.field)]
-        if field is None
-        or (field.is_choice and any(field.term(value) is None for value in item.values))
-    )
-
-
 def _all_hold(
     conditions: Iterable[Condition], place: Place, asked: Mapping[tuple[str, Place], AskedQuestion]
 ) -> bool:

@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import reduce
 from typing import Any, Final
 
 import numpy as np
@@ -229,7 +230,7 @@ def prepare_ftv(
     """
     if choice.late is None:
         raise CaseError(f"FTV is undefined: it needs a late phase for SER, but {choice.reason}")
-    box = _join_boxes(boxes)
+    box = reduce(Box.union, boxes, Box.empty())
     around = box.grown((1, 1, 1), signal.shape[1:])
     region = np.zeros(box.shape, np.bool_)
     for inside in boxes:
@@ -351,13 +352,6 @@ def _count_bins(ser: NDArray[np.float32], cc: float) -> tuple[SerBin, ...]:
     counts.append(("white", ser.size - sum(count for _, count in counts)))
     share = 100.0 / ser.size if ser.size else float("nan")
     return tuple(SerBin(colour, count, count * cc, count * share) for colour, count in counts)
-
-
-def _join_boxes(boxes: Sequence[Box]) -> Box:
-    whole = Box.empty()
-    for box in boxes:
-        whole = whole.union(box)
-    return whole
 
 
 def _locate_box(box: Box, frame: Box) -> tuple[slice, ...]:

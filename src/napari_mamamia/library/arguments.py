@@ -15,6 +15,7 @@ import numpy as np
 from napari_mamamia.core.errors import ArgumentError, MamamiaError, MissingColumnsError
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.clinical.columns import BY_NAME, COLUMNS, ColumnChoice, read_columns
+from napari_mamamia.io.files.csv_text import is_number
 from napari_mamamia.io.files.own_paths import own_folder
 from napari_mamamia.io.files.save import saving
 from napari_mamamia.services.batch.output_folder import Existing
@@ -217,16 +218,8 @@ def segment_of(given: Any) -> float | str | None:
 
     A number in quotes is refused, because it is ambiguous: a value or a name.
     """
-    is_name = isinstance(given, str) and given.strip() and not _is_number(given)
+    is_name = isinstance(given, str) and given.strip() and not is_number(given)
     return str(given) if is_name else label_of(given)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def seconds_of(given: Any, what: str) -> float | None:

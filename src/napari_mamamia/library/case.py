@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from napari_mamamia.core.case import Case as ReadCase
-from napari_mamamia.core.case import Mask, Phase
+from napari_mamamia.core.case import LabelMap, Mask, Phase
 from napari_mamamia.core.cohort import CaseRecord
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid, require_same_grid
 from napari_mamamia.core.mask_arrays import MaskLike
-from napari_mamamia.io.data_set.volumes import read_labels, read_phase_header
+from napari_mamamia.io.data_set.volumes import read_phase_header
 from napari_mamamia.io.files.sources import CaseFiles
+from napari_mamamia.io.layouts.label_names import read_reference, read_tumour
 from napari_mamamia.io.volumes.nifti_image import nifti_image
 from napari_mamamia.library.arguments import PathLike
 from napari_mamamia.library.progress import drive
@@ -254,7 +255,8 @@ class Case:
         FormatError, GridMismatchError, CaseError
             If its file is damaged, has another grid, or is an image.
         """
-        return self._read_mask(self.files.reference)
+        path = self.files.reference
+        return None if path is None else self._to_mask(read_reference(path, self.files), path)
 
     @property
     def automatic(self) -> Mask | None:
@@ -428,7 +430,10 @@ class Case:
     def _read_mask(self, path: Path | None) -> Mask | None:
         if path is None:
             return None
-        labels = read_labels(path).on_grid(self.grid)
+        return self._to_mask(read_tumour(path), path)
+
+    def _to_mask(self, labels: LabelMap, path: Path) -> Mask:
+        labels = labels.on_grid(self.grid)
         require_same_grid(labels.grid, self.grid, str(path), f"case {self.case_id}")
         require_few_values(labels, self.case_id)
         return labels.mask()

@@ -432,6 +432,33 @@ class PatientVisit:
     index: int | None
     cases: DataSet
 
+    @property
+    def exams(self) -> "tuple[Exam, ...]":
+        """Exams at this visit, each with its sides."""
+        by_exam: dict[tuple[tuple[str, str], ...], list[tuple[str, Case]]] = {}
+        for case in self.cases:
+            files = case.files
+            study = tuple((name, files.columns.get(name, "")) for name in ("study", "series"))
+            by_exam.setdefault(study, []).append((files.side, case))
+        return tuple(Exam(dict(sides)) for sides in by_exam.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Exam:
+    """One exam: ``sides`` has a case for each side, under "" if a case shows both sides."""
+
+    sides: Mapping[str, Case]
+
+    @property
+    def left(self) -> Case | None:
+        """The case of the left side, None without one."""
+        return self.sides.get("left")
+
+    @property
+    def right(self) -> Case | None:
+        """The case of the right side, None without one."""
+        return self.sides.get("right")
+
 
 @dataclass(frozen=True, slots=True)
 class Patient:

@@ -15,6 +15,7 @@ from napari_mamamia.io.data_set.case_list import read_case_list
 from napari_mamamia.io.data_set.mask_files import MaskListing, list_masks, no_mask_error
 from napari_mamamia.io.data_set.score_files import read_score_table
 from napari_mamamia.io.data_set.volumes import read_labels, volume_stem
+from napari_mamamia.io.layouts.label_names import read_reference, read_tumour
 from napari_mamamia.library.argument_words import advising_arguments
 from napari_mamamia.library.arguments import (
     PathLike,
@@ -169,7 +170,7 @@ def score(
         return Scores(scored, settings, source)
     name_of_segment = label if isinstance(label, str) else None
     _require_files_for(images=images, workers=workers, cases=cases, label=name_of_segment)
-    masks = _mask_pairs(reference, prediction, grid, case_id)
+    masks = _mask_pairs(reference, prediction, grid, case_id, settings)
     scoring = partial(score_masks_of_cases, name or "prediction", masks, settings, cohort)
     source = ScoreSource("score", settings.parameters)
     return Scores(drive(scoring, progress), settings, source)
@@ -396,7 +397,11 @@ def _require_files_for(**given: object) -> None:
         )
 
 
-def _mask_pairs(reference: Any, prediction: Any, grid: Grid | None, case_id: str) -> MaskPairs:
+def _mask_pairs(
+    reference: Any, prediction: Any, grid: Grid | None, case_id: str, settings: ScoreSettings
+) -> MaskPairs:
+    finds_tumour = settings.label is None and settings.profile.chooses_label
+    convert = partial(_convert_labels, finds_tumour=finds_tumour)
     if isinstance(reference, DataSet):
         _require_mapping(prediction)
         reference = {case.case_id: case for case in reference if case.files.reference is not None}
@@ -405,10 +410,8 @@ def _mask_pairs(reference: Any, prediction: Any, grid: Grid | None, case_id: str
         ids = sorted({*reference, *prediction})
         return {
             identifier: _on_one_grid(
-                _convert_labels(reference.get(identifier), f"the reference of {identifier}", grid),
-                _convert_labels(
-                    prediction.get(identifier), f"the prediction of {identifier}", grid
-                ),
+                convert(reference.get(identifier), f"the reference of {identifier}", grid),
+                convert(prediction.get(identifier), f"the prediction of {identifier}", grid),
             )
             for identifier in ids
         }
@@ -418,8 +421,8 @@ def _mask_pairs(reference: Any, prediction: Any, grid: Grid | None, case_id: str
             "the reference or the prediction is None: pass two masks, or mappings by case id, in "
             "which one may be missing"
         )
-    expert = _convert_labels(reference, "the reference", common)
-    model = _convert_labels(prediction, "the prediction", common)
+    expert = convert(reference, "the reference", common)
+    model = convert(prediction, "the prediction", common)
     return {case_id: _on_one_grid(expert, model)}
 
 
@@ -440,14 +443,19 @@ def _require_mapping(*given: object) -> None:
             )
 
 
-def _convert_labels(given: Any, name: str, grid: Grid | None) -> LabelMap | None:
+def _convert_labels(
+    given: Any, name: str, grid: Grid | None, *, finds_tumour: bool
+) -> LabelMap | None:
     """Return a mask as labels, cropped to its foreground."""
     from napari_mamamia.library.case import Case
 
     if given is None:
         return None
     if isinstance(given, Case):
-        return None if given.files.reference is None else read_labels(given.files.reference)
+        path = given.files.reference
+        if path is None:
+            return None
+        return read_reference(path, given.files) if finds_tumour else read_labels(path)
     if is_path(given):
         path = _require_place(given, name)
         if path.is_dir():
@@ -455,7 +463,7 @@ def _convert_labels(given: Any, name: str, grid: Grid | None) -> LabelMap | None
                 f"expected one mask for {name}, got the folder {path}: pass folders on both sides, "
                 "or one file of it"
             )
-        return read_labels(path)
+        return read_tumour(path) if finds_tumour else read_labels(path)
     place = grid_of(None if mask_in(given) is not None else grid, given)
     if place is None:
         raise ArgumentError(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Mask
 from napari_mamamia.core.cohort import CaseRecord, Cohort, MenopausalStatus
-from napari_mamamia.core.errors import CaseError, SaveConflictError, SaveError
+from napari_mamamia.core.errors import CaseError, SaveConflictError
 from napari_mamamia.core.progress import part, report_progress, saying
 from napari_mamamia.core.provenance import Maker, Provenance
 from napari_mamamia.io.clinical.clinical import write_clinical
@@ -231,19 +231,9 @@ def write_data_set(
         report_progress(total, total, "Writing the clinical table")
         write_clinical(Cohort(tuple(records)), building / "clinical_and_imaging_info.xlsx")
         _write_splits(building / "train_test_splits.csv", [record.case_id for record in records])
-        _put_in_place(building, root)
+        place_folder(building, root)
     report_progress(total, total, f"Wrote {n_cases} phantoms to {root.name}")
     return root
-
-
-def _put_in_place(building: Path, root: Path) -> None:
-    try:
-        place_folder(building, root)
-    except OSError as error:
-        raise SaveError(
-            f"the finished data set {root} could not be renamed: {error.strerror or error}; "
-            "choose another folder; the files were removed"
-        ) from error
 
 
 def _make_case(

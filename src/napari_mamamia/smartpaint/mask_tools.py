@@ -6,7 +6,6 @@ own box. Parts are 26-connected. Distances in mm run from voxel centre to voxel 
 array's axes. The border of the image is the end of the scan, not of the tissue: it is no edge.
 """
 
-from collections.abc import Callable
 from math import ceil
 from typing import Final
 
@@ -23,7 +22,6 @@ from scipy.ndimage import (
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import report_progress
 
 _ALL_NEIGHBOURS: Final = np.ones((3, 3, 3), dtype=np.bool_)
 _ROUNDING: Final = 1e-6  # of a distance: affines are stored as float32
@@ -32,22 +30,6 @@ _TRUNCATE: Final = 3.0  # standard deviations at which a Gaussian is truncated
 Bools = NDArray[np.bool_]
 Change = tuple[Box, Bools]
 """A box and the new mask in it; the empty box if nothing changes."""
-
-
-def run_tool(text: str, tool: Callable[[], Change]) -> Change:
-    """Run a tool and report `text` as its progress.
-
-    The tools spend their time in compiled code, while other threads run. A running tool cannot be
-    cancelled, but its result can be dropped.
-
-    Examples
-    --------
-    For a worker thread: ``run_tool("Filling holes", lambda: fill_holes(mask, grid))``.
-    """
-    report_progress(0, 1, text)
-    change = tool()
-    report_progress(1, 1, text)
-    return change
 
 
 def keep_largest(mask: Bools, grid: Grid) -> Change:

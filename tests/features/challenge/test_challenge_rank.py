@@ -21,7 +21,10 @@ from napari_mamamia.features.challenge.services.challenge.begin import (
 from napari_mamamia.features.challenge.services.challenge.board_pages import rank_challenge
 from napari_mamamia.features.challenge.services.challenge.ranking import make_ranking
 from napari_mamamia.features.challenge.services.challenge.run import run_challenge
-from napari_mamamia.features.challenge.services.challenge.verify import verify_challenge
+from napari_mamamia.features.challenge.services.challenge.verify import (
+    list_unchecked,
+    verify_challenge,
+)
 from napari_mamamia.features.challenge.services.rank.board import open_board, say_lead
 from napari_mamamia.io.files.foreign import open_plain
 from napari_mamamia.io.volumes import streams
@@ -98,11 +101,13 @@ def test_a_leaderboard_is_proved_and_each_change_of_it_or_below_it_is_named(chal
         (board / name).write_text(whole)
     (path,) = (challenge / "attempts").rglob("*.jsonl")
     whole = path.read_bytes()
-    path.write_bytes(b"".join(whole.splitlines(keepends=True)[:-1]))
+    path.write_bytes(b"".join(whole.splitlines(keepends=True)[:-2]))
     assert "the ledger no longer has the line" in words(verify_challenge(board, is_quick=True))
     path.write_bytes(whole)
     write_team(challenge / "submissions" / "beta", 0, N)
-    assert "beta was changed after" in words(verify_challenge(board, is_quick=True))
+    # a team's own folder is not part of the sealed board
+    assert verify_challenge(board, is_quick=True) == ()
+    assert "beta was changed after" in "\n".join(list_unchecked(board))
     run_challenge(challenge)
     assert "attempt was 1, recomputed 2" in words(verify_challenge(board, is_quick=True))
 
@@ -133,9 +138,12 @@ def test_every_page_of_a_leaderboard_is_proved(challenge, request):
     (board / "teams" / "beta.html").unlink()
     assert "beta.html" in words(verify_challenge(board, is_quick=True))
     written(challenge)
+    (added,) = verify_challenge(board, is_quick=True)
+    assert added.text == "teams/notes.html was added"
+    (board / "teams" / "notes.html").unlink()
     assert verify_challenge(board, is_quick=True) == ()
     assert {path.name for path in (board / "teams").iterdir()} == {
-        "alpha.html", "beta.html", "gamma.html", "notes.html",
+        "alpha.html", "beta.html", "gamma.html",
     }  # fmt: skip
 
 
@@ -275,10 +283,11 @@ def test_a_teams_page_shows_its_worst_cases_and_no_other_ones(tmp_path, monkeypa
     # moved by a voxel: the smallest tumours, of 3 and 4 voxels, have the least Dice; C_00 has none
     assert [case for _, case in shown] == ["C_04", "C_01", "C_05", "C_02"]
     assert len({picture for picture, _ in shown}) > 1
-    # a picture that was changed is found by the whole proof; the quick one draws and reads nothing
+    # a changed picture is found by the hash of the page, and by drawing it again
     path = tmp_path / "board" / "teams" / "beta.html"
     path.write_text(text.replace(shown[0][0], "AAAA", 1))
-    assert verify_challenge(tmp_path / "board", is_quick=True) == ()
+    (changed,) = verify_challenge(tmp_path / "board", is_quick=True)
+    assert changed.text == "teams/beta.html was changed"
     assert "teams/beta.html: line " in words(verify_challenge(tmp_path / "board"))
     # one that the disk refuses now is told, and no page is taken for whole
     with monkeypatch.context() as patch:
@@ -304,7 +313,9 @@ def test_twins_and_a_team_without_a_score_are_told(challenge):
     (challenge / "submissions" / "junk" / "a.txt").write_text("x")
     run_challenge(challenge)
     board = made(challenge).board
-    assert board.notes == (f"beta and copy have the same mask in {N} cases",)
+    alarm, twins = board.notes
+    assert alarm.startswith("alpha: ALARM")  # its masks are the references
+    assert twins == f"beta and copy have the same mask in {N} cases"
     junk = next(row for row in board.boards[0].rows if row.team == "junk")
     assert junk.rank is None
     assert junk.reason.startswith("refused: ")

@@ -33,7 +33,7 @@ def run(folder, *more, cases=CASES, lesions=LESIONS, boxes=BOXES, bootstrap=0):
     """Score tables: what the program said, and what it wrote."""
     words = []
     for option, name, text in (
-        ("--cases", "cases.csv", cases),
+        ("--case-list", "cases.csv", cases),
         ("--lesions", "lesions.csv", lesions),
         ("--predictions", "boxes.csv", boxes),
     ):
@@ -363,15 +363,15 @@ def test_a_prediction_without_reference_does_not_count(folders):
 
 def test_a_listed_case_needs_a_reference(folders):
     (folders / "cases.csv").write_text("case_id,site\nA,x\nB,y\nC,y\n")
-    done, _ = run_masks(folders, "--cases", folders / "cases.csv")
+    done, _ = run_masks(folders, "--case-list", folders / "cases.csv")
     assert done.returncode == 1
     assert "1 have none (first C)" in done.stderr
     (folders / "cases.csv").write_text("case_id,site\nA,x\nB,y\n")
-    done, found = run_masks(folders, "--cases", folders / "cases.csv")
+    done, found = run_masks(folders, "--case-list", folders / "cases.csv")
     assert (done.returncode, sorted(found["centres"])) == (0, ["x", "y"])
 
 
 def test_half_a_command_says_what_is_missing(tmp_path):
     done, _ = ended(tmp_path / "out", "score-detection", "--reference", tmp_path)
     assert done.returncode == 2
-    assert "give all of one kind" in " ".join(done.stderr.split())
+    assert "give all of one kind" in " ".join(done.stderr.replace("│", " ").split())

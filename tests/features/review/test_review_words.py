@@ -19,12 +19,13 @@ from napari_mamamia.features.review.rules.form_words import (
 )
 from napari_mamamia.features.review.services.client import describe_agreement, open_client
 from napari_mamamia.features.review.services.judging import open_dispute
-from napari_mamamia.features.review.services.look import FORM, hash_text
+from napari_mamamia.features.review.services.look import FORM
 from napari_mamamia.features.review.services.report.study_report import (
     ReportChoice,
     make_study_page,
 )
 from napari_mamamia.features.review.services.session import ReviewSession
+from napari_mamamia.io.files.checksums import hash_text
 from napari_mamamia.io.forms.form_file import form_text, with_digest
 from napari_mamamia.scoring.report.page import PageSection, render_page
 from napari_mamamia.scoring.report.text import Column, ReportTable, Row

@@ -28,7 +28,7 @@ from napari_mamamia.features.review.services.client import (
     describe_agreement,
     load_quality_status,
 )
-from napari_mamamia.features.review.services.look import ORDER, hash_text, load_state
+from napari_mamamia.features.review.services.look import ORDER, load_state
 from napari_mamamia.features.review.services.report import study_report
 from napari_mamamia.features.review.services.report.study_figures import make_labels
 from napari_mamamia.features.review.services.report.study_report import (
@@ -40,6 +40,7 @@ from napari_mamamia.features.review.services.report.study_report import (
 )
 from napari_mamamia.features.review.services.session import ReviewSession
 from napari_mamamia.io.data_set.volumes import write_volume
+from napari_mamamia.io.files.checksums import hash_text
 from napari_mamamia.io.forms.form_file import read_shipped_lexicon
 from napari_mamamia.scoring.report.page import PageSection, render_page
 from napari_mamamia.scoring.report.text import Column, ReportTable, Row

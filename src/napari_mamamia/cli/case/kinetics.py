@@ -28,6 +28,7 @@ from napari_mamamia.cli.options import (
 )
 from napari_mamamia.cli.printing import finish, finish_rows, print_table, run, shown
 from napari_mamamia.cli.quantities import INDEX, Quantity, numbers_of_text, times_of_text
+from napari_mamamia.cli.scripting import report_result, reports_result
 
 if TYPE_CHECKING:
     from napari_mamamia.kinetics.time_axis import TimingRule
@@ -45,6 +46,7 @@ def count_from(
     from napari_mamamia.services.kinetics.ftv_from import ftv_from_segs
 
     summary = run(partial(ftv_from_segs, opened, source, out, case_ids=case, existing=existing))
+    report_result(lambda: summary)
     _print_volumes(summary.rows)
     print(f"Table: {summary.table}")
     finish(summary.failures)
@@ -95,6 +97,7 @@ OPTIONS: Final[dict[str, Where]] = dict.fromkeys(
 """Where each parameter of the command applies; add an entry for each new parameter."""
 
 
+@reports_result
 def kinetics(
     context: typer.Context,
     data_set: DataSetArgument,
@@ -208,7 +211,10 @@ def kinetics(
     resume: ResumeOption = False,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Measure contrast curves, curve types, FTV and sizes: writes OUT/kinetics.csv (.xlsx)."""
+    """Measure contrast curves, curve types, FTV and sizes: writes OUT/kinetics.csv (.xlsx).
+
+    Example: mamamia kinetics DATASET --masks MASKS --out KINETICS
+    """
     from napari_mamamia.kinetics.repeated_pre import RepeatedPre
     from napari_mamamia.services.kinetics.case_kinetics import FtvBox, KineticSettings
     from napari_mamamia.services.kinetics.kinetics import kinetics_of_data_set
@@ -249,6 +255,7 @@ def kinetics(
         existing=existing,
     )
     summary = run(job)
+    report_result(lambda: summary)
     _print_kinetics(
         summary.rows, is_ultrafast=is_given(context, "vessels") or is_given(context, "pe_at")
     )

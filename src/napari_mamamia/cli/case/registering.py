@@ -25,12 +25,14 @@ from napari_mamamia.cli.options import (
 )
 from napari_mamamia.cli.printing import finish_rows, print_table, run, shown
 from napari_mamamia.cli.quantities import INDEX
+from napari_mamamia.cli.scripting import report_result, reports_result
 from napari_mamamia.core.choices import Interpolation, TransformKind
 
 if TYPE_CHECKING:
     from napari_mamamia.services.register.registration_row import RegistrationRow
 
 
+@reports_result
 def register(
     data_set: DataSetArgument,
     out: OutOption,
@@ -65,7 +67,10 @@ def register(
     resume: ResumeOption = False,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Register phases: writes a new data set OUT and OUT/registration.csv; masks stay valid."""
+    """Register phases: writes a new data set OUT and OUT/registration.csv; masks stay valid.
+
+    Example: mamamia register DATASET --out REGISTERED
+    """
     from napari_mamamia.kinetics.registration.settings import RegistrationSettings
     from napari_mamamia.services.register.phases import register_data_set
 
@@ -84,6 +89,7 @@ def register(
         existing=existing,
     )
     summary = run(job)
+    report_result(lambda: summary)
     _print_registration(summary.rows)
     finish_rows(summary, [f"Data set: {summary.folder}", f"Table:    {summary.table}"])
 

@@ -20,12 +20,14 @@ from napari_mamamia.cli.options import (
     existing_policy,
 )
 from napari_mamamia.cli.printing import finish, print_table, run
+from napari_mamamia.cli.scripting import report_result, reports_result
 from napari_mamamia.core.choices import SegmentMaker
 
 if TYPE_CHECKING:
     from napari_mamamia.services.report.report import ReportSummary
 
 
+@reports_result
 def report(
     data_set: DataSetArgument,
     out: OutOption,
@@ -76,7 +78,10 @@ def report(
     visit: VisitOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Write each case as one page, for research: OUT/ID.html, PDF, DICOM SR; OUT/measures.csv."""
+    """Write each case as one page, for research: OUT/ID.html, PDF, DICOM SR; OUT/measures.csv.
+
+    Example: mamamia report DATASET --masks MASKS --pdf --out REPORTS
+    """
     from napari_mamamia.services.report.printing import require_qt
     from napari_mamamia.services.report.reading import ReportSource
     from napari_mamamia.services.report.report import ReportExtras, report_cases
@@ -102,6 +107,7 @@ def report(
         existing=existing,
     )
     summary = run(job)
+    report_result(lambda: summary)
     _print_reports(summary)
     finish(summary.failures)
 

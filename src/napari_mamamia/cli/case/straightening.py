@@ -17,8 +17,10 @@ from napari_mamamia.cli.options import (
     existing_policy,
 )
 from napari_mamamia.cli.printing import finish, run
+from napari_mamamia.cli.scripting import report_result, reports_result
 
 
+@reports_result
 def straighten(
     data_set: DataSetArgument,
     out: OutOption,
@@ -29,12 +31,16 @@ def straighten(
     visit: VisitOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Copy cases with sheared axes onto grids at right angles: writes a new data set OUT."""
+    """Copy cases with sheared axes onto grids at right angles: writes a new data set OUT.
+
+    Example: mamamia straighten DATASET --out STRAIGHT
+    """
     from napari_mamamia.services.export.straighten import straighten_data_set
 
     opened = open_at(data_set, columns, layout, patient, visit)
     existing = existing_policy(False, overwrite)
     summary = run(partial(straighten_data_set, opened, out, case_ids=case or (), existing=existing))
+    report_result(lambda: summary)
     for one in summary.cases:
         before, after = (" x ".join(map(str, shape)) for shape in (one.shape, one.new_shape))
         print(f"{one.case_id}: {one.lean_degrees:.2f} degrees off; {before} voxels -> {after}")

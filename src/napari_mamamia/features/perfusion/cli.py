@@ -26,8 +26,10 @@ from napari_mamamia.cli.options import (
     place_of,
 )
 from napari_mamamia.cli.printing import finish_rows, print_table, run, shown
-from napari_mamamia.cli.quantities import Quantity, is_number, numbers_of_text, times_of_text
+from napari_mamamia.cli.quantities import Quantity, numbers_of_text, times_of_text
+from napari_mamamia.cli.scripting import report_result, reports_result
 from napari_mamamia.core.choices import InputName, TissueModel
+from napari_mamamia.io.files.csv_text import is_number
 
 if TYPE_CHECKING:
     from napari_mamamia.features.perfusion.services.row import PerfusionRow
@@ -71,6 +73,7 @@ OPTIONS: Final[dict[str, Where]] = dict.fromkeys(
 """Where each parameter of the command applies: a new one must have an entry."""
 
 
+@reports_result
 def perfusion(
     context: typer.Context,
     data_set: DataSetArgument,
@@ -182,6 +185,8 @@ def perfusion(
     """Fit Ktrans, ve, kep, vp of ultrafast exams with a known T1: maps, OUT/perfusion.csv.
 
     Refuses exams with phases more than 15 s apart, which includes all standard exams.
+
+    Example: mamamia perfusion DATASET --model tofts --aif parker --relaxivity 4.5 --out PERFUSION
     """
     from napari_mamamia.core.errors import CaseError
     from napari_mamamia.features.perfusion.kinetics.arterial_input import ArterialInput
@@ -228,6 +233,7 @@ def perfusion(
         existing=existing,
     )
     summary = run(job)
+    report_result(lambda: summary)
     _print_perfusion(summary.rows, settings)
     finish_rows(summary, [f"Table: {summary.table}"])
 

@@ -12,7 +12,7 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import listening
 from napari_mamamia.io.clinical.clinical import read_clinical, write_clinical
 from napari_mamamia.io.clinical.columns import BY_NAME, ColumnChoice, columns_for
-from napari_mamamia.io.data_set.layout import CLINICAL_NAMES, NEW_CLINICAL_NAME
+from napari_mamamia.io.data_set.patient_info import CLINICAL_NAMES, NEW_CLINICAL_NAME
 from napari_mamamia.io.data_set.volumes import write_volume_job
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.folders import list_names

@@ -16,6 +16,13 @@ from napari_mamamia.io.files.json_text import parsed_json, read_json
 TIMES_FILE: Final = "times.json"
 """Acquisition times in the data set's root, our own convention: ``{"case_id": "REAL_001",
 "times_s": [0, 82.15, 147.87]}``, or a list of such objects; further keys are ignored."""
+CLINICAL_NAMES: Final = tuple(
+    f"clinical_and_imaging_info{suffix}" for suffix in (".xlsx", ".csv", ".ods")
+)
+"""Names of the clinical table in a data set's root; of several the first is used."""
+NEW_CLINICAL_NAME: Final = CLINICAL_NAMES[1]
+"""Name of a new table, if there is none or only one that cannot be written (.ods)."""
+SPLITS_NAME: Final = "train_test_splits.csv"
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,17 +112,6 @@ def find_sliding(slabs: _Array) -> tuple[int, ...]:
     return tuple(k for k, tied in enumerate(_measure_ties(slabs)) if tied >= _TIED)
 
 
-def tied_share(slabs: _Array) -> NDArray[np.float64]:
-    """Return the share of each volume's voxels that equal their neighbour in the next plane.
-
-    The share of those that equal their neighbour in a row is subtracted, because so many are equal
-    by rounding. The pair of planes with most of them is ignored: a single plane that is there twice
-    is no projection. 0 where there are too few planes, or mere rounding. Same parameters as
-    `find_sliding`.
-    """
-    return np.array(_measure_ties(slabs))
-
-
 def _measure_ties(slabs: _Array) -> list[float]:
     if slabs.shape[1] < 3:
         return [0.0] * len(slabs)
@@ -426,7 +415,7 @@ def _above_air(values: NDArray[np.float32], body: NDArray[np.bool_]) -> float:
 def _make_look(stack: Sequence[Slice]) -> _Look:
     places = np.unique(np.linspace(0.2, 0.8, _PLANES) * (len(stack) - 1) + 0.5).astype(int)
     pieces = [stack[index] for index in sorted(set(places.tolist()))]
-    planes = np.stack([_read_quantity(image) for image in pieces])
+    planes = np.stack([read_quantity(image) for image in pieces])
     blocks = block_means(planes)
     flat = planes.ravel()
     # Rows mostly have an even length: an odd step takes other columns in each row.
@@ -448,7 +437,7 @@ def _make_key(stacks: Sequence[Sequence[Slice]]) -> tuple[int, ...]:
 def _read_slab(stack: Sequence[Slice]) -> NDArray[np.float32]:
     """Return neighbouring planes in the middle of a volume."""
     first = max((len(stack) - SLAB) // 2, 0)
-    return np.stack([_read_quantity(plane) for plane in stack[first : first + SLAB]])
+    return np.stack([read_quantity(plane) for plane in stack[first : first + SLAB]])
 
 
 def _find_inside(blocks: NDArray[np.float32]) -> NDArray[np.bool_]:
@@ -462,6 +451,7 @@ def _find_inside(blocks: NDArray[np.float32]) -> NDArray[np.bool_]:
     return inner
 
 
-def _read_quantity(piece: Slice) -> NDArray[np.float32]:
+def read_quantity(piece: Slice) -> NDArray[np.float32]:
+    """Return the values of a plane in the unit of its scaling."""
     plane = read_plane(piece).astype(np.float32)
     return plane * np.float32(piece.scaling.slope) + np.float32(piece.scaling.intercept)

@@ -401,18 +401,6 @@ def find_borrowed(slabs: _Array, steps: Sequence[float]) -> Borrowed:
     return Borrowed(tuple(sorted(gone)))
 
 
-def own_noise(slabs: _Array, steps: Sequence[float]) -> NDArray[np.float64]:
-    """Return the share of each volume's noise that no other volume explains, 0 to 1.
-
-    The value is NaN without noise. The parameters are those of `find_borrowed`.
-    """
-    groups = find_groups(slabs, steps)
-    if not groups:
-        return np.full(len(slabs), np.nan)
-    shares, every = _Shares(groups, _measure_gains(slabs)), range(len(slabs))
-    return np.array([shares.find(k, every) for k in every])
-
-
 @dataclass(slots=True)
 class _Shares:
     """Shares of own noise of volumes among others, each computed once for several steps."""

@@ -1,4 +1,4 @@
-"""SHA-256 of files, for provenance and manifests."""
+"""SHA-256 of files and texts, for provenance and manifests."""
 
 import hashlib
 from collections.abc import Iterator
@@ -10,6 +10,11 @@ from napari_mamamia.core.progress import paced, report_progress
 from napari_mamamia.io.files.foreign import open_plain
 
 _BLOCK_BYTES: Final = 1 << 20
+
+
+def hash_text(text: str) -> str:
+    """Return the SHA-256 of a text as UTF-8."""
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def sha256_of(path: Path) -> str:

@@ -47,10 +47,11 @@ def write_csv(rows: Iterable[Sequence[object]], out: TextIO, line_end: str = "\n
 def _is_formula(text: str) -> bool:
     """Return whether a text, ignoring leading apostrophes, would run as a formula."""
     core = text.lstrip(_MARK)
-    return _FORMULA.match(core) is not None and not _is_number(core)
+    return _FORMULA.match(core) is not None and not is_number(core)
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Return whether a text can be parsed as a number, including ``nan``."""
     try:
         float(text)
     except ValueError:

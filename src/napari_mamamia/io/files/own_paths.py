@@ -90,10 +90,20 @@ def place_folder(folder: Path, target: Path, earlier: Path | None = None) -> Non
 
     Raises
     ------
-    OSError
+    SaveError
         If something else is at `target`, or the system refuses.
     """
-    folder.chmod(_usual_mode(target.parent))
+    try:
+        folder.chmod(_usual_mode(target.parent))
+        _rename_folder(folder, target, earlier)
+    except OSError as error:
+        raise SaveError(
+            f"expected to rename the finished folder to {target}, but {error.strerror or error}: "
+            "choose another folder, or make room; nothing was written there"
+        ) from error
+
+
+def _rename_folder(folder: Path, target: Path, earlier: Path | None) -> None:
     if earlier is None:
         if target.is_dir() and not target.is_symlink():
             target.rmdir()

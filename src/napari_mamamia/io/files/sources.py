@@ -17,7 +17,6 @@ class LayoutKind(StrEnum):
     """The folder conventions that are recognised."""
 
     MAMA_MIA = "MAMA-MIA"
-    NNUNET_RAW = "nnU-Net raw"
     CASE_FOLDER = "folder of one case"
     SINGLE_FILE = "single file"
     DICOM = "DICOM folder"

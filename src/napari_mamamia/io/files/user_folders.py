@@ -98,3 +98,8 @@ def _is_there(path: Path) -> bool:
         return path.exists()
     except OSError:
         return False
+
+
+def absolute(path: Path) -> Path:
+    """Return an absolute path without following links."""
+    return Path(os.path.abspath(path))  # noqa: PTH100 - links stay as the user knows them

@@ -10,8 +10,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.core.errors import FormatError, MamamiaError
 from napari_mamamia.core.names import name_some
+from napari_mamamia.io.data_set.mask_files import list_masks
+from napari_mamamia.io.data_set.patient_info import (
+    CLINICAL_NAMES,
+    SPLITS_NAME,
+    TIMES_FILE,
+    read_times_file,
+)
 from napari_mamamia.io.dicom.elements import read_time_s
 from napari_mamamia.io.files.file_names import case_key, safe_case_id
 from napari_mamamia.io.files.folders import natural_key
@@ -25,6 +32,7 @@ from napari_mamamia.io.files.sources import (
     Visit,
 )
 from napari_mamamia.io.layouts.case_list import find_role, order_phases
+from napari_mamamia.io.layouts.label_names import list_tumours, parse_label_names
 from napari_mamamia.io.layouts.layout import ImageKind, Layout, SplitRule, TableRule
 from napari_mamamia.io.layouts.manifest import list_missing_series
 from napari_mamamia.io.layouts.matching import (
@@ -32,15 +40,17 @@ from napari_mamamia.io.layouts.matching import (
     MaskPath,
     Matches,
     PhasePath,
+    make_key,
     rename_field,
 )
+from napari_mamamia.io.layouts.pattern import is_volume_path
 from napari_mamamia.io.layouts.tree import Tree
 from napari_mamamia.io.tables.cells import is_missing
 from napari_mamamia.io.tables.headers import Column
 from napari_mamamia.io.tables.spreadsheets import TABLES
 from napari_mamamia.io.tables.table import read_table
 from napari_mamamia.io.tables.text_rows import read_text
-from napari_mamamia.io.volumes.formats import mask_stem
+from napari_mamamia.io.volumes.formats import mask_stem, suffix_of
 
 _CLOCK: Final = re.compile(r"(\d{1,2}):(\d{2}):(\d{2}(?:\.\d+)?)")
 _HALF_DAY_S: Final = 12 * 3600.0
@@ -55,6 +65,10 @@ _BASELINE_WORDS: Final = MappingProxyType(
 _WEEKS: Final = re.compile(r"(week|wk|day|month)(\d+)")
 """A visit so long after the first one."""
 _WHOLE_EXAMS: Final = (ImageKind.DICOM, ImageKind.SCENE)
+_KINDS: Final = MappingProxyType(
+    {"mama-mia": LayoutKind.MAMA_MIA, "case-folder": LayoutKind.CASE_FOLDER}
+)
+"""Layouts whose data sets are treated in their own way, such as importing into MAMA-MIA's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +96,16 @@ def build_data_set(matches: Matches, tree: Tree) -> DataSet:
     warnings = list(layout.notes)
     labels = _part_channels(matches, tree, warnings)
     _part_series(matches, warnings)
+    _add_listed_masks(matches, tree)
+    times = read_case_times(root)
+    infos = _list_infos(layout, tree)
     tables = _read_tables(layout, tree, warnings)
     splits = _read_splits(layout, tree, warnings)
     names = _read_job_names(layout, tree, warnings)
     cases = []
     for exam in matches.exams.values():
         case = _build_case(layout, tree, exam, labels)
+        case = _with_own_files(case, times, infos)
         case = _with_row(case, layout, exam, tables, warnings)
         if layout.axes:
             case = _warn_of_axes(case, case.columns, layout.table)
@@ -102,16 +120,105 @@ def build_data_set(matches: Matches, tree: Tree) -> DataSet:
     warnings += _describe_lost(matches, tree)
     warnings += list_missing_series(tree)
     warnings += _find_parted_persons(cases)
+    kind = kind_of(layout)
+    tables_there = (root / name for name in CLINICAL_NAMES)
     return DataSet(
         root,
-        LayoutKind.PATTERN,
+        kind,
         tuple(sorted(cases, key=case_order)),
-        layout=layout.name,
+        clinical=next((path for path in tables_there if path.is_file()), None),
+        splits=root / SPLITS_NAME if SPLITS_NAME in tree.files_set else None,
+        layout=layout.name if kind is LayoutKind.PATTERN else "",
         others=tuple((root / path, role) for path, role in sorted(matches.others.items())),
         leftover=tuple(root / path for path in sorted(matches.leftover, key=natural_key)),
         refused=tuple((root / path, reason) for path, reason in sorted(matches.refused.items())),
         warnings=tuple(dict.fromkeys(warnings)),
     )
+
+
+def kind_of(layout: Layout) -> LayoutKind:
+    """Return the kind of data sets of a layout."""
+    return _KINDS.get(layout.name, LayoutKind.PATTERN)
+
+
+def _add_listed_masks(matches: Matches, tree: Tree) -> None:
+    """Give each exam its mask from the folders that hold a mask for each case."""
+    used: set[str] = set()
+    for folder, rule in matches.mask_folders.items():
+        named = rule.pattern.match_folder(folder) or {}
+        exams = {
+            case_key(exam.fields["patient"]): exam
+            for exam in matches.exams.values()
+            if all(exam.fields.get(name) == text for name, text in named.items())
+        }
+        ids = [exam.fields["patient"] for exam in exams.values()]
+        listing = list_masks(tree.root / folder, ids).by_key()
+        for key, exam in exams.items():
+            if key in listing.problems:
+                role = "reference" if rule.is_reference else rule.name
+                exam.problems.append(
+                    f"the {role} mask of {exam.fields['patient']}: {listing.problems[key]}"
+                )
+            elif key in listing.others:
+                exam.warnings.append(f"{rule.name} mask: {listing.others[key]}")
+            elif key in listing.masks:
+                path = listing.masks[key].relative_to(tree.root).as_posix()
+                exam.masks.append(
+                    MaskPath(path, rule, rule.name, make_key(matches.layout, exam.fields))
+                )
+                used.add(path)
+    matches.leftover += [
+        path
+        for path in (tree.files if matches.mask_folders else ())
+        if path not in used
+        and is_volume_path(path)
+        and any(path.startswith(f"{folder}/") for folder in matches.mask_folders)
+    ]
+
+
+def read_case_times(root: Path) -> Mapping[str, tuple[float, ...]]:
+    """Return the times of a data set's ``times.json`` by case key; empty if there is none."""
+    path = root / TIMES_FILE
+    times = read_times_file(path) if path.is_file() else {}
+    return {case_key(case_id): times_s for case_id, times_s in times.items()}
+
+
+def _list_infos(layout: Layout, tree: Tree) -> Mapping[str, list[Path]]:
+    """Return the JSON files of patients by case key."""
+    infos: dict[str, list[Path]] = {}
+    for path in tree.files if layout.info is not None else ():
+        fields = layout.info.match_folder(path) if layout.info else None
+        if fields is not None:
+            infos.setdefault(case_key(fields["patient"]), []).append(tree.root / path)
+    return infos
+
+
+def _with_own_files(
+    case: CaseFiles,
+    times: Mapping[str, tuple[float, ...]],
+    infos: Mapping[str, list[Path]],
+) -> CaseFiles:
+    """Return a case with its patient info and its times of ``times.json``."""
+    key = case_key(case.case_id)
+    # False sorts first: a file in the case's own letter case precedes its variants.
+    info = sorted(infos.get(key, ()), key=lambda file: file.stem != case.case_id)
+    case = replace(case, info=info[0] if info else None)
+    return with_times(case, times)
+
+
+def with_times(case: CaseFiles, times: Mapping[str, tuple[float, ...]]) -> CaseFiles:
+    """Return a case with its times of ``times.json``, or with a problem if their number differs."""
+    times_s = times.get(case_key(case.case_id))
+    if times_s is None:
+        return case
+    if len(times_s) != len(case.phases):
+        return _with_problem(
+            case,
+            f"{TIMES_FILE} gives {len(times_s)} times for the {len(case.phases)} phases of "
+            f"{case.case_id}: correct the file",
+        )
+    timed = zip(case.phases, times_s, strict=True)
+    return replace(case, phases=tuple(replace(phase, time_s=time) for phase, time in timed))
 
 
 def case_order(case: CaseFiles) -> tuple[Any, ...]:
@@ -154,7 +261,8 @@ def _build_case(
             if text and name not in ("patient", "visit", "side", "phase", "time", "name")
         },
     )
-    case = _with_mask_names(replace(case, problems=tuple(exam.problems)))
+    case = replace(case, problems=tuple(exam.problems), warnings=tuple(exam.warnings))
+    case = _with_mask_names(case)
     case = _with_reference(case, exam, root)
     sources = [phase for phase in exam.phases if phase.kind in _WHOLE_EXAMS]
     if sources:
@@ -196,7 +304,7 @@ def _name_masks(path: Path, mask: MaskPath, labels: Mapping[str, int]) -> list[N
     rule = mask.rule
     if labels and rule.label is None:
         stem = mask.name or "mask"
-        tumours = [name for name in labels if _TUMOUR.search(name)]
+        tumours = list_tumours(labels)
         return [
             NamedMask(
                 stem if tumours == [name] else f"{stem} {name}",
@@ -220,6 +328,9 @@ def _name_masks(path: Path, mask: MaskPath, labels: Mapping[str, int]) -> list[N
 
 
 def _with_reference(case: CaseFiles, exam: ExamPaths, root: Path) -> CaseFiles:
+    automatic = [mask for mask in exam.masks if mask.rule.name == "automatic"]
+    if automatic:
+        case = replace(case, automatic=_mask_file(root / automatic[0].path))
     references = [mask for mask in exam.masks if mask.rule.is_reference]
     if len(references) > 1:
         listed = name_some(sorted(mask.path for mask in references), 3)
@@ -279,15 +390,38 @@ def _with_frames(
 
 
 def _with_phases(case: CaseFiles, layout: Layout, tree: Tree, exam: ExamPaths) -> CaseFiles:
+    if not exam.phases:
+        return case
     ordered = sorted(exam.phases, key=lambda phase: (phase.order, natural_key(phase.path)))
-    problems = _find_phase_problems(case.case_id, ordered, exam.first, _list_fixed(layout))
+    problems = _find_phase_problems(tree.root, exam, ordered, _list_fixed(layout))
     times, warning = _read_phase_times(layout, tree, ordered)
     sources = tuple(
         PhaseSource((tree.root / phase.path,), time_s=time)
         for phase, time in zip(ordered, times, strict=True)
     )
     warnings = (*case.warnings, warning) if warning else case.warnings
-    return replace(case, phases=sources, problems=(*case.problems, *problems), warnings=warnings)
+    problems = (*case.problems, *problems)
+    if len(sources) == 1 and not problems:
+        problems = _find_series_problem(case.case_id, sources[0].files[0])
+    return replace(case, phases=sources, problems=problems, warnings=warnings)
+
+
+def _find_series_problem(case_id: str, path: Path) -> tuple[str, ...]:
+    """Return a problem if the only file of a case holds all phases."""
+    from napari_mamamia.io.data_set.volumes import read_header  # nibabel takes 0.2 s to import
+
+    try:
+        count = read_header(path).n_volumes
+    except FormatError:
+        return ()  # reported when the case is opened
+    if count == 1:
+        return ()
+    return (
+        (
+            f"expected only phase 0 in {path}, but it holds {count} volumes: split it into "
+            f"{case_id}_0000.nii.gz, {case_id}_0001.nii.gz, ..., or open the file itself"
+        ),
+    )
 
 
 def _list_fixed(layout: Layout) -> frozenset[int]:
@@ -297,12 +431,14 @@ def _list_fixed(layout: Layout) -> frozenset[int]:
 
 
 def _find_phase_problems(
-    case_id: str, phases: Sequence[PhasePath], first: int, fixed: frozenset[int]
+    root: Path, exam: ExamPaths, phases: Sequence[PhasePath], fixed: frozenset[int]
 ) -> tuple[str, ...]:
     """Return problems of missing and duplicate phases.
 
     Phases that are named by times have no numbers that could be missing.
     """
+    first = exam.first
+    case_id = exam.fields.get("patient") or root.name
     timed = [phase for phase in phases if phase.time_s is not None]
     if timed and len(timed) != len(phases):
         return (
@@ -312,26 +448,53 @@ def _find_phase_problems(
     by_order: dict[float, list[str]] = {}
     for phase in phases:
         by_order.setdefault(phase.order, []).append(phase.path)
-    problems = [
-        (
-            f"phase {order - first:g} of {case_id} exists {len(paths)} times: "
-            f"{name_some(paths, 3)}; keep one of them"
-        )
-        for order, paths in sorted(by_order.items())
-        if len(paths) > 1
-    ]
+    twins = {order: paths for order, paths in sorted(by_order.items()) if len(paths) > 1}
+    problems = []
+    if twins:
+        which = _in_words("phase", [f"{order - first:g}" for order in twins])
+        count = max(map(len, twins.values()))
+        twin_files = ", ".join(" and ".join(sorted(paths)[:3]) for paths in [*twins.values()][:2])
+        verb = "exists" if len(twins) == 1 else "exist"
+        problems = [
+            f"{which} of {case_id} {verb} {count} times in {root}: {twin_files}; keep one of them"
+        ]
     if timed:
         return tuple(problems)
     wanted = fixed | set(range(first, int(max(by_order)) + 1))
     missing = sorted(wanted - {int(order) for order in by_order})
     if missing:
-        listed = name_some([str(order - first) for order in missing])
+        which = _in_words("phase", [str(order - first) for order in missing])
+        verb = "is" if len(missing) == 1 else "are"
         there = name_some([f"{order - first:g}" for order in sorted(by_order)])
+        files = [file for order in missing[:3] if (file := _name_phase(exam, order))]
+        files += ["..."] if files and len(missing) > 3 else []
+        folder = (root / phases[0].path).parent
         problems.append(
-            f"phase {listed} of {case_id} is missing: found {there}; add the file, or choose "
-            "another layout"
+            f"{which} of {case_id} {verb} missing: found {there} in {folder}; add "
+            f"{', '.join(files) or 'the file'}, renumber, or choose another layout"
         )
     return tuple(problems)
+
+
+def _name_phase(exam: ExamPaths, number: int) -> str:
+    """Return the name of the file of a phase, or "" if its pattern leaves it open."""
+    kind = exam.pattern.kinds.get("phase", "")
+    name = exam.pattern.text.rpartition("/")[2].replace(f"{{phase:{kind}}}", "\0")
+    if "\0" not in name or "*" in name or kind.strip("n"):
+        return ""
+    for field, text in exam.fields.items():
+        name = re.sub(rf"{{{field}(:[^}}]*)?}}", (text or "").replace("\\", ""), name)
+    stem = name.replace("\0", f"{number:0{len(kind)}d}")
+    suffix = suffix_of(exam.phases[0].path) if exam.phases else ""
+    return f"{stem}{suffix or ''}"
+
+
+def _in_words(noun: str, numbers: Sequence[str]) -> str:
+    """Return a noun with its numbers; of many numbers the first and the last."""
+    if len(numbers) == 1:
+        return f"{noun} {numbers[0]}"
+    short = numbers if len(numbers) <= 6 else [*numbers[:5], f"... {numbers[-1]}"]
+    return f"{noun}s {', '.join(short)}"
 
 
 # ------------------------------------------------------------------------- times
@@ -568,36 +731,21 @@ def _part_channels(matches: Matches, tree: Tree, warnings: list[str]) -> dict[st
     return labels
 
 
-_TUMOUR: Final = re.compile(r"tumou?r|lesion|cancer|carcinoma|malignan|mass", re.IGNORECASE)
-"""Words in the name of a label that is the tumour."""
-
-
 def _read_labels(file: Path, path: str, warnings: list[str]) -> dict[str, int]:
     """Return the labels of a ``dataset.json`` by name, or nothing if there is one or none."""
     table = _read_key(file, "labels")
-    if not isinstance(table, dict):
-        return {}
-    # nnU-Net v2 writes {name: value}, the Decathlon and nnDetection {value: name}
-    pairs = [
-        (str(value), key) if str(key).isdecimal() else (str(key), value)
-        for key, value in table.items()
-    ]
-    if any(isinstance(value, list) for _, value in pairs):
+    labels = parse_label_names(table)
+    if table and not labels:
         warnings.append(
             f"the labels of {path} are regions that share values: every value above 0 counts"
         )
-        return {}
-    labels = {
-        name: int(value)
-        for name, value in pairs
-        if str(value).isdecimal() and int(value) and name != "ignore"
-    }
     if len(labels) < 2:
         return {}
+    tumours = list_tumours(labels)
     listed = name_some([f"{name} {value}" for name, value in labels.items()])
     warnings.append(
-        f"the label files have several values ({listed}): scores count every value above 0 unless "
-        "you choose a label"
+        f"the label files have several values ({listed}): "
+        + (f"only {tumours[0]} counts as the tumour" if len(tumours) == 1 else "choose a label")
     )
     return labels
 

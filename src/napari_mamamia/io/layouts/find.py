@@ -1,4 +1,4 @@
-"""Find the cases of a folder, first by built-in layouts, then by patterns."""
+"""Find the cases of a folder by layouts, or of a file."""
 
 import os
 from dataclasses import replace
@@ -12,13 +12,20 @@ from napari_mamamia.core.errors import (
     Remedy,
     UnknownLayoutError,
 )
-from napari_mamamia.core.names import count_of, name_some
+from napari_mamamia.core.names import count_of, name_some, readable_name
 from napari_mamamia.core.progress import report_progress
-from napari_mamamia.io.data_set import layout as own_finders
+from napari_mamamia.io.data_set.mask_files import is_mask_file
+from napari_mamamia.io.dicom.probe import looks_like_dicom
 from napari_mamamia.io.files.folders import list_names
 from napari_mamamia.io.files.foreign import reads
-from napari_mamamia.io.files.sources import CaseFiles, DataSet, LayoutKind
-from napari_mamamia.io.layouts.cases import build_data_set, case_order
+from napari_mamamia.io.files.sources import CaseFiles, DataSet, LayoutKind, PhaseSource
+from napari_mamamia.io.layouts.cases import (
+    build_data_set,
+    case_order,
+    kind_of,
+    read_case_times,
+    with_times,
+)
 from napari_mamamia.io.layouts.complete import complete_case, name_visits_by_date
 from napari_mamamia.io.layouts.known import (
     PROPOSED,
@@ -28,14 +35,26 @@ from napari_mamamia.io.layouts.known import (
     read_own_layout,
 )
 from napari_mamamia.io.layouts.layout import Layout, parse_layouts
-from napari_mamamia.io.layouts.pattern import is_volume_path
+from napari_mamamia.io.layouts.matching import Matches, match_tree
 from napari_mamamia.io.layouts.propose import propose_layout
 from napari_mamamia.io.layouts.tree import Tree, list_tree
+from napari_mamamia.io.volumes.formats import IMAGE_SUFFIXES, file_stem
 
 _OUTER: Final = 3
 """Number of folders above a folder that may be the data set's root."""
 _GLANCE: Final = 2000
-"""Number of files listed to recognise a folder (our choice); a file dialog must not wait."""
+_GLANCE_IN_FOLDER: Final = 40
+"""Number of files, and of names in a folder, listed to recognise it (our choice).
+
+A file dialog must not wait.
+"""
+_MOST_OUTER: Final = 200_000
+"""Number of files listed around the folder of a case (our choice)."""
+_MOST_HINTS: Final = 20
+_LOOKED_FOR: Final = (
+    "images/ID/ID_0000.nii.gz (MAMA-MIA), imagesTr/ID_0000.nii.gz (nnU-Net raw), "
+    "ID_0000.nii.gz (one case) or DICOM files (one series for each phase)"
+)
 
 
 def own_layout_file(root: Path) -> Path:
@@ -48,16 +67,28 @@ def recognise(path: Path) -> LayoutKind | None:
 
     Never raises and reads no volume, so it can be called with any path.
     """
-    kind = own_finders.recognise(path)
-    if kind is not None or not path.is_dir():
-        return kind
     try:
-        tree = list_tree(path, _GLANCE)
-        is_known = bool(choose_matches(_layouts_for(path, tree), tree) or _find_part(path, tree))
-    except (MamamiaError, OSError):
-        is_known = own_layout_file(path).is_file()
-    if is_known:
-        return LayoutKind.PATTERN
+        if not path.is_dir():
+            is_volume = path.is_file() and (file_stem(path.name) or is_mask_file(path))
+            return LayoutKind.SINGLE_FILE if is_volume else None
+        return _recognise_folder(path)
+    except (MamamiaError, OSError, ValueError):
+        return None
+
+
+def _recognise_folder(path: Path) -> LayoutKind | None:
+    tree = list_tree(path, _GLANCE, _GLANCE_IN_FOLDER)
+    try:
+        matches = choose_matches(_layouts_for(path, tree), tree)
+    except MamamiaError:
+        return LayoutKind.PATTERN if own_layout_file(path).is_file() else None
+    if matches is not None:
+        return kind_of(matches.layout)
+    if looks_like_dicom(path, list_names(path)):
+        return LayoutKind.DICOM
+    outer = _match_outer(path, tree)
+    if outer is not None:
+        return kind_of(outer.layout)
     inner = _find_only_folder(path)
     return None if inner is None else recognise(inner)
 
@@ -67,7 +98,7 @@ def find_data_set(path: Path, layout: str = "") -> DataSet:
     """Return the cases of a folder or file, in natural order of their ids.
 
     A case that cannot be opened as it is (a phase missing, two files for one phase) is listed with
-    its problems.
+    its problems. A folder inside a data set gives the cases in it.
 
     Parameters
     ----------
@@ -87,71 +118,147 @@ def find_data_set(path: Path, layout: str = "") -> DataSet:
         If it holds DICOM and pydicom is not installed.
     """
     path = Path(os.path.abspath(path))  # noqa: PTH100 - a link to a data set stays where it is
-    is_described = bool(layout) or own_layout_file(path).is_file()
-    kind = own_finders.recognise(path)
-    if kind is LayoutKind.NNUNET_RAW and (path / "dataset.json").is_file() and not is_described:
-        layout = "nnunet"  # its channels need not be phases
-    elif not is_described and kind is not None:
-        return _report_empty(_report_leftover(own_finders.find_data_set(path)))
     if not path.is_dir():
-        return own_finders.find_data_set(path)
+        return _find_file(path)
     tree = list_tree(path)
     matches = choose_matches(_layouts_for(path, tree, layout), tree)
-    if matches is not None:
-        return _report_empty(complete_studies(build_data_set(matches, tree)))
+    is_described = bool(layout) or own_layout_file(path).is_file()
+    if matches is not None and (is_described or matches.layout.priority >= 0):
+        return _build(matches, tree)
     if is_described:
         raise FormatError(
             f"expected files as the layout {layout or own_layout_file(path)} describes them in "
             f"{path}, but none fits: correct the layout, or open the folder without it"
         )
+    if matches is None and looks_like_dicom(path, list_names(path)):
+        from napari_mamamia.io.exam.phases import find_phases  # 30 modules that few data sets need
+
+        return DataSet(path, LayoutKind.DICOM, (find_phases(path),))
     data_set = _find_part(path, tree)
     if data_set is not None:
-        return _report_empty(complete_studies(data_set))
+        return data_set
+    if matches is not None:
+        return _build(matches, tree)
     inner = _find_only_folder(path)
     if inner is not None and recognise(inner) is not None:
         return find_data_set(inner)
     raise _unknown(path, tree)
 
 
-def _find_part(path: Path, tree: Tree) -> DataSet | None:
-    """Return the cases of a folder inside a data set, such as the folder of one patient."""
+def _build(matches: Matches, tree: Tree) -> DataSet:
+    return _report_empty(complete_studies(build_data_set(matches, tree)))
+
+
+def _find_file(path: Path) -> DataSet:
+    """Return a volume file as a case; each volume along a fourth axis is a phase."""
+    if not path.exists():
+        raise FormatError(f"there is no data set at {path}; check the path")
+    if is_mask_file(path):
+        raise FormatError(
+            f"expected a volume of images, got the segmentation {path}: open the data set of its "
+            "images, or save it there as segmentations/expert/ID with its suffix"
+        )
+    stem = file_stem(path.name)
+    if stem is None or not path.is_file():
+        raise FormatError(
+            f"expected a volume file ({', '.join(IMAGE_SUFFIXES)}), got {path}: choose another "
+            "file, or the folder of the data set"
+        )
+    case_id = readable_name(stem)
+    if case_id != stem:
+        problem = f"the name of {case_id} holds bytes that are not UTF-8: rename its files"
+        return DataSet(path, LayoutKind.SINGLE_FILE, (CaseFiles(case_id, (), problems=(problem,)),))
+    # napari asks in the GUI thread whether a folder is ours: importing nibabel takes 0.2 s.
+    from napari_mamamia.io.data_set.volumes import read_header
+
+    phases = tuple(PhaseSource((path,), volume) for volume in range(read_header(path).n_volumes))
+    case = with_times(CaseFiles(case_id, phases), read_case_times(path.parent))
+    return DataSet(path, LayoutKind.SINGLE_FILE, (case,))
+
+
+def _match_outer(path: Path, tree: Tree) -> Matches | None:
+    """Return the matches of a folder inside a data set, with paths from the data set's root."""
+    layouts = tuple(layout for layout in list_layouts() if layout.priority >= 0)
     for root in path.parents[:_OUTER]:
         inside = path.relative_to(root).as_posix()
+        if inside == "." or not tree.files:
+            continue
         outer = Tree(root, tuple(f"{inside}/{file}" for file in tree.files))
-        matches = choose_matches(list_layouts(), outer) if inside != "." and tree.files else None
+        matches = choose_matches(layouts, outer)
         if matches is not None:
-            warning = (
-                f"{path.name} is opened as a part of a data set of the layout "
-                f"{matches.layout.name}: masks and tables outside of it are not read"
-            )
-            data_set = build_data_set(matches, outer)
-            return replace(data_set, root=path, warnings=(*data_set.warnings, warning))
+            matches.root = root
+            return matches
     return None
+
+
+def _find_part(path: Path, tree: Tree) -> DataSet | None:
+    """Return the cases in a folder inside a data set, such as the folder of one patient.
+
+    Masks and tables of the data set are read too, if its root is certain or they name the case.
+    """
+    matches = _match_outer(path, tree)
+    if matches is None or matches.root is None:
+        return None
+    root = matches.root
+    outer = list_tree(root, _MOST_OUTER)
+    if outer.is_whole:
+        data_set = build_data_set(match_tree(matches.layout, outer), outer)
+        cases = tuple(case for case in data_set.cases if _is_inside(case, path))
+        is_anchored = not any(
+            exam.pattern.text.startswith("**/") for exam in matches.exams.values()
+        )
+        if cases and (is_anchored or any(case.masks or case.reference for case in cases)):
+            is_one = path.parent.name == "images" and data_set.kind is LayoutKind.MAMA_MIA
+            kind = LayoutKind.CASE_FOLDER if is_one else data_set.kind
+            return _report_empty(
+                complete_studies(
+                    replace(data_set, kind=kind, cases=cases, others=(), leftover=(), warnings=())
+                )
+            )
+    inside = path.relative_to(root).as_posix()
+    part = Tree(root, tuple(f"{inside}/{file}" for file in tree.files))
+    data_set = build_data_set(matches, part)
+    warning = (
+        f"{path.name} is opened as a part of a data set of the layout {matches.layout.name}: masks "
+        "and tables outside of it are not read"
+    )
+    data_set = replace(data_set, root=path, warnings=(*data_set.warnings, warning))
+    return _report_empty(complete_studies(data_set))
+
+
+def _is_inside(case: CaseFiles, folder: Path) -> bool:
+    paths = [path for phase in case.phases for path in phase.files]
+    paths += [case.source] if case.source is not None else []
+    if not paths:
+        return (folder / case.case_id).is_dir()
+    return any(path.is_relative_to(folder) for path in paths)
 
 
 def _unknown(path: Path, tree: Tree) -> FormatError:
     """Return the error of a folder that no known layout fits, with a proposal if there is one."""
     try:
-        own_finders.find_data_set(path)  # which raises, and names the expected files
-    except UnknownLayoutError as error:
-        try:
-            data_set = _propose(tree)
-        except MamamiaError:
-            return error
-        patients = {case.patient for case in data_set.cases}
-        phases = sorted({len(case.phases) for case in data_set.cases})
-        counts = name_some([str(number) for number in phases if number])
-        of_phases = f"{counts} phases" if counts else "DICOM"
-        return ProposedLayoutError(
-            f"expected a known layout in {path}, but none fits. The names of the files suggest "
-            f"{count_of(len(patients), 'patient')} with {count_of(len(data_set.cases), 'exam')} of "
-            f"{of_phases}: check this proposal, then use it, or describe the layout",
-            remedies=(Remedy("layout", (PROPOSED,)), Remedy("layout", ("FILE",))),
+        data_set = _propose(tree)
+    except MamamiaError:
+        inside = [
+            name
+            for name in sorted(list_names(path))[:_MOST_HINTS]
+            if (path / name).is_dir() and recognise(path / name) is not None
+        ]
+        hint = f"open {path / inside[0]}" if inside else "choose the data set's own folder"
+        return UnknownLayoutError(
+            f"expected {_LOOKED_FOR}, or a public layout in {path}, but found no case: {hint}, or "
+            "describe its layout",
+            remedies=(Remedy("layout", ("FILE",)),),
         )
-    except MamamiaError as error:
-        return FormatError(str(error))
-    return FormatError(
-        f"expected a data set at {path}, but it changed while it was read: try again"
+    patients = {case.patient for case in data_set.cases}
+    phases = sorted({len(case.phases) for case in data_set.cases})
+    counts = name_some([str(number) for number in phases if number])
+    of_phases = f"{counts} phases" if counts else "DICOM"
+    return ProposedLayoutError(
+        f"expected a known layout in {path}, but none fits. The names of the files suggest "
+        f"{count_of(len(patients), 'patient')} with {count_of(len(data_set.cases), 'exam')} of "
+        f"{of_phases}: check this proposal, then use it, or describe the layout",
+        remedies=(Remedy("layout", (PROPOSED,)), Remedy("layout", ("FILE",))),
     )
 
 
@@ -160,22 +267,6 @@ def _propose(tree: Tree) -> DataSet:
     if matches is None:
         raise FormatError(f"expected a layout for {tree.root}, but none can be proposed")
     return build_data_set(matches, tree)
-
-
-def _report_leftover(data_set: DataSet) -> DataSet:
-    """Return a data set with the volume files that belong to none of its cases."""
-    if data_set.kind not in (LayoutKind.MAMA_MIA, LayoutKind.NNUNET_RAW):
-        return data_set
-    used = {path for case in data_set.cases for phase in case.phases for path in phase.files}
-    used |= {path for case in data_set.cases for path in (case.reference, case.automatic) if path}
-    root = data_set.root
-    volumes = (root / path for path in list_tree(root).files if is_volume_path(path))
-    leftover = tuple(sorted(path for path in volumes if path not in used))
-    if not leftover:
-        return data_set
-    names = [path.relative_to(root).as_posix() for path in leftover]
-    warning = f"{count_of(len(names), 'volume file')} belong to no case: {name_some(names, 5)}"
-    return replace(data_set, leftover=leftover, warnings=(*data_set.warnings, warning))
 
 
 def _report_empty(data_set: DataSet) -> DataSet:

@@ -105,21 +105,46 @@ def layout_text(name_or_path: str) -> str:
 def choose_matches(layouts: tuple[Layout, ...], tree: Tree) -> Matches | None:
     """Return the matches of the only fitting layout of a folder, or None.
 
-    A layout fits better than another if it matches all files of the other and more. If two layouts
-    match the same files, the one with more specific patterns is used.
+    Layouts of the highest priority are tried first. A layout fits better than another if it matches
+    all files of the other and more. If two layouts match the same files, the one with more specific
+    patterns is used.
 
     Raises
     ------
     LayoutChoiceError
         If several layouts fit and none fits better; its remedies name them.
     """
-    candidates = [
-        matches
-        for layout in layouts
-        if _fits_sample(layout, tree)
-        and (matches := _match(layout, tree)).exams
-        and (len(layouts) == 1 or (_has_series(matches) and _has_patients(matches)))
-    ]
+    if len(layouts) == 1:
+        only = _match(layouts[0], tree)
+        return only if only.exams else None
+    problems: list[FormatError] = []
+    for priority in sorted({layout.priority for layout in layouts}, reverse=True):
+        candidates = [
+            matches
+            for layout in layouts
+            if layout.priority == priority and (matches := _match_if_fit(layout, tree, problems))
+        ]
+        if candidates:
+            return _choose_best(candidates, tree)
+    if problems:
+        raise problems[0]
+    return None
+
+
+def _match_if_fit(layout: Layout, tree: Tree, problems: list[FormatError]) -> Matches | None:
+    """Return the matches of a layout that fits a folder, or None; a damaged list is a problem."""
+    if not _fits_sample(layout, tree):
+        return None
+    try:
+        matches = _match(layout, tree)
+    except FormatError as error:  # another layout may fit
+        problems.append(error)
+        return None
+    is_series = layout.is_certain or (_has_series(matches) and _has_patients(matches))
+    return matches if matches.exams and is_series else None
+
+
+def _choose_best(candidates: list[Matches], tree: Tree) -> Matches:
     best = [
         matches
         for matches in candidates
@@ -133,7 +158,7 @@ def choose_matches(layouts: tuple[Layout, ...], tree: Tree) -> Matches | None:
             + ". Choose one of them",
             remedies=tuple(Remedy("layout", (name,)) for name in names),
         )
-    return best[0] if best else None
+    return best[0]
 
 
 def _fits_sample(layout: Layout, tree: Tree) -> bool:

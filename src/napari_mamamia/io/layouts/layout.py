@@ -58,7 +58,8 @@ class MaskRule:
     """Rule for the paths of masks.
 
     `label` is the value that counts, None for every value above 0; `region` is what the mask
-    outlines where that is not the tumour; `is_reference` says that an expert drew it.
+    outlines where that is not the tumour; `is_reference` says that an expert drew it. With
+    `is_folder`, the pattern is a folder with a mask for each case (`io.data_set.mask_files`).
     """
 
     pattern: PathPattern
@@ -67,6 +68,7 @@ class MaskRule:
     region: str = "tumour"
     is_reference: bool = False
     kind: ImageKind = ImageKind.VOLUME
+    is_folder: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +156,14 @@ class Layout:
         Files that are passed over without a word, such as copies.
     words
         What words in paths stand for, such as L for left.
+    case_folder
+        Pattern of folders that are a case each, even without a phase.
+    info
+        Pattern of the JSON file of each patient, in MAMA-MIA's form.
+    priority
+        Layouts of a lower number are used only where none of a higher number fits.
+    about
+        What is read, and what is not, for the documentation.
     """
 
     name: str
@@ -175,6 +185,15 @@ class Layout:
     channel_names: PathPattern | None = None
     ignored: tuple[PathPattern, ...] = ()
     words: tuple[tuple[str, str], ...] = ()
+    case_folder: PathPattern | None = None
+    info: PathPattern | None = None
+    priority: int = 0
+    about: str = ""
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether names of phases end in four digits, so that even one file is a series."""
+        return any(rule.pattern.kinds.get("phase") == "nnnn" for rule in self.images)
 
     @property
     def fields(self) -> frozenset[str]:
@@ -261,6 +280,10 @@ def _parse_layout(name: str, table: Mapping[str, Any]) -> Layout:
         settings.one("channel_names", lambda names: names.pattern("path")),
         tuple(map(PathPattern, settings.texts("ignore"))),
         _parse_words(settings.take("words", dict, {})),
+        settings.one("folder", lambda folder: folder.pattern("path")),
+        settings.one("info", lambda info: info.pattern("path")),
+        settings.take("priority", int, 0),
+        settings.text("about"),
     )
     settings.require_known()
     if not layout.images and layout.case_list is None:
@@ -291,6 +314,9 @@ class _Settings:
                 f"{value!r}"
             )
         return value
+
+    def has(self, key: str) -> bool:
+        return key in self._table
 
     def text(self, key: str, default: str = "") -> str:
         return str(self.take(key, str, default))
@@ -366,13 +392,15 @@ def _parse_image(settings: _Settings) -> ImageRule:
 
 
 def _parse_mask(settings: _Settings) -> MaskRule:
+    is_folder = settings.has("folder")
     rule = MaskRule(
-        settings.pattern("path"),
+        settings.pattern("folder" if is_folder else "path"),
         settings.text("name"),
         settings.take("label", int, None),
         settings.text("what", "tumour"),
         settings.flag("reference"),
         _parse_kind(settings),
+        is_folder,
     )
     is_segments = rule.pattern.text.endswith(".seg.nrrd")
     if not rule.name and "name" not in rule.pattern.kinds and not is_segments:

@@ -3,8 +3,10 @@
 Names alone decide: no file is opened here.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.names import name_some
@@ -15,12 +17,13 @@ from napari_mamamia.io.layouts.layout import (
     MaskRule,
     OtherRule,
 )
-from napari_mamamia.io.layouts.pattern import PathPattern, SortKey, is_volume_path
+from napari_mamamia.io.layouts.pattern import PathPattern, is_volume_path
 from napari_mamamia.io.layouts.tree import Tree
 from napari_mamamia.io.volumes.formats import file_stem
 
 _DICOM_DEPTH: Final = 4
 _IDENTITY: Final = ("patient", "visit", "side", "study")
+_PHASE: Final = re.compile(r".+_\d{4}", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +81,7 @@ class ExamPaths:
     phases: list[PhasePath] = field(default_factory=list)
     masks: list[MaskPath] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
-
-    def visit_key(self) -> SortKey:
-        """Return a sort key for the visits of a patient."""
-        return self.pattern.sort_key("visit", self.fields.get("visit", ""))
+    warnings: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -104,6 +104,10 @@ class Matches:
         The paths that the layout has a place for.
     unordered
         Patients whose files have names that do not say which phase they are.
+    mask_folders
+        Folders with a mask for each case, with their rules.
+    root
+        Root of the data set, if its folder was opened in part.
     """
 
     layout: Layout
@@ -114,20 +118,72 @@ class Matches:
     refused: dict[str, str] = field(default_factory=dict)
     explained: set[str] = field(default_factory=set)
     unordered: list[str] = field(default_factory=list)
+    mask_folders: dict[str, MaskRule] = field(default_factory=dict)
+    root: Path | None = None
 
 
 def match_tree(layout: Layout, tree: Tree) -> Matches:
     """Return the phases and masks of exams that a layout matches in a folder."""
     matches = Matches(layout)
     masks: list[MaskPath] = []
-    inside_dicom = _match_folders(matches, masks, tree) if _has_folders(layout) else set()
+    explained = _match_folders(matches, masks, tree) if _has_folders(layout) else set()
+    matches.mask_folders = _find_mask_folders(layout, tree)
+    explained |= matches.mask_folders.keys()
     for path in tree.files:
-        if inside_dicom and any(_parents(path, inside_dicom)):
+        if explained and any(_parents(path, explained)):
             matches.explained.add(path)
         else:
             _match_file(matches, masks, path)
+    if matches.exams:
+        _add_case_folders(matches, tree)
     _give_masks(matches, masks)
     return matches
+
+
+def _find_mask_folders(layout: Layout, tree: Tree) -> dict[str, MaskRule]:
+    rules = [rule for rule in layout.masks if rule.is_folder]
+    return {
+        folder: rule
+        for folder in (tree.subfolders if rules else ())
+        for rule in rules
+        if rule.pattern.match_folder(folder) is not None
+    }
+
+
+def _add_case_folders(matches: Matches, tree: Tree) -> None:
+    """Add the cases of folders without phases, and report files that name another case."""
+    pattern = matches.layout.case_folder
+    if pattern is None:
+        return
+    folders = {*tree.subfolders, *tree.empty_folders, *tree.unreadable}
+    for folder in folders:
+        fields = pattern.match_folder(folder)
+        if fields is None:
+            continue
+        key = make_key(matches.layout, fields)
+        exam = matches.exams.setdefault(key, ExamPaths(fields, matches.layout.images[0].pattern, 0))
+        patient = fields.get("patient", "")
+        if folder in tree.unreadable:
+            exam.problems.append(
+                f"the name of {patient} holds bytes that are not UTF-8: rename its files"
+            )
+            continue
+        foreign = [
+            name
+            for name in sorted(tree.folders.get(folder, ()))
+            if f"{folder}/{name}" not in matches.explained
+            and _PHASE.fullmatch(file_stem(name) or "")
+        ]
+        if foreign:
+            exam.problems.append(
+                f"expected only phases of {patient} in {tree.root / folder}, but other files name "
+                f"another case ({name_some(foreign, 3)}): move or rename"
+            )
+        elif not exam.phases:
+            exam.problems.append(
+                f"no phase of {patient} was found in {tree.root / folder}; add files named "
+                f"{patient}_0000.nii.gz, {patient}_0001.nii.gz, ..., or rename existing ones"
+            )
 
 
 def make_key(layout: Layout, fields: Mapping[str, str]) -> ExamKey:
@@ -213,6 +269,8 @@ def _find_role(layout: Layout, path: str, *, is_folder: bool) -> str:
 
 def _find_mask(layout: Layout, path: str, *, is_folder: bool) -> MaskPath | None:
     for rule in layout.masks:
+        if rule.is_folder:
+            continue
         fields = _fields_of(rule, path) if (rule.kind is ImageKind.DICOM) is is_folder else None
         if fields is not None:
             name = rule.name.format_map(fields) if rule.name else fields.get("name", "")

@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -19,13 +20,16 @@ class Tree:
     """The files below a root, as paths with ``/`` as separator, in no order.
 
     `problems` name folders that could not be listed and names that are no UTF-8; such files are
-    left out. Hidden names (a leading dot) are left out silently.
+    left out. Hidden names (a leading dot) are left out silently. `empty_folders` hold no visible
+    name; `unreadable` are the paths that are no UTF-8, with a sign for each wrong byte.
     """
 
     root: Path
     files: tuple[str, ...]
     problems: tuple[str, ...] = ()
     is_whole: bool = True
+    empty_folders: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
 
     @cached_property
     def files_set(self) -> frozenset[str]:
@@ -61,7 +65,7 @@ class Tree:
         return {folder: tuple(inside) for folder, inside in names.items()}
 
 
-def list_tree(root: Path, most: int = MOST_FILES) -> Tree:
+def list_tree(root: Path, most: int = MOST_FILES, most_in_folder: int = MOST_FILES) -> Tree:
     """Return the files below a folder; links to folders are followed, each folder once.
 
     Parameters
@@ -70,6 +74,8 @@ def list_tree(root: Path, most: int = MOST_FILES) -> Tree:
         The folder of a data set.
     most
         How many files are listed at most; ``is_whole`` says whether there are no more.
+    most_in_folder
+        How many names of one folder are listed at most.
 
     Raises
     ------
@@ -83,7 +89,7 @@ def list_tree(root: Path, most: int = MOST_FILES) -> Tree:
             f"cannot read the folder {root}: {error.strerror or error}; check the path and that "
             "you may read it"
         ) from error
-    walk = _Walk(root)
+    walk = _Walk(root, most_in_folder)
     pending = [("", 0)]
     while pending and len(walk.files) <= most:
         prefix, depth = pending.pop()
@@ -93,7 +99,14 @@ def list_tree(root: Path, most: int = MOST_FILES) -> Tree:
         else:
             pending += [(folder, depth + 1) for folder in folders]
     is_whole = len(walk.files) <= most
-    return Tree(root, tuple(walk.files), tuple(walk.problems), is_whole)
+    return Tree(
+        root,
+        tuple(walk.files),
+        tuple(walk.problems),
+        is_whole,
+        tuple(walk.empty_folders),
+        tuple(walk.unreadable),
+    )
 
 
 @dataclass(slots=True)
@@ -101,15 +114,20 @@ class _Walk:
     """The state of a listing; `seen` holds device and number of each folder."""
 
     root: Path
+    most_in_folder: int
     files: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    empty_folders: list[str] = field(default_factory=list)
+    unreadable: list[str] = field(default_factory=list)
     seen: set[tuple[int, int]] = field(default_factory=set)
 
     def list_folder(self, prefix: str) -> list[str]:
         """Add the files of a folder, and return its folders."""
         folder = self.root / prefix
         try:
-            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+            with os.scandir(folder) as listing:
+                visible = (entry for entry in listing if not entry.name.startswith("."))
+                entries = sorted(islice(visible, self.most_in_folder), key=lambda e: e.name)
             status = folder.stat()
         except OSError as error:
             self.problems.append(f"{readable_name(prefix)}: {error.strerror or error}")
@@ -117,13 +135,14 @@ class _Walk:
         if (status.st_dev, status.st_ino) in self.seen:
             return []
         self.seen.add((status.st_dev, status.st_ino))
+        if not entries:
+            self.empty_folders.append(prefix)
         folders: list[str] = []
         for entry in entries:
             path = f"{prefix}/{entry.name}" if prefix else entry.name
-            if entry.name.startswith("."):
-                continue
             if readable_name(path) != path:
                 self.problems.append(f"{readable_name(path)}: its name is not UTF-8")
+                self.unreadable.append(readable_name(path))
             else:
                 (folders if entry.is_dir() else self.files).append(path)
         return folders

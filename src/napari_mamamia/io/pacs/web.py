@@ -4,7 +4,6 @@ Fetched files are the originals with the patient's name in them, so the folder i
 importing them makes a case.
 """
 
-import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from napari_mamamia.core.errors import FormatError, MissingExtraError, PacsError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.dicom.elements import open_dicom
+from napari_mamamia.io.files.checksums import hash_text
 from napari_mamamia.io.files.foreign import explained, reads, said
 from napari_mamamia.io.files.own_paths import sweep_below
 from napari_mamamia.io.files.save import saving
@@ -153,7 +153,7 @@ def fetch_study(
     for number, entry in enumerate(listed):
         report_progress(number, len(listed), text)
         series, instance = (_read_first(entry, tag) for tag in (_SERIES_UID, _INSTANCE_UID))
-        target = folder / _hash_uid(series)[:12] / f"{_hash_uid(instance)[:32]}.dcm"
+        target = folder / hash_text(series)[:12] / f"{hash_text(instance)[:32]}.dcm"
         if target.is_file():
             n_kept += 1
             continue
@@ -310,7 +310,3 @@ def _read_first(entry: Mapping[str, Any], tag: str) -> str:
     """Return the first value of an element in DICOM JSON as one line, or ""."""
     values = entry.get(tag, {}).get("Value") or ("",)
     return "".join(c if c.isprintable() else " " for c in str(values[0]))
-
-
-def _hash_uid(uid: str) -> str:
-    return hashlib.sha256(uid.encode()).hexdigest()

@@ -55,14 +55,6 @@ class Segmentation:
     source_series: str
     warnings: tuple[str, ...] = ()
 
-    @property
-    def is_overlapping(self) -> bool:
-        """Whether some voxel belongs to more than one segment."""
-        count = np.zeros(self.grid.shape, np.uint16)
-        for segment in self.segments:
-            count += segment.mask
-        return bool((count > 1).any())
-
     def on_grid(self, segment: Segment, grid: Grid) -> NDArray[np.bool_]:
         """Return a segment as a mask of a whole image, empty in frames that are not stored.
 

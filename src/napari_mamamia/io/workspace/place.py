@@ -28,15 +28,15 @@ from pathlib import Path, PurePath
 from typing import Any, Final
 
 from napari_mamamia.core.errors import CaseError, SaveError
+from napari_mamamia.io.files.checksums import hash_text
 from napari_mamamia.io.files.foreign import open_plain
 from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.files.own_paths import can_write_in
 from napari_mamamia.io.files.sources import CaseFiles, DataSet
-from napari_mamamia.io.files.user_folders import documents_folder
+from napari_mamamia.io.files.user_folders import absolute, documents_folder
 from napari_mamamia.io.tables.tables import write_json
 from napari_mamamia.io.workspace.preferences import (
     Preferences,
-    absolute,
     outermost,
     workspace_beside,
     workspace_for,
@@ -115,7 +115,7 @@ def prints_of(data_set: DataSet, case_ids: tuple[str, ...] = ()) -> dict[str, st
     cannot be read has none.
     """
     cases = {case.case_id: case for case in data_set.cases}
-    chosen_ids = case_ids or sorted(cases, key=_hash_case_id)[:_MOST_CASES]
+    chosen_ids = case_ids or sorted(cases, key=hash_text)[:_MOST_CASES]
     prints = {}
     for case_id in chosen_ids:
         if case_id in cases:
@@ -140,11 +140,6 @@ def points_to(workspace: Path, data_set: Path) -> bool:
     """Return whether the record in a workspace names the present path of a data set."""
     path = _path_between(workspace, data_set)
     return any(up_entry["path"] == path for up_entry in _look_up_entries(workspace))
-
-
-def _hash_case_id(case_id: str) -> str:
-    """Return a hash for sampling cases, so that mostly the same cases are chosen."""
-    return hashlib.sha256(case_id.encode()).hexdigest()
 
 
 def _print_of(case: CaseFiles) -> str:

@@ -15,7 +15,7 @@ from napari_mamamia.io.files.own_paths import can_write_in
 from napari_mamamia.io.files.record_codec import Layout, RecordCodec
 from napari_mamamia.io.files.save import write_text_atomically
 from napari_mamamia.io.files.sources import LayoutKind
-from napari_mamamia.io.files.user_folders import documents_folder, preferences_path
+from napari_mamamia.io.files.user_folders import absolute, documents_folder, preferences_path
 from napari_mamamia.io.layouts.find import recognise
 from napari_mamamia.io.volumes.formats import file_stem
 
@@ -25,7 +25,7 @@ _MOST_RECENT: Final = 10
 _MOST_TEAMS: Final = 200
 _KIND_OF: Final = {
     **dict.fromkeys(("images", "segmentations", "patient_info_files"), LayoutKind.MAMA_MIA),
-    **dict.fromkeys(("imagesTr", "imagesTs", "labelsTr", "labelsTs"), LayoutKind.NNUNET_RAW),
+    **dict.fromkeys(("imagesTr", "imagesTs", "labelsTr", "labelsTs"), LayoutKind.PATTERN),
 }
 """The layouts by their folders' names."""
 
@@ -246,11 +246,6 @@ def outermost(path: Path) -> Path:
         if kind is not None and recognise(parent) is kind:
             return parent
     return path
-
-
-def absolute(path: Path) -> Path:
-    """Return an absolute path, as preferences store it."""
-    return Path(os.path.abspath(path))  # noqa: PTH100 - links stay as the user knows them
 
 
 def _set_aside(path: Path) -> None:

@@ -136,6 +136,11 @@ class Profile:
     departures: str = ""
 
     @property
+    def chooses_label(self) -> bool:
+        """Whether the user may choose which label is the tumour."""
+        return self.distance_foreground is Foreground.CHOSEN_LABEL
+
+    @property
     def takes_any_values(self) -> bool:
         """Whether values count as stored, without interpretation by `core.case.foreground`."""
         return self.overlap_foreground is Foreground.ONE

@@ -167,32 +167,6 @@ class SortedCases:
         return float(self.thresholds[index - 1]) if index else float("inf")
 
 
-def operating_point(
-    label: NDArray[np.float64], score: NDArray[np.float64], sensitivity: float = SENSITIVITY
-) -> OperatingPoint:
-    """Return the specificities at a sensitivity, 0 to 1; nan if a class is missing.
-
-    Parameters
-    ----------
-    label
-        0 or 1 of each case, (n,).
-    score
-        Scores, (n,).
-    sensitivity
-        The sensitivity to reach, 0 to 1.
-
-    Examples
-    --------
-    >>> y = np.array([1, 1, 1, 1, 0, 0, 0, 0, 0, 0])
-    >>> score = np.array([0.9, 0.8, 0.8, 0.3, 0.85, 0.8, 0.4, 0.3, 0.2, 0.1])
-    >>> point = operating_point(y, score, 0.87)
-    >>> round(point.threshold, 10), round(point.interpolated, 10)
-    (0.3333333333, 0.42)
-    """
-    (threshold,), (interpolated,) = SortedCases.of(label, score).points().specificity(sensitivity)
-    return OperatingPoint(sensitivity, float(threshold), float(interpolated))
-
-
 def partial_auc(
     label: NDArray[np.float64], score: NDArray[np.float64], above: float = SENSITIVITY_ABOVE
 ) -> PartialAuc:
@@ -262,45 +236,6 @@ def reader_point(label: NDArray[np.float64], recall: NDArray[np.float64]) -> Rea
         np.array([yes.sum(), no.sum()], dtype=np.float64),
     )
     return ReaderPoint(float(both[0]), float(both[1]))
-
-
-_RECALLED: Final = (0, 3, 4, 5, 6)
-_SEVERITY: Final = (1, 2, 3, 0, 4, 5)
-
-
-def recall_of_birads(category: int) -> bool:
-    """Return whether a BI-RADS category counts as a recall.
-
-    Source: T. Schaffter et al. 2020, supplement, eAppendix 4.
-
-    Examples
-    --------
-    >>> [recall_of_birads(category) for category in (0, 1, 2, 3)]
-    [True, False, False, True]
-    """
-    if category not in range(7):
-        raise ValueError(
-            f"expected a BI-RADS category from 0 to 6, but found {category}; correct the category"
-        )
-    return category in _RECALLED
-
-
-def severity_of_birads(category: int) -> int:
-    """Return a BI-RADS category as a score, from 0 for category 1 (negative) to 5 for category 5.
-
-    Category 6 is a proven cancer and has no score. These scores are a different model of a reader
-    than the reader's recalls.
-
-    Examples
-    --------
-    >>> [severity_of_birads(category) for category in (1, 2, 3, 0, 4, 5)]
-    [0, 1, 2, 3, 4, 5]
-    """
-    if category not in _SEVERITY:
-        raise ValueError(
-            f"expected a BI-RADS category from 0 to 5, but found {category}; correct the category"
-        )
-    return _SEVERITY.index(category)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -25,6 +25,7 @@ from napari_mamamia.scoring.classifier.operating import (
 )
 from napari_mamamia.scoring.cohort.comparison import holm
 from napari_mamamia.scoring.statistics.auc import AucComparison, auc_interval, compare_aucs
+from napari_mamamia.scoring.statistics.bootstrap import keep_around
 from napari_mamamia.scoring.statistics.performance import ratio
 from napari_mamamia.scoring.statistics.resampling import SEED, draw_cases, weigh_cases
 
@@ -257,22 +258,28 @@ def pair_models(
         PairedModels(
             names[a],
             names[b],
-            compare_aucs(label, scores[a], scores[b]),
-            *percentile_ends(draws[:, a] - draws[:, b]),
+            delong,
+            *percentile_ends(delong.auc_a - delong.auc_b, draws[:, a] - draws[:, b]),
         )
         for a, b in combinations(range(len(names)), 2)
+        for delong in [compare_aucs(label, scores[a], scores[b])]
     ]
     corrected = holm(np.array([pair.delong.p_value for pair in pairs]))
     return tuple(replace(pair, p_holm=float(p)) for pair, p in zip(pairs, corrected, strict=True))
 
 
-def percentile_ends(draws: NDArray[np.float64], level: float = 0.95) -> tuple[float, float]:
-    """Return both ends of the percentile interval of draws (B,); nan if no draw is defined."""
+def percentile_ends(
+    estimate: float, draws: NDArray[np.float64], level: float = 0.95
+) -> tuple[float, float]:
+    """Return both ends of the percentile interval of draws (B,).
+
+    They are nan if no draw is defined, or if the interval excludes the estimate.
+    """
     defined = draws[~np.isnan(draws)]
     if not defined.size:
         return nan, nan
     low, high = np.percentile(defined, [50 * (1 - level), 50 * (1 + level)])
-    return float(low), float(high)
+    return keep_around(estimate, float(low), float(high))
 
 
 @dataclass(frozen=True, slots=True)
@@ -706,7 +713,10 @@ def _score_model(
     (numbers,) = _numbers_of(ready.points(), rules.above, asked)
     delong = auc_interval(cases.label, cases.scores[place])
     replicates = drawn.numbers[:, place]
-    ends = [Ends(*percentile_ends(column)) for column in replicates.T]
+    ends = [
+        Ends(*percentile_ends(float(value), column))
+        for value, column in zip(numbers, replicates.T, strict=True)
+    ]
     cuts = tuple(ready.cut(sensitivity) for sensitivity in asked)
     points, intervals, compared = [], [], None
     for number, sensitivity in enumerate(asked):
@@ -714,7 +724,8 @@ def _score_model(
         points.append(OperatingPoint(sensitivity, float(numbers[index]), float(numbers[index + 1])))
         beyond = None
         if reader is not None and cases.recall is not None and sensitivity == reader.sensitivity:
-            beyond = Ends(*percentile_ends(replicates[:, index] - drawn.reader))
+            gain = float(numbers[index]) - reader.specificity
+            beyond = Ends(*percentile_ends(gain, replicates[:, index] - drawn.reader))
             cut = cuts[number]
             compared = against_reader(cases.label, cases.scores[place], cases.recall, cut)
         intervals.append(PointInterval(ends[index], ends[index + 1], beyond))

@@ -269,7 +269,11 @@ def _all_intervals(resampling: Bootstrap) -> tuple[Interval, ...]:
         report_progress(0, 1, f"Interval of {name.replace('_', ' ')}")
         methods = (IntervalMethod.PERCENTILE,) if is_of_groups(name) else tuple(IntervalMethod)
         bounds = _BOUNDS.get(name, (-np.inf, np.inf))
-        intervals += [resampling.interval(name, method, bounds=bounds) for method in methods]
+        is_range = is_of_groups(name)
+        intervals += [
+            resampling.interval(name, method, bounds=bounds, is_range=is_range)
+            for method in methods
+        ]
     return tuple(intervals)
 
 
@@ -285,7 +289,7 @@ def with_composites(model: ModelScores, choice: CompositeChoice) -> ModelScores:
     if not choice.names or result is None:
         return model
     weight = result.cohort.weight_of_fairness
-    composites = composite_results([_scored_model(model)], choice, weight)
+    composites = composite_results([scored_model(model)], choice, weight)
     return replace(model, composites=composites)
 
 
@@ -313,7 +317,7 @@ def compare_results(
     ]
     barred = _bar_ranks(models)
     weight = results[0].cohort.weight_of_fairness
-    composites = composite_results([_scored_model(model) for model in models], choice, weight)
+    composites = composite_results([scored_model(model) for model in models], choice, weight)
     sweep = sweep_weights(parts)
     if barred:
         sweep = replace(sweep, ranks=np.full(sweep.ranks.shape, np.nan))
@@ -348,7 +352,7 @@ def _test_against_baseline(
     )
 
 
-def _scored_model(model: ModelScores) -> ScoredModel:
+def scored_model(model: ModelScores) -> ScoredModel:
     """Return a model's performance with its percentile interval, and its fairness.
 
     Both numbers are the lowest values that unusable predictions can lead to. So damaged cases can
@@ -406,7 +410,7 @@ def _rank_models(
 ) -> tuple[RankedModel, ...]:
     cohorts = [result.cohort for result in found]
     by_score = ranks(np.array([cohort.ranking_score for cohort in cohorts]))
-    by_performance = ranks(np.array([_scored_model(model).performance for model in models]))
+    by_performance = ranks(np.array([scored_model(model).performance for model in models]))
     if barred:
         by_score, by_performance = np.full((2, len(cohorts)), np.nan)
     return tuple(

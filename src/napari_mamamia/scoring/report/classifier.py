@@ -67,7 +67,7 @@ def classifier_page(
         (
             f"{result.n:,} {unit}s, {result.n_positive:,} of them positive; {len(result.models)} "
             f"model{'s' if len(result.models) > 1 else ''}. Largest AUC: {best.name}, "
-            f"{number(best.auc)} ({_format_ends(best.auc_bootstrap)}).",
+            f"{number(best.auc)} ({format_ends(best.auc_bootstrap)}).",
         ),
         tuple(sections),
         notes,
@@ -75,7 +75,8 @@ def classifier_page(
     )
 
 
-def _format_ends(ends: Ends) -> str:
+def format_ends(ends: Ends) -> str:
+    """Return both ends of an interval as a text."""
     return range_text(ends.low, ends.high)
 
 
@@ -87,8 +88,8 @@ def models_table(result: ClassifierResult) -> ReportTable:
             (
                 model.name,
                 number(model.auc),
-                _format_ends(model.auc_bootstrap),
-                _format_ends(model.auc_delong),
+                format_ends(model.auc_bootstrap),
+                format_ends(model.auc_delong),
                 number(model.partial_auc.raw, 4),
                 range_text(model.partial_auc_bootstrap.low, model.partial_auc_bootstrap.high, 4),
                 number(model.partial_auc.scaled),
@@ -121,9 +122,9 @@ def _point_tables(result: ClassifierResult) -> Iterator[ReportTable]:
             cells = (
                 model.name,
                 number(point.threshold),
-                _format_ends(ends.threshold),
+                format_ends(ends.threshold),
                 number(point.interpolated),
-                _format_ends(ends.interpolated),
+                format_ends(ends.interpolated),
                 f"{cut:.6g}" if np.isfinite(cut) else "–",
             )
             rows.append(Row(cells))
@@ -167,7 +168,7 @@ def _reader_tables(result: ClassifierResult) -> tuple[ReportTable, ...]:
                     model.name,
                     number(at_point.sensitivity),
                     number(at_point.specificity),
-                    _format_ends(beyond),
+                    format_ends(beyond),
                     f"{at_point.only_model_right:,}",
                     f"{at_point.only_reader_right:,}",
                     p_text(at_point.p_mcnemar),
@@ -246,7 +247,7 @@ def _group_tables(result: ClassifierResult) -> Iterator[ReportTable]:
             for model in group.models:
                 cells = (
                     group.value, model.name, f"{group.n:,}", f"{group.n_positive:,}",
-                    number(model.auc), _format_ends(model.auc_delong), number(model.sensitivity),
+                    number(model.auc), format_ends(model.auc_delong), number(model.sensitivity),
                     number(model.specificity),
                 )  # fmt: skip
                 rows.append(Row(cells, group.is_small))

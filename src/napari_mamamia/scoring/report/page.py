@@ -1,4 +1,4 @@
-"""Self-contained HTML pages of tables and figures, without network access or scripts."""
+"""Self-contained HTML pages of tables and figures, without network access."""
 
 from base64 import b64encode
 from collections.abc import Sequence
@@ -44,7 +44,8 @@ class Page:
     """A page: `facts` below its title, `warnings` before the sections, `failures` at the end.
 
     `summary` comes before everything else, `ways` link to other pages. `created` and `software` say
-    when and with what the page was made; "" means now and this software.
+    when and with what the page was made; "" means now and this software. The tables of a page that
+    `is_sortable` are sorted by a script in the page.
     """
 
     title: str
@@ -57,6 +58,7 @@ class Page:
     ways: tuple[Way, ...] = ()
     created: str = ""
     software: str = ""
+    is_sortable: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ def draw_stability(
     ordered = [names[index] for index in order.tolist()]
     stable = lead.stability
     if stable is not None:
-        shares = _share_ranks(stable.ranks[:, order])
+        shares = share_ranks(stable.ranks[:, order])
         yield ReportFigure(
             f"blobs-{stem}",
             f"Ranks by {lead.method} over {n_draws:,} resamples of the cases: the area of a blob "
@@ -71,7 +71,7 @@ def draw_stability(
         )
 
 
-def _share_ranks(ranks: NDArray[np.float64]) -> NDArray[np.float64]:
+def share_ranks(ranks: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the share of resamples in which each algorithm (row) has each rank (column).
 
     Average ranks count at the next full one.
@@ -102,6 +102,62 @@ def rank_blobs(
     axes.hlines(places, low, high, color=_INK, linewidth=1)
     axes.plot(median, places, "x", color=_INK, markersize=5)
     _set_ranks(axes, len(names))
+    return figure
+
+
+def estimate_dots(names: Sequence[str], numbers: NDArray[np.float64], label: str) -> "Figure":
+    """Return a figure of each algorithm's number as a dot with its interval.
+
+    Parameters
+    ----------
+    names
+        Names of the m algorithms.
+    numbers
+        Lower end, number and upper end, (m, 3).
+    label
+        Label of the axis.
+    """
+    figure, axes = _make_rows_figure(names)
+    places = np.arange(len(names))
+    axes.hlines(places, numbers[:, 0], numbers[:, 2], color=_INK, linewidth=1)
+    axes.plot(numbers[:, 1], places, "o", color=SKY, markersize=6)
+    axes.set_xlabel(label, fontsize=8)
+    return figure
+
+
+def score_boxes(names: Sequence[str], quantiles: Sequence[Sequence[float]]) -> "Figure":
+    """Return a figure of box plots from the 2.5, 25, 50, 75 and 97.5 % quantiles."""
+    figure, axes = _make_rows_figure(names)
+    keys = ("whislo", "q1", "med", "q3", "whishi")
+    boxes = [dict(zip(keys, row, strict=True)) for row in quantiles]
+    axes.bxp(
+        boxes, positions=range(len(names)), widths=0.55, vert=False, showfliers=False,
+        manage_ticks=False, patch_artist=True, boxprops={"facecolor": SKY, "edgecolor": _INK},
+        medianprops={"color": _INK},
+    )  # fmt: skip
+    axes.set_xlabel("Score", fontsize=8)
+    return figure
+
+
+def rank_podium(names: Sequence[str], shares: NDArray[np.float64]) -> "Figure":
+    """Return a figure of the shares of first, second and third ranks as stacked bars.
+
+    Parameters
+    ----------
+    names
+        Names of the m algorithms.
+    shares
+        Share of resamples with each rank, (m, 3) or less.
+    """
+    figure, axes = _make_rows_figure(names)
+    start = np.zeros(len(names))
+    ranks = (("first", "#C9A227"), ("second", "#A7A9AC"), ("third", "#B4763B"))
+    for share, (label, colour) in zip(100 * shares.T, ranks[: shares.shape[1]], strict=True):
+        axes.barh(range(len(names)), share, left=start, color=colour, label=label)
+        start += share
+    axes.set_xlim(0, 100)
+    axes.set_xlabel("Resamples, %", fontsize=8)
+    axes.legend(fontsize=7, ncols=3, loc="upper center", bbox_to_anchor=(0.5, 1.2), frameon=False)
     return figure
 
 

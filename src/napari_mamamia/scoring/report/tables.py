@@ -1,6 +1,7 @@
 """Tables of a model in a report: numbers, cost, failures, groups, and disparities in sentences."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import isnan
 from typing import Final
 
 from napari_mamamia.core.records import CaseScore
@@ -356,8 +357,9 @@ def interval_rows(
 
 
 def _mark_interval(interval: Interval) -> str:
-    """Return both ends of an interval, with a star if it has a warning."""
-    return range_text(interval.low, interval.high) + ("*" if interval.warning else "")
+    """Return both ends of an interval, with a star if it has a warning, or a reason for none."""
+    is_odd = interval.warning or (interval.reason and not isnan(interval.estimate))
+    return range_text(interval.low, interval.high) + ("*" if is_odd else "")
 
 
 def interval_notes(intervals: Sequence[Interval], uncertainty: GroupUncertainty) -> tuple[str, ...]:
@@ -375,13 +377,13 @@ def interval_notes(intervals: Sequence[Interval], uncertainty: GroupUncertainty)
 def interval_warnings(intervals: Sequence[Interval]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return a heading and the warnings of intervals; () if there are none."""
     odd = tuple(
-        f"{i.name.replace('_', ' ')}, {i.method.value}: {i.warning}"
+        f"{i.name.replace('_', ' ')}, {i.method.value}: {i.warning or i.reason}"
         for i in intervals
-        if i.warning and not is_of_groups(i.name)
+        if (i.warning or i.reason) and not isnan(i.estimate) and not is_of_groups(i.name)
     )
     if not odd:
         return ()
-    return ((f"* {len(odd)} intervals with a warning", odd),)
+    return ((f"* {len(odd)} intervals with a warning or without ends", odd),)
 
 
 def cost_table(rows: Sequence[CaseScore]) -> ReportTable:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from math import isnan, nan
 from typing import Final
 
 import numpy as np
@@ -57,8 +58,9 @@ class IntervalMethod(StrEnum):
 class Interval:
     """An interval of the number `name`; undefined ends are nan, with the `reason`.
 
+    It contains the estimate, or is undefined, unless it is a range of resampled values.
     `n_resamples` values were used, and `n_undefined` further values were nan. `warning` says what
-    is unusual: an estimate outside its own interval, or undefined resamples.
+    is unusual: a range beside its estimate, or undefined resamples.
     """
 
     name: str
@@ -99,11 +101,14 @@ class Bootstrap:
         method: IntervalMethod = IntervalMethod.PERCENTILE,
         level: float = LEVEL,
         bounds: tuple[float, float] = (-np.inf, np.inf),
+        *,
+        is_range: bool = False,
     ) -> Interval:
         """Return the interval of one number, at `level` between 0 and 1.
 
         `bounds` are the lowest and highest possible values: the ends of the basic interval are
-        clipped to them.
+        clipped to them. With `is_range`, the ends are a range of resampled values, which may lie
+        beside the estimate; without it they then are undefined.
         """
         if not 0 < level < 1:
             raise ValueError(f"expected an interval level between 0 and 1, got {level:g}")
@@ -117,8 +122,20 @@ class Bootstrap:
                 estimate, defined, self.leave_one_out[:, index], method, level
             )
         low, high = np.clip(ends, *bounds).tolist()
+        warnings = []
+        if isnan(keep_around(estimate, low, high)[0]) and not isnan(low):
+            outside = (
+                f"the estimate {estimate:.4f} lies outside its own {method.value} interval "
+                f"({low:.4f} to {high:.4f}): resampling shifts this number"
+            )
+            if is_range:
+                warnings.append(outside)
+            else:
+                reason, low, high = outside, np.nan, np.nan
         n_undefined = column.size - defined.size
-        warning = _warn_of_interval(estimate, low, high, method, n_undefined)
+        if n_undefined:
+            warnings.append(f"{n_undefined} resamples left the number undefined and were not used")
+        warning = "; ".join(warnings)
         return Interval(
             name, estimate, low, high, method, level, defined.size, n_undefined, warning, reason
         )
@@ -195,6 +212,20 @@ def _weighted_sums(weights: NDArray[np.uint8], parts: NDArray[np.float64]) -> ND
     return sums
 
 
+def keep_around(estimate: float, low: float, high: float) -> tuple[float, float]:
+    """Return both ends of an interval, or nan for an interval that excludes its estimate.
+
+    Examples
+    --------
+    >>> keep_around(0.7, 0.6, 0.8)
+    (0.6, 0.8)
+    >>> keep_around(0.5, 0.6, 0.8)
+    (nan, nan)
+    """
+    is_outside = estimate < low - _ROUNDING or estimate > high + _ROUNDING
+    return (nan, nan) if is_outside else (low, high)
+
+
 def _find_ends(
     estimate: float,
     replicates: NDArray[np.float64],
@@ -239,17 +270,3 @@ def acceleration(leave_one_out: NDArray[np.float64]) -> float:
     apart = values.mean() - values if values.size else np.zeros(1)
     squares = float((apart**2).sum())
     return float((apart**3).sum()) / (6 * squares**1.5) if squares > _ROUNDING**2 else 0.0
-
-
-def _warn_of_interval(
-    estimate: float, low: float, high: float, method: IntervalMethod, n_undefined: int
-) -> str:
-    sentences = []
-    if estimate < low - _ROUNDING or estimate > high + _ROUNDING:
-        sentences.append(
-            f"the estimate {estimate:.4f} lies outside its own {method.value} interval "
-            f"({low:.4f} to {high:.4f}): resampling shifts this number"
-        )
-    if n_undefined:
-        sentences.append(f"{n_undefined} resamples left the number undefined and were not used")
-    return "; ".join(sentences)

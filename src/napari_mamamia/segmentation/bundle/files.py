@@ -7,7 +7,7 @@ from typing import Any, Final
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.io.files.json_text import parsed_json
 from napari_mamamia.segmentation.bundle.config import References
-from napari_mamamia.segmentation.model.nnunet_files import ModelFiles
+from napari_mamamia.segmentation.model.nnunet_files import ModelFiles, join_path
 
 _METADATA: Final = ("configs", "metadata.json")
 _RUNS: Final = ("configs/inference.json", "configs/inference.yaml", "configs/inference.yml")
@@ -38,7 +38,7 @@ def bundle_root(files: ModelFiles) -> str:
 
 def read_metadata(files: ModelFiles) -> Mapping[str, Any]:
     """Return the content of metadata.json, or raise `ModelError`."""
-    return _parse_config(files, _join_path(bundle_root(files), "/".join(_METADATA)))
+    return _parse_config(files, join_path(bundle_root(files), "/".join(_METADATA)))
 
 
 def read_inference(files: ModelFiles) -> References:
@@ -54,9 +54,9 @@ def read_inference(files: ModelFiles) -> References:
 def config_names(files: ModelFiles) -> tuple[str, ...]:
     """Return the names of metadata.json and of the file that describes the run, if present."""
     root = bundle_root(files)
-    runs = (_join_path(root, run) for run in _RUNS)
+    runs = (join_path(root, run) for run in _RUNS)
     names = [name for name in runs if name in files.names]
-    return (_join_path(root, "/".join(_METADATA)), *names[:1])
+    return (join_path(root, "/".join(_METADATA)), *names[:1])
 
 
 def bundle_weights(files: ModelFiles) -> str:
@@ -66,7 +66,7 @@ def bundle_weights(files: ModelFiles) -> str:
     """
     root = bundle_root(files)
     return next(
-        (_join_path(root, name) for name in _WEIGHTS if _join_path(root, name) in files.names), ""
+        (join_path(root, name) for name in _WEIGHTS if join_path(root, name) in files.names), ""
     )
 
 
@@ -98,7 +98,3 @@ def _from_yaml(text: str, where: str) -> Any:
         return yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise ValueError(str(error)) from error
-
-
-def _join_path(root: str, name: str) -> str:
-    return f"{root}/{name}" if root else name

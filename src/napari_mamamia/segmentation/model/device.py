@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -10,6 +11,17 @@ from napari_mamamia.core.choices import Device
 from napari_mamamia.core.errors import MissingExtraError, ModelError
 
 DEVICES: Final = tuple(Device)
+
+_NO_MEMORY: Final = (
+    "out of memory",
+    "can't allocate",
+    "ALLOC_FAILED",
+    # cuDNN has these for want of memory as well; nnU-Net also tries again after any of them.
+    "CUDNN_STATUS_NOT_SUPPORTED",
+    "valid cuDNN algorithm",
+    "Unable to find an engine",
+)
+_OF_DEVICE: Final = ("CUDA error", "cuDNN", "CUDNN_STATUS", "CUBLAS_STATUS", "HIP error", "MPS ")
 
 
 def require_torch() -> None:
@@ -101,6 +113,28 @@ def release_memory(device: str) -> None:
         torch.cuda.empty_cache()
     elif device == "mps":
         torch.mps.empty_cache()
+
+
+def lacks_memory(error: BaseException) -> bool:
+    """Return whether an error, or its cause, means that memory was insufficient.
+
+    torch raises most of these errors as plain `RuntimeError`.
+    """
+    torch = sys.modules.get("torch")  # kinds that run without it do not need it installed
+    kinds = (MemoryError,) if torch is None else (MemoryError, torch.OutOfMemoryError)
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, kinds):
+            return True
+        if isinstance(cause, RuntimeError) and any(text in str(cause) for text in _NO_MEMORY):
+            return True
+        cause = cause.__cause__
+    return False
+
+
+def is_device_failure(error: BaseException) -> bool:
+    """Return whether the GPU or its driver failed, and not the network."""
+    return isinstance(error, RuntimeError) and any(text in str(error) for text in _OF_DEVICE)
 
 
 @contextmanager

@@ -154,6 +154,11 @@ def unpack(path: Path, into: Path) -> Path:
     return target
 
 
+def join_path(root: str, name: str) -> str:
+    """Return the path of a file below a folder inside a model; "" is the model itself."""
+    return f"{root}/{name}" if root else name
+
+
 def require_stored(archive: zipfile.ZipFile, path: Path) -> None:
     """Raise `ModelError` if a torch file is compressed, since torch stores files uncompressed.
 

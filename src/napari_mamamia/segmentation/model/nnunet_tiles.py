@@ -22,13 +22,14 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Progress, forward_progress, report_progress
-from napari_mamamia.segmentation.model.device import free_bytes, release_memory
+from napari_mamamia.segmentation.model.device import free_bytes, lacks_memory, release_memory
 from napari_mamamia.segmentation.model.nnunet_geometry import (
     model_frame,
     resampled_box,
     tile_starts,
 )
 from napari_mamamia.segmentation.model.nnunet_plans import Plans
+from napari_mamamia.segmentation.model.planner import OutOfMemoryError
 
 Forward = Callable[[Any], Any]
 """A function from a batch of one, ``(1, channel, ...)`` float32, to float32 outputs of these
@@ -209,8 +210,9 @@ def sum_tiles(
     TimeIsUp
         At the deadline.
     ModelError
-        If a sum is NaN or infinite (damaged weights, or outputs too large for half precision), or
-        a tile does not fit the card's memory.
+        If a sum is NaN or infinite (damaged weights, or outputs too large for half precision).
+    OutOfMemoryError
+        If a tile does not fit the card's memory.
     """
     data = _pad_image(data, grid)
     sums = _Sums(grid, heads, sums_on, weigh or gaussian)
@@ -224,9 +226,11 @@ def sum_tiles(
             progress = Progress(number * copies, total, message)
             try:
                 output = _sum_copies(forward, tile.to(device), flips, progress, deadline)
-            except torch.OutOfMemoryError as error:
+            except (RuntimeError, MemoryError) as error:
+                if not lacks_memory(error):
+                    raise
                 if not sums.moved_to_processor():
-                    raise ModelError(_no_memory(device, tile)) from error
+                    raise OutOfMemoryError(_no_memory(device, tile)) from error
                 release_memory(device)
         sums.add(output, place, copies)
         # After the last tile the pass is complete and counts, however late it is.
@@ -240,10 +244,19 @@ class _Sums:
 
     def __init__(self, grid: TileGrid, heads: int, device: str, weigh: Weigh) -> None:
         self._grid, self._weigh = grid, weigh
-        self._importance = weigh(grid.patch, device)
+        try:
+            self._allocate(heads, device)
+        except (RuntimeError, MemoryError) as error:
+            if device == "cpu" or not lacks_memory(error):
+                raise
+            release_memory(device)
+            self._allocate(heads, "cpu")
+
+    def _allocate(self, heads: int, device: str) -> None:
+        self._importance = self._weigh(self._grid.patch, device)
         kind = self._importance.dtype
-        self._sums = torch.zeros((heads, *grid.padded), dtype=kind, device=device)
-        self._weights = torch.zeros(grid.padded, dtype=kind, device=device)
+        self._sums = torch.zeros((heads, *self._grid.padded), dtype=kind, device=device)
+        self._weights = torch.zeros(self._grid.padded, dtype=kind, device=device)
 
     def moved_to_processor(self) -> bool:
         """Move the sums from GPU memory to the CPU; return False if they are not on the GPU."""

@@ -10,7 +10,13 @@ from torch import nn
 
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.io.files.foreign import open_plain
-from napari_mamamia.segmentation.model.device import choose_device, require_onnx, usual_threads
+from napari_mamamia.segmentation.model.device import (
+    choose_device,
+    is_device_failure,
+    lacks_memory,
+    require_onnx,
+    usual_threads,
+)
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 from napari_mamamia.segmentation.model.kinds import ModelKind
 from napari_mamamia.segmentation.model.network_spec import NetworkSpec, OutputKind
@@ -277,11 +283,9 @@ def _require_shares(found: Any, spec: NetworkSpec, path: Path) -> None:
 def _run_forward(forward: Callable[[Any], Any], tile: Any, path: Path) -> Any:
     try:
         return forward(tile)
-    # Not reported here: `sum_tiles` frees memory on the card and tries again.
-    except torch.OutOfMemoryError:
-        raise
     except (RuntimeError, ValueError, TypeError, KeyError, IndexError, AssertionError) as error:
-        if isinstance(error, ModelError):
+        # Errors of memory are not reported here: `sum_tiles` frees memory and tries again.
+        if isinstance(error, ModelError) or lacks_memory(error) or is_device_failure(error):
             raise
         raise ModelError(
             f"{path} should compute a tile of {' x '.join(map(str, tile.shape[1:]))} (channels, "

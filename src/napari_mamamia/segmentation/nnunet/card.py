@@ -9,7 +9,7 @@ from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.segmentation.model.card import RECIPE_NAME, ModelCard, licence_text, summed
 from napari_mamamia.segmentation.model.kinds import ModelKind
-from napari_mamamia.segmentation.model.nnunet_files import ModelFiles
+from napari_mamamia.segmentation.model.nnunet_files import ModelFiles, join_path
 from napari_mamamia.segmentation.model.nnunet_plans import Plans, parsed, read_plans
 
 _CHECKPOINTS: Final = tuple(
@@ -33,7 +33,7 @@ def trained_folders(files: ModelFiles) -> Iterator[str]:
         if posix_path.name != "plans.json":
             continue
         root = "" if str(posix_path.parent) == "." else str(posix_path.parent)
-        if _join_path(root, "dataset.json") in names or str(posix_path.parent) in with_folds:
+        if join_path(root, "dataset.json") in names or str(posix_path.parent) in with_folds:
             yield root
 
 
@@ -42,7 +42,7 @@ def last_stages(files: ModelFiles, roots: Sequence[str]) -> list[str]:
     first_stages = set()
     for root in roots:
         trainer, plans_name, configuration = _split_name(root or files.path.name)
-        plans = parsed(files.text(_join_path(root, "plans.json")), f"{files.path}: plans.json")
+        plans = parsed(files.text(join_path(root, "plans.json")), f"{files.path}: plans.json")
         stages = plans.get("configurations", {})
         before = stages.get(configuration, {}).get("previous_stage") if stages else None
         if before:
@@ -128,11 +128,11 @@ def nnunet_card(files: ModelFiles, root: str, checksums: bool) -> ModelCard:
         If its plans or dataset.json cannot be read.
     """
     trainer, _, configuration = _split_name(_folder_name(files, root))
-    plans_text = files.text(_join_path(root, "plans.json"))
+    plans_text = files.text(join_path(root, "plans.json"))
     where = f"{files.path}/{root}" if root else str(files.path)
     missing = []
     configuration = configuration or _only_configuration(plans_text, where)
-    dataset_name = _join_path(root, "dataset.json")
+    dataset_name = join_path(root, "dataset.json")
     plans: Plans | None = None
     if dataset_name not in files.names:
         missing.append(f"dataset.json is not in {where}; copy it from the training's result folder")
@@ -160,7 +160,7 @@ def nnunet_card(files: ModelFiles, root: str, checksums: bool) -> ModelCard:
         weights=tuple(summed(files, weights, checksums)),
         missing=tuple(missing),
         facts=tuple(_list_facts(plans)) if plans else (),
-        has_recipe=_join_path(root, RECIPE_NAME) in files.names,
+        has_recipe=join_path(root, RECIPE_NAME) in files.names,
     )
 
 
@@ -182,9 +182,9 @@ def _find_folds(
     names_by_fold: dict[str, list[str]] = {}
     weights = []
     for name, n_bytes in files.sizes:
-        if not name.startswith(_join_path(root, "")):
+        if not name.startswith(join_path(root, "")):
             continue
-        parts = PurePosixPath(name[len(_join_path(root, "")) :]).parts
+        parts = PurePosixPath(name[len(join_path(root, "")) :]).parts
         fold = _FOLD.match(parts[0]) if len(parts) == 2 else None
         if fold and parts[1] in _CHECKPOINTS:
             names_by_fold.setdefault(fold[1], []).append(parts[1])
@@ -230,7 +230,3 @@ def _split_name(root: str) -> tuple[str, str, str]:
     """Return trainer, plans and configuration from a folder's name; "" if absent."""
     parts = PurePosixPath(root).name.split("__")
     return (parts[0], parts[1], parts[2]) if len(parts) == 3 else ("", "", "")
-
-
-def _join_path(root: str, name: str) -> str:
-    return f"{root}/{name}" if root else name

@@ -1,7 +1,8 @@
 """Keeps one model loaded and runs it, in this process or through the worker."""
 
-import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
@@ -10,6 +11,7 @@ from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import part, report_progress
 from napari_mamamia.segmentation.model.card import ModelCard
+from napari_mamamia.segmentation.model.device import is_device_failure, lacks_memory
 from napari_mamamia.segmentation.model.engine import Engine, EngineInput
 from napari_mamamia.segmentation.model.engine_settings import EngineResult, EngineSettings, TilePlan
 from napari_mamamia.segmentation.model.kinds import NETWORK_KINDS
@@ -64,11 +66,12 @@ class EngineHost:
 
     def time_tile(self, card: ModelCard, settings: EngineSettings) -> float:
         """Return the time of one tile: the second of two, since the first one warms up."""
-        engine = self._prepare_engine(card, settings)
-        for turn in range(2):
-            report_progress(turn, 2, "Measuring a tile")
-            started = time.perf_counter()
-            engine.run_one_tile()
+        with _device_errors(card):
+            engine = self._prepare_engine(card, settings)
+            for turn in range(2):
+                report_progress(turn, 2, "Measuring a tile")
+                started = time.perf_counter()
+                engine.run_one_tile()
         return time.perf_counter() - started
 
     def predict(
@@ -86,16 +89,11 @@ class EngineHost:
         OutOfMemoryError
             If it does not fit into the memory; the engine raises the other errors.
         """
-        with part(0, _LOADED, 1000):
-            engine = self._prepare_engine(card, settings)
-        try:
+        with _device_errors(card):
+            with part(0, _LOADED, 1000):
+                engine = self._prepare_engine(card, settings)
             with part(_LOADED, 1000, 1000):
                 return engine.predict(given)
-        except (ModelError, MemoryError, RuntimeError) as error:
-            if not _is_memory(error):
-                raise
-            reason = str(error) or "there was not enough memory"
-            raise OutOfMemoryError(reason) from error
 
     def close(self) -> None:
         """Release the model."""
@@ -147,15 +145,23 @@ def _make_key(card: ModelCard, settings: EngineSettings) -> tuple[Any, ...]:
     return (card.path, card.inner, card.sha256, card.network, fixed)
 
 
-def _is_memory(error: BaseException) -> bool:
-    """Return whether an error, or its cause, means that memory was insufficient."""
-    torch = sys.modules.get("torch")  # kinds that run without it do not need it installed
-    kinds = (MemoryError,) if torch is None else (MemoryError, torch.OutOfMemoryError)
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, kinds):
-            return True
-        if isinstance(cause, RuntimeError) and "DefaultCPUAllocator: can't allocate" in str(cause):
-            return True
-        cause = cause.__cause__
-    return False
+@contextmanager
+def _device_errors(card: ModelCard) -> Iterator[None]:
+    """Raise errors of memory, GPU and driver as model errors with the model's name."""
+    try:
+        yield
+    except (ModelError, MemoryError, RuntimeError) as error:
+        line = next(iter(str(error).strip().splitlines()), "no reason given")
+        if isinstance(error, OutOfMemoryError):
+            raise
+        if lacks_memory(error):
+            raise OutOfMemoryError(
+                f"expected {card.name} to fit into the memory, but there was not enough ({line}): "
+                "close other programs, or choose the device cpu"
+            ) from error
+        if is_device_failure(error) and not isinstance(error, ModelError):
+            raise ModelError(
+                f"expected the GPU to run {card.name}, but it failed ({line}): start the program "
+                "again, update the GPU's driver, or choose the device cpu"
+            ) from error
+        raise

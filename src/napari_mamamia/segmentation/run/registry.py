@@ -26,6 +26,7 @@ from napari_mamamia.io.files.foreign import explained
 from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.files.record_codec import RecordCodec
 from napari_mamamia.io.files.save import write_text_atomically
+from napari_mamamia.io.files.user_folders import absolute
 from napari_mamamia.io.workspace.workspace import file_name
 from napari_mamamia.segmentation.model.card import RECIPE_NAME, ModelCard, WeightFile
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
@@ -120,7 +121,7 @@ def add_model(path: Path, registry: Path, name: str = "", recipe: str = "") -> M
         If the registry cannot be written.
     """
     report_progress(0, 2, "Inspecting the model and computing its checksums")
-    card = recognise_model(_make_absolute(path))
+    card = recognise_model(absolute(path))
     chosen_recipe = model_recipe(ModelEntry(card.name, card), recipe) if recipe else None
     if chosen_recipe is not None:
         card = with_network(card, chosen_recipe.network)
@@ -229,7 +230,7 @@ def find_model(wanted: str, registry: Path, recipe: str = "") -> ModelEntry:
             f"no model is called {wanted!r} and nothing is at that path; choose one of {names}, "
             "or the path of a model"
         )
-    card = recognise_model(_make_absolute(path))
+    card = recognise_model(absolute(path))
     return _describe_entry(ModelEntry(card.name, card), recipe)
 
 
@@ -289,10 +290,6 @@ def _describe_entry(entry: ModelEntry, recipe: str) -> ModelEntry:
     described = replace(entry, card=with_network(entry.card, network))
     require_runnable(described.card)
     return described
-
-
-def _make_absolute(path: Path) -> Path:
-    return Path(os.path.abspath(path))  # noqa: PTH100 - links stay as the user knows them
 
 
 def _compare_weight(card: ModelCard, weight: WeightFile) -> str:

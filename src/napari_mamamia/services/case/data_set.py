@@ -16,6 +16,7 @@ from napari_mamamia.io.clinical.columns import BY_NAME, ColumnChoice
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.own_paths import sweep_below, sweep_temporary
 from napari_mamamia.io.files.sources import CaseFiles, DataSet
+from napari_mamamia.io.files.user_folders import absolute
 from napari_mamamia.io.layouts.find import find_data_set
 from napari_mamamia.io.workspace.place import (
     WorkspaceMark,
@@ -24,7 +25,7 @@ from napari_mamamia.io.workspace.place import (
     prints_of,
     require_own,
 )
-from napari_mamamia.io.workspace.preferences import absolute, load_preferences
+from napari_mamamia.io.workspace.preferences import load_preferences
 from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.services.case.refine import is_accepted
 
@@ -245,7 +246,7 @@ def select_exams(
         If the data set has no such patient or visit, or no exam of both.
     """
     cases = opened.data_set.cases
-    of_patients = _find_named(cases, "patient", _patient_of, patients)
+    of_patients = _find_named(cases, "patient", patient_of, patients)
     of_visits = _find_named(cases, "visit", _visit_of, visits)
     kept = tuple(case for case in cases if case.case_id in of_patients & of_visits)
     if not kept:
@@ -276,7 +277,8 @@ def _find_named(
     return {case_id for case_id, name in names.items() if not wanted or name.casefold() in folded}
 
 
-def _patient_of(case: CaseFiles) -> str:
+def patient_of(case: CaseFiles) -> str:
+    """Return the patient of a case; without one, the case is its own patient."""
     return case.patient or case.case_id
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.io.data_set.volumes import read_labels
 from napari_mamamia.io.files.sources import CaseFiles, DataSet, NamedMask
-from napari_mamamia.services.case.data_set import OpenDataSet
+from napari_mamamia.services.case.data_set import OpenDataSet, patient_of
 
 
 def describe_data_set(opened: OpenDataSet) -> str:
@@ -20,7 +20,7 @@ def describe_data_set(opened: OpenDataSet) -> str:
     data_set = opened.data_set
     content = {
         "layout": data_set.layout or str(data_set.kind),
-        "patients": sorted({_patient(case) for case in data_set.cases}),
+        "patients": sorted({patient_of(case) for case in data_set.cases}),
         "n_persons": len({case.person_key for case in data_set.cases}),
         "n_exams": len(data_set.cases),
         "n_visits": sum(case.visit is not None for case in data_set.cases),
@@ -31,10 +31,6 @@ def describe_data_set(opened: OpenDataSet) -> str:
         "warnings": list(opened.warnings),
     }
     return json.dumps(content, indent=1, ensure_ascii=False)
-
-
-def _patient(case: CaseFiles) -> str:
-    return case.patient or case.case_id
 
 
 def _describe_case(data_set: DataSet, case: CaseFiles, opened: OpenDataSet) -> dict[str, Any]:
@@ -49,7 +45,7 @@ def _describe_case(data_set: DataSet, case: CaseFiles, opened: OpenDataSet) -> d
         times = list(record.acquisition_times_s)
     return {
         "case_id": case.case_id,
-        "patient": _patient(case),
+        "patient": patient_of(case),
         "visit": case.visit.name if case.visit else None,
         "visit_index": case.visit.index if case.visit else None,
         "side": case.side or None,

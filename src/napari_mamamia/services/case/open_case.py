@@ -18,13 +18,13 @@ from napari_mamamia.core.grid import Grid, require_same_grid
 from napari_mamamia.core.progress import do_abreast, report_progress, saying
 from napari_mamamia.io.data_set.patient_info import PatientInfo, read_patient_info
 from napari_mamamia.io.data_set.volumes import (
-    read_labels,
     read_phase_header,
     read_phase_into,
     read_series_into,
 )
 from napari_mamamia.io.files.headers import VolumeHeader
 from napari_mamamia.io.files.sources import CaseFiles
+from napari_mamamia.io.layouts.label_names import read_reference, read_tumour
 from napari_mamamia.kinetics.arrival import find_arrival
 from napari_mamamia.kinetics.time_axis import MOST_SPACING_S
 
@@ -107,14 +107,26 @@ def load_case(files: CaseFiles, record: CaseRecord | None = None) -> Case:
     return load_remaining(case, files)
 
 
-def load_mask(path: Path, case: Case) -> LabelMap:
+def load_mask(path: Path, case: Case, label: float | None = None) -> LabelMap:
     """Return the label map at `path`, which must lie on the case's grid.
+
+    Where a ``dataset.json`` names several labels, the map has the tumour only, unless `label` is
+    given.
 
     Raises
     ------
     FormatError, GridMismatchError
     """
-    labels = read_labels(path).on_grid(case.grid)
+    return _on_grid(read_tumour(path, label), path, case)
+
+
+def load_reference(path: Path, files: CaseFiles, case: Case) -> LabelMap:
+    """Return the label map of a case's reference at `path`; raises as `load_mask`."""
+    return _on_grid(read_reference(path, files), path, case)
+
+
+def _on_grid(labels: LabelMap, path: Path, case: Case) -> LabelMap:
+    labels = labels.on_grid(case.grid)
     require_same_grid(labels.grid, case.grid, str(path), f"case {case.case_id}")
     return labels
 
@@ -131,7 +143,7 @@ def read_mask(path: Path, case: Case, label: float | None = None) -> NDArray[np.
     FormatError, GridMismatchError
         As `load_mask`.
     """
-    labels = load_mask(path, case)
+    labels = load_mask(path, case, label)
     require_few_values(labels, case.case_id)
     voxels = labels.mask(label).array
     if label is not None and labels.values and not voxels.any():

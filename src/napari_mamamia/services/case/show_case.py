@@ -24,7 +24,7 @@ from napari_mamamia.scoring.case.profiles import CLINICAL, Profile
 from napari_mamamia.scoring.case.score import foreground_volume_mm3, score_label_maps
 from napari_mamamia.segmentation.model.segmenter import Candidate, Prediction
 from napari_mamamia.services.case.blinding import blind_reading, require_blind
-from napari_mamamia.services.case.open_case import load_mask
+from napari_mamamia.services.case.open_case import load_mask, load_reference
 from napari_mamamia.services.case.refine import SavedMask, find_refined
 
 _CANDIDATE: Final = "candidate_shown"
@@ -122,7 +122,7 @@ def open_masks(case: Case, files: CaseFiles, workspace: Workspace, reader: str |
     for index, (role, name, path) in enumerate(sources):
         report_progress(index, len(sources), f"Reading the {role} mask")
         try:
-            mask = _open_mask(role, name, path, case, workspace)
+            mask = _open_mask(role, name, path, case, files, workspace)
             if role == "refined":
                 reading = blind_reading(mask.provenance)
                 require_blind(workspace.blinding, reading, name, case.case_id)
@@ -144,7 +144,7 @@ def newer_prediction(case: Case, workspace: Workspace, shown: FileState | None) 
     newest = workspace.newest_prediction(case.case_id)
     if newest is None or newest[1] == shown:
         return None
-    return _open_mask("prediction", newest[0], newest[1].path, case, workspace)
+    return _open_mask("prediction", newest[0], newest[1].path, case, None, workspace)
 
 
 def uint8_mask(labels: LabelMap, value: float | None = None) -> NDArray[np.uint8]:
@@ -279,9 +279,12 @@ def _list_sources(
     return [(role, name, path) for role, name, path in sources if path is not None]
 
 
-def _open_mask(role: str, name: str, path: Path, case: Case, workspace: Workspace) -> OpenMask:
+def _open_mask(
+    role: str, name: str, path: Path, case: Case, files: CaseFiles | None, workspace: Workspace
+) -> OpenMask:
     file = _state_of(path) if role == "prediction" else None
-    labels = load_mask(path, case)
+    files = files if role == "reference" else None
+    labels = load_reference(path, files, case) if files else load_mask(path, case)
     sidecar = sidecar_path(path)
     provenance = read_provenance(sidecar) if role != "reference" and sidecar.exists() else None
     saved = find_refined(workspace, name, case.case_id) if role == "refined" else None
@@ -349,5 +352,4 @@ def reference_of(values: MaskValues, grid: Grid, counting: Counting) -> LabelMap
     labels = labels_of(values, grid)
     if counting.reference_label is None:
         return labels
-    chosen = labels.foreground(counting.reference_label)
-    return LabelMap(labels.grid, labels.box, chosen.astype(np.uint8))
+    return labels.only(counting.reference_label)

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-from napari_mamamia.scoring.classifier.scores import ClassifierResult, ClassifierScores, Ends
-from napari_mamamia.scoring.report.text import number, p_said, range_text
+from napari_mamamia.scoring.classifier.scores import ClassifierResult, ClassifierScores
+from napari_mamamia.scoring.report.classifier import format_ends
+from napari_mamamia.scoring.report.text import number, p_said
 
 _MOST_PAIRS = 10
 
@@ -45,7 +46,7 @@ def _list_lines(result: ClassifierResult, notes: tuple[str, ...], unit: str) -> 
 
 def _describe_model(model: ClassifierScores, result: ClassifierResult) -> Iterator[str]:
     """Yield the lines of one model."""
-    yield f"  {model.name}: AUC {number(model.auc)} ({_format_ends(model.auc_bootstrap)})"
+    yield f"  {model.name}: AUC {number(model.auc)} ({format_ends(model.auc_bootstrap)})"
     partial = model.partial_auc
     yield (
         f"    partial AUC above sensitivity {result.above:g}: {number(partial.raw, 4)}, "
@@ -57,11 +58,7 @@ def _describe_model(model: ClassifierScores, result: ClassifierResult) -> Iterat
         yield (
             f"    specificity at sensitivity {point.sensitivity:.4g}"
             f"{' (the reader)' if is_reader else ''}: {number(point.threshold)} "
-            f"({_format_ends(ends.threshold)}) by threshold, "
+            f"({format_ends(ends.threshold)}) by threshold, "
             f"{number(point.interpolated)} interpolated"
-            + (f"; minus the reader's: {_format_ends(beyond)}" if beyond else "")
+            + (f"; minus the reader's: {format_ends(beyond)}" if beyond else "")
         )
-
-
-def _format_ends(ends: Ends) -> str:
-    return range_text(ends.low, ends.high)

@@ -100,7 +100,7 @@ def _target_problem(out: Path, source: Path) -> str:
     except (OSError, ValueError) as error:
         return f"{out} cannot be used ({error}): choose another folder."
     if kind not in (None, LayoutKind.MAMA_MIA):
-        return f"{out} is a {kind}, which takes no further case: choose another folder."
+        return f"{out} has a layout that takes no further case: choose another folder."
     return ""
 
 

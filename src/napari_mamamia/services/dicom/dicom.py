@@ -38,7 +38,6 @@ from napari_mamamia.io.exam.looks import blank_tails, require_values
 from napari_mamamia.io.exam.phases import moments_of, read_scan_timing
 from napari_mamamia.io.exam.table import SeriesRow
 from napari_mamamia.io.files.file_names import case_key
-from napari_mamamia.io.tables.tables import write_json
 from napari_mamamia.services.batch.batch import for_each_case
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.dicom.finding import (
@@ -173,15 +172,9 @@ def _describe_clock(exam: Exam) -> dict[str, Any]:
     }
 
 
-def write_looked(studies: Sequence[FoundStudy], path: Path) -> Path:
-    """Write as JSON how an import used each part of each study, with the problems.
-
-    Raises
-    ------
-    SaveError
-        If the system refuses to write.
-    """
-    content = {
+def describe_studies(studies: Sequence[FoundStudy]) -> dict[str, object]:
+    """Return how an import uses each part of each study, and the problems, as JSON content."""
+    return {
         "software": software_version(),
         "studies": [
             {
@@ -197,8 +190,6 @@ def write_looked(studies: Sequence[FoundStudy], path: Path) -> Path:
             for study in studies
         ],
     }
-    write_json(content, path, overwrite=True)
-    return path
 
 
 def _hide_description(row: SeriesRow) -> str:

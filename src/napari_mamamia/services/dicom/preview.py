@@ -13,6 +13,7 @@ from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.dicom.facts import Fact, read_facts, user_secret
 from napari_mamamia.io.dicom.pixels import read_plane
 from napari_mamamia.io.dicom.slices import Slice
+from napari_mamamia.io.exam.looks import read_quantity
 from napari_mamamia.services.dicom.finding import FoundStudy
 
 _MOST_PIXELS: Final = 128
@@ -61,7 +62,7 @@ def preview_study(found: FoundStudy) -> StudyPreview:
     planes = []
     for index, middle in enumerate(middles):
         report_progress(index, len(middles), f"Reading a picture of phase {index}")
-        planes.append(_read_values(middle))
+        planes.append(read_quantity(middle))
     facts = read_facts(stacks[0][0].file, (), user_secret(), Dates.DROP)
     return StudyPreview(_make_pictures(planes, middles), tuple(facts.values.items()))
 
@@ -94,11 +95,6 @@ def _find_middle(stack: Sequence[Slice]) -> Slice:
     """Return the middle slice of a phase; for two breasts the middle slice of the first."""
     end = next((index for index, plane in enumerate(stack) if plane.is_padding), len(stack))
     return stack[end // 2]
-
-
-def _read_values(piece: Slice) -> NDArray[np.float32]:
-    plane = read_plane(piece).astype(np.float32)
-    return plane * np.float32(piece.scaling.slope) + np.float32(piece.scaling.intercept)
 
 
 def _make_pictures(

@@ -16,6 +16,7 @@ from napari_mamamia.core.errors import MamamiaError, ModelError, SaveConflictErr
 from napari_mamamia.core.progress import part, report_progress
 from napari_mamamia.io.files.own_paths import own_folder, place_folder
 from napari_mamamia.io.files.save import write_text_atomically
+from napari_mamamia.io.files.user_folders import absolute
 from napari_mamamia.segmentation.model.card import RECIPE_NAME, ModelCard, licence_file
 from napari_mamamia.segmentation.model.device import require_torch
 from napari_mamamia.segmentation.model.kinds import ModelKind
@@ -91,7 +92,7 @@ def stages_of(
     `folder` is the unpacked folder of the model. Stages keep their names, which contain trainer,
     plans and configuration.
     """
-    root = folder / card.inner if card.inner else _make_absolute(folder)
+    root = folder / card.inner if card.inner else absolute(folder)
     name = _clean_name(card.name) if card.is_zip and not card.inner else root.name
     files = open_files(folder)
     licence_name = licence_file(files, card.inner)
@@ -128,10 +129,6 @@ def convert_stage(stage: Stage, into: Path, child: Child) -> tuple[ConvertedFile
 def _clean_name(name: str) -> str:
     """Return a safe folder name for a model's name."""
     return re.sub(r"[^\w.-]", "_", name).lstrip(".") or "model"
-
-
-def _make_absolute(folder: Path) -> Path:
-    return Path(os.path.abspath(folder))  # noqa: PTH100 - links keep the name that they have
 
 
 def _copy_small_files(stage: Stage, target: Path) -> tuple[str, str]:
@@ -182,7 +179,7 @@ def _convert_checkpoint(
             before = f"Opening {label} in the sandbox: "
             with part(0, _STEPS // 2, _STEPS, before):
                 source = taken_out(file, stage.isolation, work, stage.limits)
-        order = _Order(source, file, _make_absolute(new), *texts, stage.configuration)
+        order = _Order(source, file, absolute(new), *texts, stage.configuration)
         answer = _rewrite_in_child(order, child, f"Writing {new.parent.name}/{new.name}")
     name = f"{stage.name}/{new.parent.name}/{new.name}"
     return ConvertedFile(name, answer.source_sha256, answer.tensors, new.stat().st_size)
@@ -327,7 +324,9 @@ def convert_model(
             with part(*steps):
                 files += convert_stage(stage, staging, child)
         report_progress(len(stages) * _STEPS, len(stages) * _STEPS, "Saving", binding=True)
-        _finish_folder(staging, out)
+        # A folder with content is never replaced.
+        _require_free(out)
+        place_folder(staging, out)
     report_progress(1, 1, "Converted")
     new_card = recognise_model(out, checksums=False)
     return Converted(out, new_card, tuple(files), isolation.text if isolation else "")
@@ -339,15 +338,3 @@ def _require_free(out: Path) -> None:
             f"the converted model should go to a new folder, but {out} is not empty; give another "
             "one; nothing was overwritten"
         )
-
-
-def _finish_folder(staging: Path, out: Path) -> None:
-    """Rename the finished folder to its final path; never replace a folder with content."""
-    _require_free(out)
-    try:
-        place_folder(staging, out)
-    except OSError as error:
-        raise SaveError(
-            f"the converted model could not be written to {out}: {error.strerror or error}; choose "
-            "another folder, or make room"
-        ) from error

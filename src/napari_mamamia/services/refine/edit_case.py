@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.blinding import NOT_BLIND, Blinding, BlindReading
-from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, LabelMap
 from napari_mamamia.core.edits import EditingSummary
 from napari_mamamia.core.errors import FormatError, SaveConflictError
@@ -30,6 +29,7 @@ from napari_mamamia.services.case.refine import SavedMask, find_refined, save_re
 from napari_mamamia.services.refine.editing import OpenEditing, RecoveredWork
 from napari_mamamia.services.refine.journal_play import JournalPlay, MaskOnDisk, play_journal
 from napari_mamamia.services.refine.mask_prints import as_labels, crc_of, phase_prints
+from napari_mamamia.services.refine.numbers import empty_map
 from napari_mamamia.smartpaint.brush.features import FeatureImages
 from napari_mamamia.smartpaint.session.history import DEFAULT_LIMIT_BYTES
 from napari_mamamia.smartpaint.session.session import EditingSession
@@ -298,9 +298,7 @@ class Opening:
             start, name = self.start, self.started_from if self.start else ""
             self.start_is_base = True
         base = (
-            LabelMap(self.case.grid, start.box, start.crop)
-            if start
-            else _make_empty_map(self.case.grid)
+            LabelMap(self.case.grid, start.box, start.crop) if start else empty_map(self.case.grid)
         )
         earlier = self.earlier or EditingSummary(started_from=name)
         session = EditingSession(
@@ -393,11 +391,6 @@ class Opening:
 def _make_dense(labels: LabelMap, grid: Grid) -> NDArray[np.uint8]:
     array: NDArray[np.uint8] = LabelMap(grid, labels.box, labels.crop).dense()
     return array
-
-
-def _make_empty_map(grid: Grid) -> LabelMap:
-    box = Box.empty()
-    return LabelMap(grid, box, np.zeros(box.shape, np.uint8))
 
 
 def _time_of(text: str) -> float | None:

@@ -18,7 +18,7 @@ from napari_mamamia.io.data_set.imported_case import (
     placing,
     write_phase,
 )
-from napari_mamamia.io.data_set.layout import CLINICAL_NAMES, NEW_CLINICAL_NAME
+from napari_mamamia.io.data_set.patient_info import CLINICAL_NAMES, NEW_CLINICAL_NAME
 from napari_mamamia.io.data_set.volumes import files_of_volume, read_labels, write_labels
 from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.files.file_names import case_key

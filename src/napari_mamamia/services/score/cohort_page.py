@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from napari_mamamia.scoring.cohort.policy import counted_lines, not_for_ranking
+from napari_mamamia.scoring.cohort.policy import counted_lines
 from napari_mamamia.scoring.cohort.results import (
     ModelComparison,
     ModelScores,
@@ -32,6 +32,7 @@ from napari_mamamia.scoring.report.text import (
     variable_label,
 )
 from napari_mamamia.scoring.statistics.bootstrap import interval_named
+from napari_mamamia.services.score.text import describe_left_out
 
 _log = logging.getLogger(__name__)
 
@@ -53,7 +54,7 @@ def cohort_heads(model: ModelScores) -> tuple[str, ...]:
     excluded = model.n_cases - model.n_scored
     resampling = model.resampling
     lines = [
-        *_describe_left_out(model),
+        *describe_left_out(model),
         f"{model.name}: {model.defined_by} · n {model.n_cases} · {model.n_scored} scored · "
         f"{excluded} excluded",
     ]
@@ -73,11 +74,6 @@ def cohort_heads(model: ModelScores) -> tuple[str, ...]:
     else:
         lines.append("no clinical table, so no fairness")
     return (*lines, *model.notes)
-
-
-def _describe_left_out(model: ModelScores) -> list[str]:
-    text = not_for_ranking(model.segmentation.counted) if model.segmentation else ""
-    return [text] if text else []
 
 
 def cohort_tables(model: ModelScores) -> tuple[ReportTable, ...]:

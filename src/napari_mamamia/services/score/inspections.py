@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.core.case import LabelMap
+from napari_mamamia.core.case import LabelMap, on_common_grid
 from napari_mamamia.core.errors import CaseError, GridMismatchError
 from napari_mamamia.core.grid import Grid, require_same_grid
 from napari_mamamia.core.progress import report_progress, saying
@@ -22,6 +22,7 @@ from napari_mamamia.io.data_set.volumes import (
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.headers import VolumeHeader
 from napari_mamamia.io.files.sources import CaseFiles
+from napari_mamamia.io.layouts.label_names import read_tumour
 from napari_mamamia.metrics.lesions import LesionCounts, any_overlap_lesion_counts
 from napari_mamamia.scoring.case.failures import (
     THRESHOLDS,
@@ -171,6 +172,31 @@ def looks_of(cases: Sequence[CaseInspection], settings: ScoreSettings) -> Looks:
     return Looks(tuple(cases), _describe_contrast(cases, settings))
 
 
+def read_masks(
+    files: tuple[Path | None, Path | None], label: float | str | None, profile: Profile
+) -> tuple[LabelMap | None, LabelMap | None]:
+    """Read reference and prediction on one grid.
+
+    Where a ``dataset.json`` names several labels, the tumour counts, unless the profile has its own
+    foreground.
+
+    Raises
+    ------
+    FormatError
+        If a file cannot be read.
+    """
+    zero_nonfinite = profile.takes_any_values
+    if not profile.chooses_label:
+        return read_label_pair(*files, label, zero_nonfinite=zero_nonfinite)
+    reference, prediction = (
+        None if path is None else read_tumour(path, label, zero_nonfinite=zero_nonfinite)
+        for path in files
+    )
+    if reference is None or prediction is None:
+        return reference, prediction
+    return on_common_grid(reference, prediction)
+
+
 def read_pair(
     files: tuple[Path | None, Path | None], label: float | str | None, profile: Profile
 ) -> tuple[LabelMap, LabelMap | None]:
@@ -183,7 +209,7 @@ def read_pair(
     FormatError
         If a file cannot be read.
     """
-    reference, prediction = read_label_pair(*files, label, zero_nonfinite=profile.takes_any_values)
+    reference, prediction = read_masks(files, label, profile)
     if reference is None:
         raise CaseError(
             "expected a reference to find the failure kind, found none: add the "

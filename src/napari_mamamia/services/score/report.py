@@ -225,7 +225,8 @@ def write_score_report(
     each.
 
     The masks of the worst cases are read again for their images. A mask that cannot be read causes
-    a warning and has no image.
+    a warning and has no image. Settings without a report write nothing, and remove the page of an
+    earlier run that is overwritten.
 
     Raises
     ------
@@ -234,6 +235,10 @@ def write_score_report(
     SaveError
         If the system refuses to write.
     """
+    if not settings.with_report:
+        if overwrite:
+            (out / REPORT).unlink(missing_ok=True)
+        return tuple(() for _ in scored)
     content, lacks = report_content(scored, settings, comparison)
     with drawing_place() as draw_anew:
         draw = draw_each_once(draw_anew)

@@ -12,7 +12,7 @@ import numpy as np
 
 from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.cohort import Cohort
-from napari_mamamia.core.errors import FormatError, MamamiaError, NotFiniteError
+from napari_mamamia.core.errors import FormatError, MamamiaError, NotFiniteError, Remedy
 from napari_mamamia.core.grid import IDENTITY_WARNING, IMPOSSIBLE_SPACING
 from napari_mamamia.core.progress import gc_frozen, paced, report_progress
 from napari_mamamia.core.records import CaseFailure, CaseScore, FailureCause, ScoreStatus
@@ -21,13 +21,17 @@ from napari_mamamia.io.data_set.mask_files import MaskListing, bare_id, list_mas
 from napari_mamamia.io.data_set.volumes import (
     NONFINITE_AS_ZERO,
     files_of_volume,
-    read_label_pair,
     read_labels,
 )
 from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.files.file_names import alike_ids, case_key
 from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.io.layouts.find import find_data_set
+from napari_mamamia.io.layouts.label_names import (
+    find_names_file,
+    find_tumour_label,
+    read_tumour,
+)
 from napari_mamamia.io.workspace.place import find_workspace
 from napari_mamamia.io.workspace.preferences import load_preferences
 from napari_mamamia.io.workspace.provenance import read_provenance, sidecar_path
@@ -59,6 +63,7 @@ from napari_mamamia.services.score.inspections import (
     CaseInspection,
     look_at_case,
     looks_of,
+    read_masks,
 )
 from napari_mamamia.services.score.output import SCORE_TABLE, SUMMARY, write_scores
 from napari_mamamia.services.score.report import REPORT, Scored, write_score_report
@@ -291,9 +296,7 @@ def _read_masks(
     inputs: CaseInputs, settings: CaseSettings
 ) -> tuple[tuple[LabelMap | None, LabelMap | None], float | None]:
     """Return both masks on one grid, and the value for tumour (1 for a named segment)."""
-    reference, prediction = inputs.files[:2]
-    zero_nonfinite = settings.profile.takes_any_values
-    masks = read_label_pair(reference, prediction, settings.label, zero_nonfinite=zero_nonfinite)
+    masks = read_masks((inputs.files[0], inputs.files[1]), settings.label, settings.profile)
     return masks, None if isinstance(settings.label, str) else settings.label
 
 
@@ -605,6 +608,8 @@ def _score_cases(
         report_progress(0, 1, f"Listing the images of {settings.images.name}")
         image_cases = find_data_set(settings.images.absolute()).cases
         images = {case_key(case_images.case_id): case_images for case_images in image_cases}
+    if settings.label is None and settings.profile.chooses_label:
+        _require_tumour_labels(pairs)
     batch = score_cases(
         pairs,
         settings.profile,
@@ -627,6 +632,23 @@ def _score_cases(
     predictions = {case_id: files[1] for case_id, files in found.pairs.items()}
     full = with_facts(in_order, predictions, tags_for(list(found.pairs), settings))
     return full, [result.look for result in batch.results if result.look is not None]
+
+
+def _require_tumour_labels(pairs: Mapping[str, tuple[Path | None, Path | None]]) -> None:
+    """Raise `FormatError` if named labels leave open which value of the masks is the tumour."""
+    for reference, prediction in pairs.values():
+        label = None if reference is None else find_tumour_label(reference)
+        if prediction is None:
+            continue
+        is_known = find_names_file(prediction) or sidecar_path(prediction).exists()
+        if find_tumour_label(prediction) is None and label is not None and not is_known:
+            raise FormatError(
+                f"expected a dataset.json that names the labels of {prediction}, as the reference "
+                f"has (the tumour is {label}), but found none: choose the label of both, or add a "
+                f'dataset.json such as {{"labels": {{"background": 0, "tumour": 1}}}}',
+                remedies=(Remedy("label", (str(label),)),),
+            )
+        return
 
 
 def _make_failed_score(failure: CaseFailure, settings: ScoreSettings) -> CaseScore:
@@ -666,7 +688,8 @@ def _with_reference(score: CaseScore, reference: Path | None, settings: ScoreSet
         return replace(score, status=ScoreStatus.REFERENCE_MISSING)
     try:
         zero_nonfinite = settings.profile.takes_any_values
-        labels = read_labels(reference, settings.label, zero_nonfinite=zero_nonfinite)
+        read = read_tumour if settings.profile.chooses_label else read_labels
+        labels = read(reference, settings.label, zero_nonfinite=zero_nonfinite)
         sizes: dict[str, Any] = dict(
             sizes_of_reference(labels, settings.profile, settings.label_value)
         )

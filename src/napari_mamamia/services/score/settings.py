@@ -7,7 +7,7 @@ from napari_mamamia.core.choices import UnusableRule
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.io.clinical.columns import BY_NAME, ColumnChoice
 from napari_mamamia.io.data_set.case_list import CaseList
-from napari_mamamia.scoring.case.profiles import CLINICAL, Foreground, Profile
+from napari_mamamia.scoring.case.profiles import CLINICAL, Profile
 from napari_mamamia.scoring.cohort.disparities import MINIMUM_GROUP
 from napari_mamamia.scoring.cohort.policy import require_rule
 from napari_mamamia.scoring.cohort.ranking import NO_COMPOSITES, CompositeChoice
@@ -50,6 +50,8 @@ class ScoreSettings:
     minimum_group
         Smallest group in the intervals of gaps, in tests and in sentences; the score stays as the
         profile defines it. At least 2, because one patient has no spread.
+    with_report
+        Whether to write the report and the figures, too.
 
     Raises
     ------
@@ -71,6 +73,7 @@ class ScoreSettings:
     cases: CaseList | None = None
     metric_definition: str = ""
     minimum_group: int = MINIMUM_GROUP
+    with_report: bool = True
 
     def __post_init__(self) -> None:
         Resampling(self.n_resamples, self.seed)
@@ -84,8 +87,7 @@ class ScoreSettings:
             raise ValueError(
                 "expected a label other than 0, which is background: choose another label"
             )
-        chooses = self.profile.distance_foreground is Foreground.CHOSEN_LABEL
-        if self.label is not None and not chooses:
+        if self.label is not None and not self.profile.chooses_label:
             raise ValueError(
                 f"expected no label under the profile {self.profile.name}, which defines its own "
                 f"foreground, got {self.label}: leave the label out or choose the profile clinical"

@@ -52,7 +52,7 @@ def cohort_lines(model: ModelScores) -> tuple[str, ...]:
         f"{model.name}: {model.defined_by}, {count_of(model.n_cases, 'case')}, {model.n_scored} "
         f"scored, {excluded} excluded"
     )
-    lines = [*_describe_left_out(model), head, *_describe_counted(model)]
+    lines = [*describe_left_out(model), head, *_describe_counted(model)]
     lines += [*_describe_clinical(model), *_describe_missing(model)]
     if model.segmentation:
         lines += _describe_task1(model.segmentation)
@@ -109,7 +109,7 @@ def _describe_clinical(model: ModelScores) -> list[str]:
     return lines
 
 
-def _describe_left_out(model: ModelScores) -> list[str]:
+def describe_left_out(model: ModelScores) -> list[str]:
     """Return a warning that cases are left out, so that models must not be ranked."""
     text = not_for_ranking(model.segmentation.counted) if model.segmentation else ""
     return [text] if text else []

@@ -132,24 +132,6 @@ class Start:
     notes: tuple[str, ...] = ()
 
 
-def outlines_of(mask: Bools, box: Box, grid: Grid) -> tuple[Outline, ...]:
-    """Return the outlines in a mask: its planes across one axis.
-
-    The axis is the one across which the mask lies in fewest planes (of equal ones, the first), as
-    in a mask of a reader who outlined some slices of one view. No outline for an empty mask.
-    """
-    places = [np.flatnonzero(mask.any(axis=_find_other_axes(axis))) for axis in range(3)]
-    axis = min(range(3), key=lambda a: len(places[a]))
-    plane = tuple(box.slices[a] for a in _find_other_axes(axis))
-    shape = tuple(grid.shape[a] for a in _find_other_axes(axis))
-    outlines = []
-    for index in places[axis]:
-        whole = np.zeros(shape, dtype=np.bool_)
-        whole[plane] = mask.take(index, axis=axis)
-        outlines.append(Outline(axis, box.start[axis] + int(index), whole))
-    return tuple(outlines)
-
-
 def box_of_ball(
     centre: tuple[float, float, float],
     radius_mm: float,
@@ -174,7 +156,3 @@ def ball(box: Box, centre: tuple[float, float, float], spacing_mm: Spacing) -> F
     )
     squared = z[:, np.newaxis, np.newaxis] + (y[:, np.newaxis] + x)
     return np.sqrt(squared, out=squared)
-
-
-def _find_other_axes(axis: int) -> tuple[int, ...]:
-    return tuple(a for a in range(3) if a != axis)

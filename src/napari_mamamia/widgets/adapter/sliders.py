@@ -1,4 +1,4 @@
-"""napari's sliders below the canvas: fewer updates, room for texts, slice numbers of the case.
+"""napari's sliders below the canvas: room for texts, slice numbers of the case.
 
 Uses napari's private attributes. Each use is guarded; without them napari's sliders are unchanged.
 """
@@ -85,30 +85,6 @@ def fit_slider_texts(view: Any) -> None:
         wide = max((metrics.horizontalAdvance(number.text()) for number in numbers), default=0)
         for number in numbers:
             number.setFixedWidth(max(number.width(), wide + _MARGIN_PX))
-
-
-@patch
-def set_sliders_once(view: Any) -> None:
-    """Update the sliders of a view once per slice step.
-
-    Each slider that napari updates requests the same step again, which takes a fifteenth of the
-    time of a step (napari 0.9.2, `napari/_qt/widgets/qt_dims.py`, ``_update_slider``).
-    """
-    sliders: Any = getattr(view, "dims", None)
-    if hasattr(sliders, "_update_slider") and hasattr(sliders, "slider_widgets"):
-        sliders._update_slider = partial(_set_sliders, ref(sliders))
-
-
-def _set_sliders(sliders_ref: Any) -> None:
-    sliders = sliders_ref()
-    for widget in () if sliders is None else sliders.slider_widgets:
-        slider, step = widget.slider, widget.dims.current_step[widget.axis]
-        is_within = slider.minimum() <= step <= slider.maximum()
-        was_blocked = slider.blockSignals(is_within or slider.signalsBlocked())
-        try:
-            widget._update_slider()
-        finally:
-            slider.blockSignals(was_blocked)
 
 
 @patch

@@ -76,6 +76,7 @@ class Header(QFrame):
     reader_wanted = Signal()
     reader_given = Signal(str)
     reader_cancelled = Signal()
+    reader_asked = Signal(bool)
     mask_toggled = Signal(object, bool)
     unblinding_wanted = Signal()
 
@@ -168,6 +169,7 @@ class Header(QFrame):
             if before is not None and before.isVisible() and self._reader_line.isVisible():
                 before.setFocus()
         self._turn_room(self._masks)
+        self.reader_asked.emit(False)
 
     def ask_reader(self, known: str | None) -> None:
         """Ask for the reader's name in the line of the masks."""
@@ -176,6 +178,7 @@ class Header(QFrame):
         self._asked_from = QApplication.focusWidget()
         self._turn_room(self._reader_line)
         self.reader_name.setFocus()
+        self.reader_asked.emit(True)
 
     def show_progress(self, title: str, progress: Progress | None = None) -> None:
         """Show the running job and its progress."""

@@ -5,6 +5,7 @@ is fast in Python.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from operator import attrgetter
@@ -14,7 +15,7 @@ from qtpy.QtCore import QAbstractTableModel, QModelIndex, Qt
 from qtpy.QtGui import QColor, QFont
 
 from napari_mamamia.core.cohort import CaseRecord
-from napari_mamamia.core.texts import tr
+from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.services.case.data_set import CaseRow
 from napari_mamamia.widgets.controls.colours import QUIET_COLOUR
 
@@ -99,7 +100,11 @@ class CaseTableModel(QAbstractTableModel):
         self._texts: list[list[str]] = []
         self._keys: list[list[tuple[int, float, str]]] = []
         self._search_texts: list[str] = []
-        self._shown: list[int] = []
+        self._matching: list[int] = []
+        self._groups: dict[str, list[int]] = {}
+        self._open: set[str] = set()
+        self._open_before: set[str] | None = None  # before the search, which unfolds all patients
+        self._shown: list[int | str] = []
         self._search = ""
         self._sorting: tuple[int, bool] | None = None
         self._current = ""
@@ -110,6 +115,7 @@ class CaseTableModel(QAbstractTableModel):
         """Show `rows` under `columns`, in the given order until the user sorts."""
         self.beginResetModel()
         self._rows, self._columns = list(rows), columns
+        self._open &= {row.files.patient for row in rows}
         self._make_texts()
         if self._sorting is not None and self._sorting[0] >= len(columns):
             self._sorting = None
@@ -138,12 +144,50 @@ class CaseTableModel(QAbstractTableModel):
         self.endResetModel()
 
     def case_id(self, row: int) -> str:
-        """Return the id of the case in a displayed row."""
-        return self._rows[self._shown[row]].case_id
+        """Return the id of the case in a displayed row, "" for the row of a patient."""
+        entry = self._shown[row]
+        return "" if isinstance(entry, str) else self._rows[entry].case_id
 
     def case_ids(self) -> list[str]:
-        """Return the ids of the displayed cases, in order."""
-        return [self._rows[place].case_id for place in self._shown]
+        """Return the ids of the cases that match the search, in order, also of folded patients."""
+        return [self._rows[index].case_id for index in self._matching]
+
+    def open_group(self, row: int, is_open: bool | None = None) -> bool:
+        """Unfold or fold the exams of a patient; return whether the row is that of a patient.
+
+        Without `is_open`, the state is changed.
+        """
+        patient = self._shown[row]
+        if not isinstance(patient, str):
+            return False
+        if is_open is None:
+            is_open = patient not in self._open
+        if is_open != (patient in self._open):
+            exams = self._groups[patient]
+            if is_open:
+                self.beginInsertRows(QModelIndex(), row + 1, row + len(exams))
+                self._shown[row + 1 : row + 1] = exams
+                self._open.add(patient)
+                self.endInsertRows()
+            else:
+                self.beginRemoveRows(QModelIndex(), row + 1, row + len(exams))
+                del self._shown[row + 1 : row + 1 + len(exams)]
+                self._open.remove(patient)
+                self.endRemoveRows()
+            self.dataChanged.emit(self.index(row, 0), self.index(row, len(self._columns) - 1))
+        return True
+
+    def group_row(self, row: int) -> int:
+        """Return the row of the patient to whom a displayed row belongs, -1 without patients."""
+        return next((at for at in range(row, -1, -1) if isinstance(self._shown[at], str)), -1)
+
+    def show_case(self, case_id: str) -> int:
+        """Return the displayed row of a case, unfolding its patient; -1 if it does not match."""
+        for patient, exams in self._groups.items():
+            if any(self._rows[index].case_id == case_id for index in exams):
+                self.open_group(self._shown.index(patient), is_open=True)
+        ids = (self.case_id(row) for row in range(len(self._shown)))
+        return next((row for row, name in enumerate(ids) if name == case_id), -1)
 
     # ------------------------------------------------------------------- for Qt
 
@@ -158,6 +202,8 @@ class CaseTableModel(QAbstractTableModel):
     def data(self, index: QModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Return a cell's text, tooltip or font."""
         place = self._shown[index.row()]
+        if isinstance(place, str):
+            return self._group_data(place, index.column(), role)
         if role == Qt.ItemDataRole.DisplayRole:
             return self._texts[place][index.column()]
         if role == Qt.ItemDataRole.ToolTipRole:
@@ -217,7 +263,46 @@ class CaseTableModel(QAbstractTableModel):
             valued_rows = [n for n in shown if self._keys[n][column][0] != _LAST]
             valued_rows.sort(key=lambda n: self._keys[n][column], reverse=backwards)
             shown = valued_rows + unknown
-        self._shown = shown
+        self._matching = shown
+        self._groups = self._group_rows(shown)
+        if words:
+            if self._open_before is None:
+                self._open_before = self._open
+            self._open = set(self._groups)
+        elif self._open_before is not None:
+            self._open, self._open_before = self._open_before, None
+        self._shown = list(shown)
+        if self._groups:
+            self._matching = [index for exams in self._groups.values() for index in exams]
+            self._shown = []
+            for patient, exams in self._groups.items():
+                self._shown += [patient, *(exams if patient in self._open else ())]
+
+    def _group_rows(self, shown: Sequence[int]) -> dict[str, list[int]]:
+        """Return the rows of each patient, or nothing if no patient has several exams."""
+        groups: dict[str, list[int]] = {}
+        for index in shown:
+            files = self._rows[index].files
+            groups.setdefault(files.patient or files.case_id, []).append(index)
+        patients = Counter(row.files.patient for row in self._rows)
+        has_several = any(count > 1 for patient, count in patients.items() if patient)
+        return groups if has_several else {}
+
+    def _group_data(self, patient: str, column: int, role: int) -> Any:
+        """Return the text, tooltip or font of the row of a patient."""
+        exams = self._groups[patient]
+        if role == Qt.ItemDataRole.DisplayRole and column == 0:
+            sign = "▾" if patient in self._open else "▸"
+            return f"{sign} {patient} ({len(exams)})"
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return tr_n(
+                "{patient}: {n} exam. Enter unfolds or folds it.",
+                "{patient}: {n} exams. Enter unfolds or folds them.",
+                len(exams),
+                patient=patient,
+            )
+        is_current = any(self._rows[index].case_id == self._current for index in exams)
+        return bold_font() if role == Qt.ItemDataRole.FontRole and is_current else None
 
     def _make_tooltip(self, place: int, column: int) -> str:
         problems = self._rows[place].files.problems

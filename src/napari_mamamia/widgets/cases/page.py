@@ -90,14 +90,31 @@ class CaseTable(QTableView):
         return QSize(super().sizeHint().width(), self.minimumSizeHint().height())
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Open a case on Enter; ignore letters, which are shortcuts of the window."""
+        """Open a case on Enter, fold or unfold a patient with Left and Right.
+
+        Letters are ignored, because they are shortcuts of the window.
+        """
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             if self.currentIndex().isValid():
                 self.opened.emit(self.currentIndex().row())
+        elif event.key() in (Qt.Key.Key_Left, Qt.Key.Key_Right) and self._fold(event.key()):
+            event.accept()
         elif event.text().strip():
             event.ignore()
         else:
             super().keyPressEvent(event)
+
+    def _fold(self, key: int) -> bool:
+        """Fold or unfold the patient of the current row; return whether the row has one."""
+        model = self.model()
+        row = self.currentIndex().row()
+        if not isinstance(model, CaseTableModel) or row < 0:
+            return False
+        group = model.group_row(row)
+        if group < 0 or (key == Qt.Key.Key_Right and group != row):
+            return False
+        self.selectRow(group)
+        return model.open_group(group, is_open=key == Qt.Key.Key_Right)
 
 
 class CasesPage(QWidget):
@@ -180,9 +197,9 @@ class CasesPage(QWidget):
     def set_current(self, case_id: str) -> None:
         """Show the open case in bold and scroll to it."""
         self.model.set_current(case_id)
-        queue = self.queue()
-        if case_id in queue:
-            self.table.selectRow(queue.index(case_id))
+        row = self.model.show_case(case_id)
+        if row >= 0:
+            self.table.selectRow(row)
 
     def choose_next(self) -> None:
         """Select the first case without a refined mask, or else the first case; Enter opens it."""
@@ -190,9 +207,8 @@ class CasesPage(QWidget):
         if self.table.currentIndex().isValid() or not queue:
             return
         refined = {row.case_id for row in self._rows if row.refined}
-        self.table.selectRow(
-            next((index for index, one in enumerate(queue) if one not in refined), 0)
-        )
+        next_case = next((case_id for case_id in queue if case_id not in refined), queue[0])
+        self.table.selectRow(self.model.show_case(next_case))
 
     def take_keyboard(self) -> None:
         """Give the keyboard focus to the list."""
@@ -294,7 +310,7 @@ class CasesPage(QWidget):
         )
         self.table.setModel(self.model)
         self.table.setSortingEnabled(True)
-        self.table.opened.connect(lambda at: self.case_chosen.emit(self.model.case_id(at)))
+        self.table.opened.connect(self._open_row)
         self.model.layoutChanged.connect(lambda *_: self.queue_changed.emit())
         self.note = label("cases_note", tip=tr("The open data set"))
         layout = QVBoxLayout(self)
@@ -374,7 +390,12 @@ class CasesPage(QWidget):
     def _open_chosen(self) -> None:
         index = self.table.currentIndex()
         if index.isValid():
-            self.case_chosen.emit(self.model.case_id(index.row()))
+            self._open_row(index.row())
+
+    def _open_row(self, row: int) -> None:
+        """Open the case of a row, or unfold or fold its patient."""
+        if not self.model.open_group(row):
+            self.case_chosen.emit(self.model.case_id(row))
 
     def _set_open(self, is_open: bool) -> None:
         self._many.setVisible(is_open)

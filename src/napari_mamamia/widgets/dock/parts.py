@@ -273,6 +273,7 @@ class DockParts(QWidget):
             lambda: self.accept_reading(),
         )
         self.refine_flow.next_changed.connect(self.accepting.show_next)
+        self.header.reader_asked.connect(self.accepting.wait_for_reader)
         self.accepting.changed.connect(self._follow_accepted)
         self.pages.turned.connect(lambda _page: self.accepting.show())
 

@@ -322,9 +322,14 @@ class Steps(QObject):
             self.turned.emit(name)
 
     def show_step(self, name: str) -> None:
-        """Show a step, or the work list, with the section that was last open."""
+        """Show a step, or the work list, with the section that was last open.
+
+        If that section is locked, show the first section that is not.
+        """
         panel = next(p for p in (self.work_list, *self.panels) if p.step.name == name)
-        self.show_page(panel.section)
+        sections = (panel.section, *panel.step.sections)
+        usable = (section for section in sections if not self._reasons.get(section))
+        self.show_page(next(usable, panel.section))
 
     def show_import(self) -> None:
         """Show the Import page, which replaces the case list in the work list."""
@@ -390,15 +395,17 @@ class Steps(QObject):
 
     def _make_next(self, at: int) -> QPushButton:
         if at + 1 == len(STEPS):
-            tip = tr("Opens the next case")
-            control = button("step_next_case", "", tip, self.go_on_wanted.emit)
-            policy = control.sizePolicy()
-            policy.setRetainSizeWhenHidden(True)  # the rows above it stay where they are
-            control.setSizePolicy(policy)
-            return control
-        after = STEPS[at + 1]
-        tip = with_key(after.tip, after.action)
-        return button(f"step_next_{after.short}", "", tip, lambda: self._click_step(after))
+            control = button(
+                "step_next_case", "", tr("Opens the next case"), self.go_on_wanted.emit
+            )
+        else:
+            after = STEPS[at + 1]
+            tip = with_key(after.tip, after.action)
+            control = button(f"step_next_{after.short}", "", tip, lambda: self._click_step(after))
+        policy = control.sizePolicy()
+        policy.setRetainSizeWhenHidden(True)  # the rows above it stay where they are
+        control.setSizePolicy(policy)
+        return control
 
     def _click_step(self, step: Step) -> None:
         self.clicked.emit()

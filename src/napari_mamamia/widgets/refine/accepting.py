@@ -124,7 +124,7 @@ class Accepting(WindowPart):
         self._show_page, self._current_page = show_page, current_page
         self._open_next, self._accept_reading = open_next, accept_reading
         self._next = NextStep.ACCEPT
-        self._accepts_copy = False
+        self._accepts_copy = self._is_reader_asked = False
         self._is_prediction_newer = False
         self._case: CaseKey = self._session.case_key
         self._unaccepted = ""
@@ -195,21 +195,28 @@ class Accepting(WindowPart):
         self._next = step
         self.show()
 
+    def wait_for_reader(self, is_asked: bool) -> None:
+        """Disable accepting while the header asks for the reader's name."""
+        self._is_reader_asked = is_asked
+        self.show()
+
     def show(self) -> None:
         """Show what can be accepted, and whether it is accepted."""
         is_own = self._has_own and not self._is_prediction_newer
-        is_next = self.has_mask and not self.is_accepted
-        if is_own:
-            is_next = is_next and self._next is NextStep.ACCEPT
+        is_asked = self._is_reader_asked
+        is_next = self.has_mask and not self.is_accepted and not is_asked
         is_study = bool(self._session.study)
+        if is_own or is_study:
+            is_next = is_next and self._has_own and self._next is NextStep.ACCEPT
         self._line.show_state(
             is_own=is_own or is_study,
-            can_accept=self.has_mask or is_study,
-            can_edit=self.has_mask,
-            is_next=is_next or is_study,
+            can_accept=(self.has_mask or is_study) and not is_asked,
+            can_edit=self.has_mask and not is_asked,
+            is_next=is_next,
         )
-        set_primary(self._predict_page.start, not self.has_mask)
+        set_primary(self._predict_page.start, not self.has_mask and not is_asked)
         self._notice.setVisible(self._session.case is not None and not is_study)
+        self._notice.accept.setEnabled(not is_asked)
         if self.is_accepted:
             name = self._session.reader or ""
             self._notice.show_state(tr("Accepted: {name}'s mask", name=name), "")

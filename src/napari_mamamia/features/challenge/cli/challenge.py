@@ -1,4 +1,4 @@
-"""`mamamia challenge`: create, run, rank and verify a challenge in a folder."""
+"""`mamamia challenge`: create, run, rank, verify and publish a challenge in a folder."""
 
 import sys
 from functools import partial
@@ -15,6 +15,7 @@ from napari_mamamia.cli.options import (
     ColumnsOption,
     ConsentOption,
     CudaOnProcessorOption,
+    GateOption,
     IsolationOption,
     OutOption,
     OverwriteOption,
@@ -41,6 +42,7 @@ app = Program(help="Create, run, rank and verify a challenge in a folder.", no_a
 
 _GIGABYTE: Final = 10**9
 _ATTEMPTS: Final = Quantity("a number of attempts", 0, 10**6, "", "0 is any number", True)
+_SMALLEST: Final = Quantity("a number of cases", 2, 10**6, "", "such as 10", True)
 _SIZE: Final = Quantity("a size", 0.001, 10**6, "GB", "give GB, such as 20")
 
 FolderArgument = Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of the challenge.")]
@@ -111,6 +113,7 @@ def init(
         bool,
         typer.Option("--take-tables", help="Accept tables of scores, marked as given."),
     ] = False,
+    gate: GateOption = None,
     ladder: Annotated[
         bool,
         typer.Option(
@@ -118,7 +121,10 @@ def init(
         ),
     ] = False,
 ) -> None:
-    """Create a challenge: freeze cases, hashes, definitions and limits in challenge.json."""
+    """Create a challenge: freeze cases, hashes, definitions and limits in challenge.json.
+
+    Example: mamamia challenge init BOARD --reference EXPERT --profile official-code
+    """
     from napari_mamamia.features.challenge.io.challenge_file import ChallengeLimits
     from napari_mamamia.features.challenge.services.challenge.begin import (
         ChallengeSettings,
@@ -150,6 +156,7 @@ def init(
         takes_tables=take_tables,
         ladder=ladder,
         limits=limits,
+        gate=gate,
     )
     begun = run(partial(begin_challenge, folder, settings))
     challenge = begun.opened.challenge
@@ -159,6 +166,12 @@ def init(
     )
     print(f"sha256      {begun.opened.sha256}")
     print(f"profile     {challenge.profile}, {challenge.n_resamples} resamples, seed {seed}")
+    print(f"            {settings.profile.source}")
+    if profile == ProfileName.CLINICAL:
+        print(
+            "            (default; for the numbers of the MAMA-MIA challenge's scripts, create it"
+        )
+        print("            again with --profile official-code)")
     print(f"express     {', '.join(challenge.express)}")
     for note in begun.notes:
         print(f"note: {note}")
@@ -182,7 +195,10 @@ def run_teams(
     cuda_on_processor: CudaOnProcessorOption = False,
     as_root: AsRootOption = False,
 ) -> None:
-    """Score the submissions in FOLDER/submissions and record each attempt in the ledger."""
+    """Score the submissions in FOLDER/submissions and record each attempt in the ledger.
+
+    Example: mamamia challenge run BOARD
+    """
     from napari_mamamia.features.challenge.services.challenge.attempt import ProgramSettings
     from napari_mamamia.features.challenge.services.challenge.run import run_challenge
     from napari_mamamia.features.challenge.services.submission.run_submission import (
@@ -229,11 +245,15 @@ def rank(
     out: OutOption,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Make the leaderboard: OUT/leaderboard.html, a page for each team, and data files."""
+    """Make the leaderboard: OUT/leaderboard.html, a page for each team, and data files.
+
+    Example: mamamia challenge rank BOARD --out RANKS
+    """
     from napari_mamamia.features.challenge.services.challenge.board_pages import (
         answer_board,
         describe_row,
         rank_challenge,
+        show_rank,
     )
 
     existing = existing_policy(False, overwrite)
@@ -244,7 +264,7 @@ def rank(
         heads = ("rank", "team", "n", "score", "performance", "fairness")
         numbers = [
             (
-                "–" if row.rank is None else str(row.rank),
+                "–" if row.rank is None else show_rank(row),
                 row.team,
                 f"{row.n}, {row.n_unusable} unusable" if row.n_unusable else str(row.n),
                 *(
@@ -265,7 +285,8 @@ def rank(
         print(f"note: {note}")
     for answer in answer_board(ranking):
         print(f"{answer.question}: {' '.join(answer.sentences)}")
-    print(f"ledger: {', '.join(head[:16] for head in board.heads)} (publish it)")
+    last_lines = ranking.ledger.heads if ranking.ledger else ()
+    print(f"ledger: {', '.join(head[:16] for head in last_lines)} (publish it)")
     print(f"Leaderboard: {out / 'leaderboard.html'}, each team's page in {out / 'teams'}")
     print(f"For programs: {out / 'leaderboard.json'}")
 
@@ -279,13 +300,81 @@ def verify_all(
         bool, typer.Option("--quick", help="Compare only hashes; compute no score again.")
     ] = False,
 ) -> None:
-    """Verify a challenge from its inputs; exit code 3 and a list if anything differs."""
-    from napari_mamamia.features.challenge.services.challenge.verify import verify_challenge
+    """Verify a challenge from its inputs; exit code 3 and a list if anything differs.
+
+    Example: mamamia challenge verify BOARD
+    """
+    from napari_mamamia.features.challenge.services.challenge.verify import (
+        list_unchecked,
+        verify_challenge,
+    )
 
     differences = run(partial(verify_challenge, folder, is_quick=quick))
     for difference in differences:
         print(f"differs: {difference.where}: {difference.text}")
+    if not differences:
+        what = "hashes and ledger" if quick else "hashes, ledger and every score"
+        print(f"verified: {what} of {folder} are unchanged")
+    for text in run(partial(list_unchecked, folder, is_quick=quick)):
+        print(f"not checked: {text}")
     if differences:
         raise typer.Exit(NOT_EVERY_CASE)
-    what = "hashes and ledger" if quick else "hashes, ledger and every score"
-    print(f"verified: {what} of {folder} are unchanged")
+
+
+@app.command("publish")
+def publish_boards(
+    boards: Annotated[
+        list[Path], typer.Argument(metavar="BOARD...", help="Folder of a leaderboard; repeatable.")
+    ],
+    out: OutOption,
+    title: Annotated[
+        str, typer.Option("--title", help="Title of the site (default: the challenge's).")
+    ] = "",
+    link: Annotated[
+        list[str] | None,
+        typer.Option("--link", metavar="TEAM=URL", help="Web page of a team; repeatable."),
+    ] = None,
+    minimum_group: Annotated[
+        int,
+        typer.Option(
+            "--minimum-group",
+            metavar="N",
+            parser=_SMALLEST,
+            help="Smallest number of cases behind a published number.",
+        ),
+    ] = 10,
+    public_cases: Annotated[
+        Path | None,
+        typer.Option(
+            "--public-cases",
+            metavar="FILE",
+            help="Cases of the public part; the others are the private part.",
+        ),
+    ] = None,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Publish leaderboards as a site without case ids or values of cases: OUT/index.html.
+
+    Example: mamamia challenge publish RANKS --out SITE
+    """
+    from napari_mamamia.features.challenge.services.challenge.publish import (
+        PAGE,
+        PublishSettings,
+        publish,
+    )
+
+    pairs = [text.partition("=") for text in link or ()]
+    try:
+        links = {team: address for team, _, address in pairs}
+        settings = PublishSettings(title, links, minimum_group, case_list(public_cases))
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+    existing = existing_policy(False, overwrite)
+    published = run(partial(publish, boards, out, settings, existing=existing))
+    for task in published.site.tasks:
+        print(f"{task.challenge}, {task.task}: {count_of(len(task.rows), 'team')}")
+    if published.unsearched:
+        n_unsearched = count_of(len(published.unsearched), "id")
+        print(f"not searched: {n_unsearched} of cases, which are short numbers")
+    print(f"No case id found in the files of {out}")
+    print(f"Site: {out / PAGE}")

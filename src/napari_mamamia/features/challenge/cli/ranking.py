@@ -20,6 +20,7 @@ from napari_mamamia.cli.options import (
 )
 from napari_mamamia.cli.printing import print_table, run
 from napari_mamamia.cli.quantities import Quantity
+from napari_mamamia.cli.scripting import report_result, reports_result
 from napari_mamamia.core.choices import (
     Correction,
     ProfileName,
@@ -27,6 +28,7 @@ from napari_mamamia.core.choices import (
     RankResampling,
     RankTies,
 )
+from napari_mamamia.io.files.json_text import read_json
 
 if TYPE_CHECKING:
     from napari_mamamia.features.challenge.services.rank.inputs import RankInputs
@@ -76,6 +78,7 @@ OPTIONS: Final[dict[str, Where]] = {
 """The inputs that each parameter of `rank` applies to; a new parameter needs an entry."""
 
 
+@reports_result
 def rank(
     context: typer.Context,
     out: OutOption,
@@ -163,7 +166,10 @@ def rank(
     profile: ProfileOption = ProfileName.CLINICAL,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Rank algorithms by every method, with certainty: OUT/rank.json, OUT/ranks.csv."""
+    """Rank algorithms by every method, with certainty: OUT/rank.json, OUT/ranks.csv.
+
+    Example: mamamia rank A/case_scores.csv B/case_scores.csv --out RANKS
+    """
     from napari_mamamia.features.challenge.services.rank.rank import rank_files
     from napari_mamamia.features.challenge.services.rank.text import rank_blocks
     from napari_mamamia.io.data_set.rank_files import RANK_FILE
@@ -187,6 +193,7 @@ def rank(
     )
     job = partial(rank_files, inputs, out, settings, smallest_site=minimum_site, existing=existing)
     summary = run(job)
+    report_result(lambda: read_json(out / RANK_FILE))
     for block in rank_blocks(summary):
         print_table(
             block.title, block.heads, block.rows, to_the_right=block.heads[1:], is_folded=True

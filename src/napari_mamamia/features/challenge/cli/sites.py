@@ -51,7 +51,10 @@ def evaluate(
     profile: ProfileOption = ProfileName.CLINICAL,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Score models on a site's own cases and write one JSON file of numbers, without ids."""
+    """Score models on a site's own cases and write one JSON file of numbers, without ids.
+
+    Example: mamamia site evaluate --reference EXPERT --prediction MASKS --site A --out site_a.json
+    """
     from napari_mamamia.features.challenge.services.challenge.site import (
         SiteSettings,
         evaluate_site,
@@ -95,7 +98,10 @@ def merge(
     out: OutOption,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Merge files of sites with equal definitions: OUT/sites.json, OUT/site_heat_map.csv."""
+    """Merge files of sites with equal definitions: OUT/sites.json, OUT/site_heat_map.csv.
+
+    Example: mamamia site merge site_a.json site_b.json --out SITES
+    """
     from napari_mamamia.features.challenge.services.challenge.site import merge_sites
 
     existing = existing_policy(False, overwrite)

@@ -27,6 +27,7 @@ from napari_mamamia.cli.options import (
 )
 from napari_mamamia.cli.printing import finish, run
 from napari_mamamia.cli.quantities import GIGABYTES, SECONDS, Quantity
+from napari_mamamia.cli.scripting import report_result, reports_result
 from napari_mamamia.core.choices import IsolationChoice, Task
 from napari_mamamia.core.names import count_of
 
@@ -44,6 +45,7 @@ _GIGABYTE = 10**9
 _CASES: Final = Quantity("a number of cases", 0, 100_000, "", "give 3, or 0 for none first", True)
 
 
+@reports_result
 def run_submission(
     folder: Annotated[
         Path, typer.Argument(metavar="FOLDER", help="Submission: a folder with model.py.")
@@ -102,7 +104,10 @@ def run_submission(
     visit: VisitOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Run a challenge submission in isolation: OUT/pred_segmentations, OUT/predictions.csv."""
+    """Run a challenge submission in isolation: OUT/pred_segmentations, OUT/predictions.csv.
+
+    Example: mamamia run-submission SUBMISSION DATASET --task segmentation --out RUN
+    """
     from napari_mamamia.features.challenge.services.submission import run_submission as service
     from napari_mamamia.features.challenge.services.submission.run_submission import (
         SubmissionSettings,
@@ -142,6 +147,14 @@ def _print_submission(done: "SubmissionSummary", out: Path, settings: "Submissio
     from napari_mamamia.segmentation.sandbox.external import printable
 
     submission = done.submission
+    report_result(
+        lambda: {
+            "saved": done.saved,
+            "skipped": done.skipped,
+            "failures": done.failures,
+            "stopped": done.stopped,
+        }
+    )
     size = f"{count_of(submission.files, 'file')}, {submission.n_bytes / 10**6:.1f} MB"
     print(f"submission  {submission.name} ({size})\nsha256      {submission.sha256}")
     print(f"licence     {submission.licence_line}\nisolation   {done.isolation.text}")

@@ -122,6 +122,9 @@ class Challenge:
         Whether a later attempt replaces the displayed score only if it is clearly better.
     limits
         The limits of a submission.
+    gate
+        Performance above which fairness counts in the gated score, shown next to the ranking
+        score; None for no gated score.
     """
 
     name: str
@@ -139,6 +142,7 @@ class Challenge:
     takes_tables: bool = False
     ladder: bool = False
     limits: ChallengeLimits = field(default_factory=ChallengeLimits)
+    gate: float | None = None
     schema: int = SCHEMA
     software: str = ""
     created: str = ""

@@ -10,7 +10,7 @@ import json
 import os
 import stat
 import zipfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -53,7 +53,6 @@ mask are read only after its header was compared with its size.
 """
 MANIFEST: Final = "submission.json"
 SEALED: Final = "sealed"
-PROGRAM_FILES: Final = "program_files.json"
 MASK_FOLDERS: Final = ("pred_segmentations", "masks")
 _MODEL: Final = "model.py"
 _ASKED: Final = "mamamia_submission.json"
@@ -519,16 +518,10 @@ class Manifest:
     memory_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _ProgramFiles:
-    files: tuple[FrozenFile, ...]
-
-
 _MOST_TABLES: Final = 20
 """Maximum number of tables in a submission, which needs one or two. Our own limit."""
 _FROM_COPY: Final = "restore it from a copy of the challenge's folder"
 _MANIFEST: Final = RecordCodec(Manifest, _FROM_COPY)
-_FILES: Final = RecordCodec(_ProgramFiles, _FROM_COPY)
 _ASKED_RUN: Final = RecordCodec(AskedRun, "ask the team to correct it")
 
 
@@ -614,18 +607,6 @@ def read_manifest(folder: Path) -> Manifest:
         If the manifest is missing or cannot be read.
     """
     return _MANIFEST.record(read_json(folder / MANIFEST), folder / MANIFEST)
-
-
-def write_program_files(files: Iterable[FrozenFile], folder: Path) -> None:
-    """Write ``program_files.json``, the list of files that a program wrote for its attempt."""
-    plain = _FILES.plain(_ProgramFiles(tuple(files)))
-    write_json(plain, folder / PROGRAM_FILES, overwrite=True)
-
-
-@reads("the list of files that a program wrote", _FROM_COPY)
-def read_program_files(folder: Path) -> tuple[FrozenFile, ...]:
-    """Return relative path and SHA-256 of each file that a program wrote for its attempt."""
-    return _FILES.record(read_json(folder / PROGRAM_FILES), folder / PROGRAM_FILES).files
 
 
 def _say_nothing(folder: Path, problem: str) -> Contents:

@@ -10,8 +10,51 @@ from napari_mamamia.io.files.record_codec import RecordCodec
 from napari_mamamia.io.tables.tables import write_json
 
 BOARD_FILE: Final = "leaderboard.json"
+SEVERAL: Final = 3
+"""Number of almost perfect masks that causes an alarm. Our own limit."""
 _LARGEST_PAGE: Final = 1 << 28
 _REMEDY: Final = "make the leaderboard again with `mamamia challenge rank`"
+
+
+@dataclass(frozen=True, slots=True)
+class ChanceEvidence:
+    """Whether a team's responses are better than chance.
+
+    Parameters
+    ----------
+    p_value
+        Exact one-sided p of the balanced accuracy when the labels are permuted.
+    is_better
+        Whether `p_value` is below 0.05.
+    auc, auc_low, auc_high
+        The AUC and its 95 % interval by DeLong; None without probabilities.
+    """
+
+    p_value: float
+    is_better: bool
+    auc: float | None = None
+    auc_low: float | None = None
+    auc_high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LevelDown:
+    """The gain of the score from a group's worst cases.
+
+    Parameters
+    ----------
+    variable, group
+        The group whose worst cases raise the score most (or lower it least).
+    k
+        Number of its worst cases.
+    gain
+        The score minus the score without these cases; above 0, worse masks raise the score.
+    """
+
+    variable: str
+    group: str
+    k: int
+    gain: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +78,17 @@ class BoardRow:
     guarded_score
         The score with the least favourable values for empty predictions, if `score` assigns them a
         value; it does not affect ranks.
+    submitted
+        Start of the displayed attempt, ISO 8601 in UTC; "" without one.
+    chance
+        Whether responses are better than chance; None for masks.
+    gated_score, gated_rank
+        The score and rank by the challenge's gate: fairness counts only above it. None without it.
+    n_copies, n_near_copies
+        Numbers of masks that are references byte for byte, and of other masks with a Dice above
+        0.999.
+    level_down
+        For each number of cases, the group whose worst cases raise the score most.
     """
 
     team: str
@@ -52,15 +106,28 @@ class BoardRow:
     is_as_given: bool = False
     reason: str = ""
     guarded_score: float | None = None
+    submitted: str = ""
+    chance: ChanceEvidence | None = None
+    gated_score: float | None = None
+    gated_rank: int | None = None
+    n_copies: int = 0
+    n_near_copies: int = 0
+    level_down: tuple[LevelDown, ...] = ()
+
+    @property
+    def is_alarming(self) -> bool:
+        """Return whether a mask is a copy of a reference, or several are almost equal to one."""
+        return self.n_copies > 0 or self.n_near_copies >= SEVERAL
 
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """The teams of one task; `ranked_by` names the score."""
+    """The teams of one task; `ranked_by` names the score, `gate` is the definition of its gate."""
 
     task: str
     ranked_by: str
     rows: tuple[BoardRow, ...]
+    gate: str = ""
 
 
 @dataclass(frozen=True, slots=True)

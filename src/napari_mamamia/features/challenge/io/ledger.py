@@ -6,18 +6,21 @@ or moved lines, removed files, and a changed challenge. The leaderboard names th
 creation, and so reveals whether they were removed later.
 """
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
+from napari_mamamia.io.files.append_file import scan_chained_lines
 from napari_mamamia.io.workspace.event_store import Event, EventLog, EventWriter, read_events
 
 _WRITER: Final = "organiser"
 _BEGUN: Final = "begun"
 _ENDED: Final = "ended"
+_BOARD: Final = "board"
 
 
 class AttemptOutcome(StrEnum):
@@ -70,12 +73,16 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """All attempts in order, the problems of the ledger, and its last lines."""
+    """All attempts in order, the problems of the ledger, and its last lines.
+
+    `boards` holds the SHA-256 of the list of files of each leaderboard.
+    """
 
     attempts: tuple[Attempt, ...] = ()
     problems: tuple[str, ...] = ()
     heads: tuple[str, ...] = ()
     hashes: frozenset[str] = frozenset()
+    boards: frozenset[str] = frozenset()
 
     def of_team(self, team: str) -> tuple[Attempt, ...]:
         """Return the attempts of a team in order."""
@@ -138,6 +145,10 @@ class LedgerWriter:
         body = {"kind": _ENDED, "begun": event, "outcome": outcome.value, "reason": reason}
         self._append_line({**body, "files": dict(files)})
 
+    def record_board(self, digest: str) -> None:
+        """Record the SHA-256 of a leaderboard's list of files."""
+        self._append_line({"kind": _BOARD, "files": digest})
+
     def close(self) -> None:
         """Close the file."""
         if self._writer is not None:
@@ -179,8 +190,11 @@ def read_ledger(folder: Path, origin: str) -> Ledger:
     log = read_events(folder, origin)
     hashes = frozenset(event.hash for event in log.events)
     problems = [f"{problem.path}: {problem.text}" for problem in log.problems]
-    problems += _find_gaps(log, hashes)
-    return Ledger(_list_attempts(log), tuple(problems), log.heads, hashes)
+    problems += [*_find_gaps(log, hashes), *_find_repeats(folder)]
+    boards = frozenset(
+        str(event.body.get("files")) for event in log.events if event.body.get("kind") == _BOARD
+    )
+    return Ledger(_list_attempts(log), tuple(problems), log.heads, hashes, boards)
 
 
 def _find_gaps(log: EventLog, hashes: frozenset[str]) -> list[str]:
@@ -188,6 +202,15 @@ def _find_gaps(log: EventLog, hashes: frozenset[str]) -> list[str]:
     return [
         f"the line {digest[:16]}, which other lines refer to, is missing" for digest in sorted(gone)
     ]
+
+
+def _find_repeats(folder: Path) -> Iterator[str]:
+    """Yield each line that occurs twice; the event store takes it for one event."""
+    for path in sorted(folder.rglob("*.jsonl")):
+        counts = Counter(line.hash for line in scan_chained_lines(path) if line.hash)
+        for digest, count in counts.items():
+            if count > 1:
+                yield f"{path}: the line {digest[:16]} occurs {count} times"
 
 
 def _list_attempts(log: EventLog) -> tuple[Attempt, ...]:

@@ -17,7 +17,9 @@ from napari_mamamia.cli.options import (
 )
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, finish, run
 from napari_mamamia.cli.quantities import SENSITIVITY, Quantity
+from napari_mamamia.cli.scripting import report_result, reports_result
 from napari_mamamia.core.choices import MissingScore
+from napari_mamamia.io.files.json_text import read_json
 
 if TYPE_CHECKING:
     from napari_mamamia.services.classifier.score_classifier import ClassifierColumns
@@ -51,6 +53,7 @@ ClusterOption = Annotated[
 ]
 
 
+@reports_result
 def score_classifier(
     table: TableArgument,
     case_id: IdOption,
@@ -102,7 +105,10 @@ def score_classifier(
     seed: SeedOption = 42,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Score classifiers: AUC, operating points, comparisons of models and a reader."""
+    """Score classifiers: AUC, operating points, comparisons of models and a reader.
+
+    Example: mamamia score-classifier t.csv --id case_id --label pcr --score p --out SCORES
+    """
     from napari_mamamia.scoring.classifier.scores import ClassifierRules
     from napari_mamamia.services.classifier import score_classifier as service
     from napari_mamamia.services.classifier.text import classifier_lines
@@ -121,6 +127,7 @@ def score_classifier(
         existing=existing_policy(False, overwrite),
     )
     summary = run(job)
+    report_result(lambda: read_json(out / service.CLASSIFIER))
     print("\n".join(classifier_lines(summary.result, summary.notes, columns.unit)))
     print(f"Numbers: {out / service.CLASSIFIER}\nReport: {out / service.REPORT}")
     finish(summary.failures)
@@ -129,6 +136,7 @@ def score_classifier(
 _FOLD_NUMBER: Final = Quantity("a number of folds", 2, 100, "", "give 10", is_whole=True)
 
 
+@reports_result
 def stack(
     table: TableArgument,
     case_id: IdOption,
@@ -157,7 +165,10 @@ def stack(
     seed: SeedOption = 42,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Combine several models' scores into one by nested cross-validation."""
+    """Combine several models' scores into one by nested cross-validation.
+
+    Example: mamamia stack t.csv --id id --label pcr --score a --score b --out-of-fold --out STACK
+    """
     from napari_mamamia.features.classifiers.scoring.stacking import StackRules
     from napari_mamamia.features.classifiers.services import stack as service
     from napari_mamamia.scoring.classifier.scores import ClassifierRules
@@ -177,12 +188,16 @@ def stack(
     policy = existing_policy(False, overwrite)
     summary = run(partial(service.stack_models, table, columns, out, settings, existing=policy))
     scores = summary.scores
+    report_result(
+        lambda: {"stack": read_json(out / service.STACK), "scores": read_json(out / CLASSIFIER)}
+    )
     print("\n".join(classifier_lines(scores.result, scores.notes, "case")))
     print(f"Coefficients: {out / service.STACK}\nProbabilities: {out / service.STACK_TABLE}")
     print(f"Numbers: {out / CLASSIFIER}\nReport: {out / REPORT}")
     finish(scores.failures)
 
 
+@reports_result
 def audit(
     table: TableArgument,
     out: OutOption,
@@ -206,7 +221,10 @@ def audit(
     seed: SeedOption = 42,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Find metadata that leaks the label or the split."""
+    """Find metadata that leaks the label or the split.
+
+    Example: mamamia audit table.csv --label pcr --out AUDIT
+    """
     from napari_mamamia.features.classifiers.services import audit as service
 
     if not label and not split:
@@ -216,11 +234,13 @@ def audit(
     columns = service.AuditColumns(label, split, patient, pixels, tuple(leave_out or ()))
     policy = existing_policy(False, overwrite)
     summary = run(partial(service.audit_table, table, columns, out, seed=seed, existing=policy))
+    report_result(lambda: summary)
     print("\n".join(summary.lines))
     print(f"List: {out / service.LEAKS}\nReport: {out / service.REPORT}")
     _finish_rows(summary.failures)
 
 
+@reports_result
 def split(
     table: TableArgument,
     patient: Annotated[
@@ -251,7 +271,10 @@ def split(
     seed: SeedOption = 42,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Split the patients of a table into parts with balanced strata."""
+    """Split the patients of a table into parts with balanced strata.
+
+    Example: mamamia split table.csv --patient patient --part train=0.8 --part val=0.2 --out SPLIT
+    """
     from napari_mamamia.features.classifiers.services import split as service
 
     job = partial(
@@ -266,6 +289,7 @@ def split(
         case=case,
     )
     summary = run(job)
+    report_result(lambda: read_json(out / service.SPLIT))
     print("\n".join(summary.lines))
     print(f"Parts: {out / service.SPLIT_TABLE}\nBalance: {out / service.SPLIT}")
     _finish_rows(summary.failures)

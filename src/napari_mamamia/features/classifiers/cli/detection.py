@@ -19,6 +19,7 @@ from napari_mamamia.cli.options import (
 )
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, print_table, run, shown
 from napari_mamamia.cli.quantities import Quantity
+from napari_mamamia.cli.scripting import report_result, reports_result
 from napari_mamamia.core.choices import (
     BoxRule,
     CaseScoreRule,
@@ -28,6 +29,7 @@ from napari_mamamia.core.choices import (
     LesionOverlap,
     RiskModel,
 )
+from napari_mamamia.io.files.json_text import read_json
 
 if TYPE_CHECKING:
     from napari_mamamia.features.classifiers.services.detection.score_detection import (
@@ -78,12 +80,13 @@ OPTIONS: Final[Mapping[str, Where]] = {
 """The inputs that each option applies to."""
 
 
+@reports_result
 def score_detection(
     context: typer.Context,
     out: OutOption,
     cases: Annotated[
         Path | None,
-        typer.Option("--cases", help="Table of all cases: case_id, optionally centre."),
+        typer.Option("--case-list", help="Table of all cases: case_id, optionally centre."),
     ] = None,
     lesions: Annotated[
         Path | None,
@@ -144,7 +147,10 @@ def score_detection(
     seed: SeedOption = 42,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Score detected lesions: FROC, raFROC, precision, patients; writes OUT/detection.json."""
+    """Score detected lesions: FROC, raFROC, precision, patients; writes OUT/detection.json.
+
+    Example: mamamia score-detection --reference EXPERT --prediction MASKS --out DETECTION
+    """
     from napari_mamamia.features.classifiers.scoring.detection.matching import MatchingRule
     from napari_mamamia.features.classifiers.scoring.detection.parts import PartRules
     from napari_mamamia.features.classifiers.scoring.detection.results import DetectionSettings
@@ -172,8 +178,8 @@ def score_detection(
         source = DetectionTables(cases, lesions, predictions)
     else:
         raise typer.BadParameter(
-            "expected --cases, --lesions and --predictions, or --reference and --prediction, but "
-            "found neither completely: give all of one kind"
+            "expected --case-list, --lesions and --predictions, or --reference and --prediction, "
+            "but found neither completely: give all of one kind"
         )
     existing = existing_policy(False, overwrite)
     summary = run(partial(service.score_detection, source, out, settings, existing=existing))
@@ -190,6 +196,7 @@ def _print_detection(summary: "DetectionSummary") -> None:
     from napari_mamamia.features.classifiers.services.detection.output import SUMMARY
 
     result = summary.result
+    report_result(lambda: read_json(summary.folder / SUMMARY))
     print(f"{rule_text(result)}\n{headline(result)}")
     for name, value in result.average_precision:
         print(f"Average precision at overlap {name}: {shown(value, 4)}")

@@ -118,17 +118,6 @@ def join_patients(patients: Units, values: Sequence[str]) -> tuple[str, ...]:
     return tuple(max(each, key=lambda value: (bool(value), each[value])) for each in counted)
 
 
-def require_apart(patients: Sequence[str], parts: Sequence[str]) -> None:
-    """Raise ValueError if a patient is in two parts."""
-    first: dict[str, str] = {}
-    for patient, part in zip(patients, parts, strict=True):
-        if first.setdefault(patient, part) != part:
-            raise ValueError(
-                f"expected every row of patient {patient} in one part, but found {first[patient]} "
-                f"and {part}"
-            )
-
-
 def _exact_shares(parts: Sequence[PartShare]) -> list[Fraction]:
     fractions = [Fraction(str(part.share)) for part in parts]
     if len(fractions) < 2 or min(fractions) <= 0:

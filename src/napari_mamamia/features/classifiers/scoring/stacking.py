@@ -48,43 +48,8 @@ class ElasticNet:
         return chance
 
 
-def fit_elastic_net(
-    columns: NDArray[np.float64],
-    label: NDArray[np.float64],
-    alpha: float,
-    penalty: float,
-    tolerance: float = _TOLERANCE,
-) -> ElasticNet:
-    """Return the model that minimises the penalised deviance.
-
-    -(1/n) log likelihood + penalty ((1 - alpha)/2 |b|_2^2 + alpha |b|_1), columns (n, k)
-    standardised with the standard deviation of 1/n, intercept free; steps end when no coefficient
-    moves by `tolerance`.
-    Source: J. Friedman et al., Journal of Statistical Software 33 (2010) 1.
-
-    Parameters
-    ----------
-    columns
-        Scores (n, k).
-    label
-        0 or 1 of each case, (n,).
-    alpha
-        Share of the absolute (L1) penalty, 0 to 1.
-    penalty
-        Weight of the penalty, 0 or above.
-    tolerance
-        Largest change of a coefficient at which steps end.
-
-    Raises
-    ------
-    ValueError
-        If a class is lacking, a cell is not finite, or `alpha` or `penalty` is out of its range.
-    """
-    return _Standardised.of(columns, label).path(alpha, (penalty,), tolerance)[0]
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class _Standardised:
+class StandardisedColumns:
     """Columns standardised to mean 0 and standard deviation 1; constant columns are 0."""
 
     columns: NDArray[np.float64]
@@ -93,7 +58,7 @@ class _Standardised:
     spreads: NDArray[np.float64]
 
     @classmethod
-    def of(cls, columns: NDArray[np.float64], label: NDArray[np.float64]) -> "_Standardised":
+    def of(cls, columns: NDArray[np.float64], label: NDArray[np.float64]) -> "StandardisedColumns":
         """Check the columns and standardise them."""
         if not np.isfinite(columns).all():
             raise ValueError("expected finite scores, but found others: leave out rows without one")
@@ -115,7 +80,12 @@ class _Standardised:
     def path(
         self, alpha: float, penalties: Sequence[float], tolerance: float = _TOLERANCE
     ) -> tuple[ElasticNet, ...]:
-        """Fit a model for each penalty, each starting from the previous model."""
+        """Fit a model for each penalty, each starting from the previous model.
+
+        A model minimises -(1/n) log likelihood + penalty ((1 - alpha)/2 |b|_2^2 + alpha |b|_1) of
+        the standardised columns, intercept free; steps end when no coefficient moves by
+        `tolerance`. Source: J. Friedman et al., Journal of Statistical Software 33 (2010) 1.
+        """
         if not 0 <= alpha <= 1 or not all(0 <= p < np.inf for p in penalties):
             raise ValueError(
                 f"expected alpha from 0 to 1 and penalties from 0, but found {alpha:g}"
@@ -366,7 +336,7 @@ def _choose_model(
     inner = Units.of(keys)
     n_inner = min(rules.n_inner, inner.n)
     folds = deal_folds(inner, [strata[int(row)] for row in rows], n_inner, rules.seed)
-    whole = _Standardised.of(x, y)
+    whole = StandardisedColumns.of(x, y)
     grids = {alpha: whole.penalties(alpha) for alpha in rules.alphas}
     losses = {
         alpha: np.stack(list(_fold_losses(x, y, folds, alpha, penalties)))
@@ -391,6 +361,8 @@ def _fold_losses(
     """Yield the mean deviance of each fold's cases under each penalty, (p,)."""
     for fold in range(int(folds.max()) + 1):
         inside = folds != fold
-        models = _Standardised.of(columns[inside], label[inside]).path(alpha, penalties, _ROUGH)
+        models = StandardisedColumns.of(columns[inside], label[inside]).path(
+            alpha, penalties, _ROUGH
+        )
         x, y = columns[~inside], label[~inside]
         yield np.array([deviance(y, model.probability(x)).mean() for model in models])

@@ -38,12 +38,13 @@ from napari_mamamia.features.perfusion.services.settings import (
     FlipAngles,
     PerfusionSettings,
 )
-from napari_mamamia.io.data_set.layout import by_stem
 from napari_mamamia.io.data_set.volumes import read_volume, write_volume_job
 from napari_mamamia.io.files.append_file import read_checked_lines
 from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.files.folders import list_names
 from napari_mamamia.io.tables.tables import write_json
+from napari_mamamia.io.volumes.formats import file_stem
 from napari_mamamia.kinetics.curves import region_curve
 from napari_mamamia.kinetics.sound_signal import unmeasured_voxels
 from napari_mamamia.kinetics.time_axis import odd_span
@@ -444,8 +445,8 @@ def _flip_files(case_id: str, flips: FlipAngles) -> tuple[Path | None, ...]:
     folder = Path(flips.folder)
     case_folder = folder / case_id if (folder / case_id).is_dir() else folder
     stems = [f"{case_id}_{number:04d}" for number in range(len(flips.degrees))]
-    files = by_stem(case_folder)
-    return tuple(next((path.absolute() for path in files.get(stem, ())), None) for stem in stems)
+    files = {file_stem(name): (case_folder / name).absolute() for name in list_names(case_folder)}
+    return tuple(files.get(stem) for stem in stems)
 
 
 def _read_number(record: CaseRecord | None, column: str) -> float | None:

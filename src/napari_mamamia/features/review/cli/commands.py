@@ -12,6 +12,7 @@ from napari_mamamia.cli.given import Program
 from napari_mamamia.cli.options import BootstrapOption, OverwriteOption, SeedOption
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, print_table, run
 from napari_mamamia.cli.quantities import Quantity
+from napari_mamamia.cli.scripting import report_result, reports_result
 from napari_mamamia.core.blinding import NOT_BLIND, STUDY_HIDDEN, Blinding, Hidden
 from napari_mamamia.core.names import count_of
 from napari_mamamia.features.review.core.review import (
@@ -123,7 +124,10 @@ OfOption = Annotated[str, typer.Option("--of", metavar="NAME", help="Owner of th
 
 
 def lead_key(passphrase_file: PassphraseOption = None) -> None:
-    """Make a lead's key before the study exists; `init --lead-key` puts it into study.json."""
+    """Make a lead's key before the study exists; `init --lead-key` puts it into study.json.
+
+    Example: mamamia review lead-key
+    """
     from napari_mamamia.features.review.io.keys import make_lead_key
     from napari_mamamia.features.review.rules.signatures import short_key
     from napari_mamamia.io.files.user_folders import review_folder
@@ -145,7 +149,10 @@ def key(
     ] = False,
     passphrase_file: PassphraseOption = None,
 ) -> None:
-    """Make your signing key on this computer, or show its digits."""
+    """Make your signing key on this computer, or show its digits.
+
+    Example: mamamia review key STUDY --reader Ann
+    """
     from napari_mamamia.features.review.io.keys import read_public_key, set_key_aside
     from napari_mamamia.features.review.rules.signatures import short_key
 
@@ -177,7 +184,10 @@ def countersign(
     ],
     passphrase_file: PassphraseOption = None,
 ) -> None:
-    """Countersign a reader's key as a lead; signatures by the key count from then on."""
+    """Countersign a reader's key as a lead; signatures by the key count from then on.
+
+    Example: mamamia review countersign STUDY --reader Eve --of Ann --digits 1234567890123456
+    """
     from napari_mamamia.features.review.services import signing
     from napari_mamamia.features.review.services.look import find_key, find_person
 
@@ -210,7 +220,10 @@ def revoke(
     ] = "",
     passphrase_file: PassphraseOption = None,
 ) -> None:
-    """Revoke a lost or stolen key; signatures proven to be earlier remain valid."""
+    """Revoke a lost or stolen key; signatures proven to be earlier remain valid.
+
+    Example: mamamia review revoke STUDY --reader Ann --reason lost
+    """
     from napari_mamamia.features.review.services import signing
     from napari_mamamia.features.review.services.look import find_key_to_revoke, find_person
 
@@ -231,7 +244,10 @@ def sign(
     meaning: Annotated[Meaning, typer.Option("--meaning", help="Meaning of the signature.")],
     passphrase_file: PassphraseOption = None,
 ) -> None:
-    """Sign your reading of a case (author), or a decided case (reviewer, approver)."""
+    """Sign your reading of a case (author), or a decided case (reviewer, approver).
+
+    Example: mamamia review sign STUDY --reader Ann --case P001 --meaning author
+    """
     session = _begin_session(study, reader)
     keys = [session.store.study.case_of_id(one).key for one in case]
     passphrase = read_passphrase(passphrase_file, is_new=False)
@@ -294,7 +310,10 @@ def queue(
     seed: SeedOption = 42,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Sort cases by disagreement of model and reference: OUT/queue.csv, .json, .txt."""
+    """Sort cases by disagreement of model and reference: OUT/queue.csv, .json, .txt.
+
+    Example: mamamia review queue SCORES --out QUEUE
+    """
     from napari_mamamia.features.review.services.quality_queue import make_queue
 
     result = run(partial(make_queue, scores, out, signs, seed, random, overwrite=overwrite))
@@ -330,7 +349,10 @@ def capture(
     ] = 0.95,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Show the errors found and whether reading may stop: OUT/capture.csv, .json, .txt."""
+    """Show the errors found and whether reading may stop: OUT/capture.csv, .json, .txt.
+
+    Example: mamamia review capture QUEUE/queue.json --found results.csv --out CAPTURE
+    """
     from napari_mamamia.features.review.services.quality_queue import describe_capture, make_capture
 
     result = run(partial(make_capture, queue_file, found, out, target, overwrite=overwrite))
@@ -452,7 +474,10 @@ def init(
     ] = None,
     passphrase_file: PassphraseOption = None,
 ) -> None:
-    """Plan a study and show the assigned readings; with --freeze write STUDY/study.json."""
+    """Plan a study and show the assigned readings; with --freeze write STUDY/study.json.
+
+    Example: mamamia review init DATASET --lead Eve --reader Ann --reader Bob --freeze --out STUDY
+    """
     from napari_mamamia.features.review.io.keys import make_lead_key
     from napari_mamamia.features.review.services.plan_study import (
         StudyPeople,
@@ -499,6 +524,7 @@ def init(
 
 
 @app.command("status")
+@reports_result
 def status(
     study: StudyArgument,
     out: OutOption = None,
@@ -506,12 +532,16 @@ def status(
     unblind: UnblindOption = "",
     passphrase_file: PassphraseOption = None,
 ) -> None:
-    """Show the state of a study; exit 3 on conflicts. OUT/status.json."""
+    """Show the state of a study; exit 3 on conflicts. OUT/status.json.
+
+    Example: mamamia review status STUDY
+    """
     from napari_mamamia.features.review.services import check_study
 
     store = open_study(study, out)
     pseudonymizer = _find_pseudonymizer(store, reader, unblind, passphrase_file, "status")
     result = run(partial(check_study.find_status, store, pseudonymizer))
+    report_result(lambda: result)
     cells = [
         (
             reader.name,
@@ -544,6 +574,7 @@ def status(
 
 
 @app.command("verify")
+@reports_result
 def verify(
     study: StudyArgument,
     images: Annotated[
@@ -554,12 +585,16 @@ def verify(
     unblind: UnblindOption = "",
     passphrase_file: PassphraseOption = None,
 ) -> None:
-    """Verify a study's hashes, signatures and rules; exit 3 on any problem."""
+    """Verify a study's hashes, signatures and rules; exit 3 on any problem.
+
+    Example: mamamia review verify STUDY
+    """
     from napari_mamamia.features.review.services import check_study
 
     store = open_study(study, out)
     pseudonymizer = _find_pseudonymizer(store, reader, unblind, passphrase_file, "verify")
     result = run(partial(check_study.verify_study, store, images, pseudonymizer))
+    report_result(lambda: result)
     print(
         f"{count_of(result.n_events, 'event')} in {count_of(result.n_files, 'file')}, "
         f"{count_of(result.n_masks, 'mask')}, {count_of(result.n_signatures, 'signature')} "
@@ -583,7 +618,10 @@ def audit(
     unblind: UnblindOption = "",
     passphrase_file: PassphraseOption = None,
 ) -> None:
-    """Write the audit trail: every event in order, OUT/audit.csv and OUT/audit.html."""
+    """Write the audit trail: every event in order, OUT/audit.csv and OUT/audit.html.
+
+    Example: mamamia review audit STUDY --out AUDIT
+    """
     from napari_mamamia.features.review.services.check_study import save_audit
     from napari_mamamia.features.review.services.look import NO_PSEUDONYMS, load_study_form
 
@@ -623,7 +661,10 @@ def agreement(
     bootstrap: BootstrapOption = 1000,
     seed: SeedOption = 42,
 ) -> None:
-    """Measure reader agreement; exit 3 if anything was left out. OUT/agreement.json, .csv."""
+    """Measure reader agreement; exit 3 if anything was left out. OUT/agreement.json, .csv.
+
+    Example: mamamia review agreement STUDY --out AGREEMENT
+    """
     from napari_mamamia.features.review.io.study_file import read_case_list
     from napari_mamamia.features.review.services.agreement import agree
     from napari_mamamia.features.review.services.agreement.agreement_output import (
@@ -678,7 +719,10 @@ def export(
         typer.Option("--positives", metavar="FILE", help="Cases with truth 1, one per line."),
     ] = None,
 ) -> None:
-    """Export accepted masks, answers and tables; exit 3 on conflicts or missing content."""
+    """Export accepted masks, answers and tables; exit 3 on conflicts or missing content.
+
+    Example: mamamia review export STUDY --out EXPORT
+    """
     from napari_mamamia.features.review.io.study_file import read_case_list
     from napari_mamamia.features.review.services.export.study_export import (
         ExportChoice,
@@ -727,7 +771,10 @@ def report(
     seed: SeedOption = 42,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Write a study's report as one HTML page; exit 3 on problems. OUT/report.html."""
+    """Write a study's report as one HTML page; exit 3 on problems. OUT/report.html.
+
+    Example: mamamia review report STUDY --out REPORT
+    """
     from napari_mamamia.features.review.services.report.study_report import (
         ReportChoice,
         write_study_report,

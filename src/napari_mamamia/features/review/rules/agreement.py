@@ -13,6 +13,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.scoring.statistics.bootstrap import keep_around
+
 LEVEL = 0.95
 N_RESAMPLES = 1000
 SEED: Final = 42
@@ -20,8 +22,6 @@ _NORMAL = 1.96
 """Number of standard deviations from the mean that contain 95 % of the differences."""
 
 Floats = NDArray[np.float64]
-Rating = str | int | None
-"""A category given by a reader; None if the reader gave none."""
 
 
 class Weighting(StrEnum):
@@ -39,33 +39,12 @@ class Scale(StrEnum):
     ORDINAL = "ordinal"
 
 
-def cohen_kappa(
-    first: Sequence[Rating],
-    second: Sequence[Rating],
-    order: Sequence[Rating],
-    weighting: Weighting = Weighting.NONE,
-) -> float:
-    """Return Cohen's kappa of two readers over the cases that both rated.
-
-    `order` lists the categories, sorted if the kappa is weighted. The result is NaN without a case,
-    or if chance agreement is 1 (a single category). Source: J. Cohen, Educational and Psychological
-    Measurement 20 (1960) 37; Psychological Bulletin 70 (1968) 213.
-
-    Examples
-    --------
-    >>> round(cohen_kappa("aab", "abb", "ab"), 3)
-    0.4
-    """
-    places = _number_pair(first, second, order)
-    counts = np.zeros((len(order), len(order)))
-    np.add.at(counts, (places[:, 0], places[:, 1]), 1.0)
-    return float(kappa_of_counts(counts, weighting))
-
-
 def kappa_of_counts(counts: Floats, weighting: Weighting = Weighting.NONE) -> Floats:
     """Return Cohen's kappa of contingency tables of shape (..., categories, categories).
 
-    The result is NaN if chance agreement is 1.
+    The result is NaN without a case, or if chance agreement is 1 (a single category). Source: J.
+    Cohen, Educational and Psychological Measurement 20 (1960) 37; Psychological Bulletin 70 (1968)
+    213.
     """
     steps = np.arange(counts.shape[-1])
     distance: Floats = np.abs(np.subtract.outer(steps, steps)).astype(np.float64)
@@ -79,58 +58,17 @@ def kappa_of_counts(counts: Floats, weighting: Weighting = Weighting.NONE) -> Fl
     return np.asarray(1 - divide_all((distance * counts).sum(axis=(-2, -1)), expected))
 
 
-def raw_agreement(first: Sequence[Rating], second: Sequence[Rating]) -> float:
-    """Return the proportion of cases with the same category among those rated by both readers."""
-    pairs = [(a, b) for a, b in zip(first, second, strict=True) if None not in (a, b)]
-    return sum(a == b for a, b in pairs) / len(pairs) if pairs else nan
-
-
-def fleiss_kappa(ratings: Sequence[Sequence[Rating]], order: Sequence[Rating]) -> float:
-    """Return Fleiss' kappa; `ratings` (cases, readers) must be complete.
-
-    The result is nan for a single category, no case, or one reader. Source: J. L. Fleiss,
-    Psychological Bulletin 76 (1971) 378.
-
-    Raises
-    ------
-    ValueError
-        If a rating is missing or the rows differ in length; use `krippendorff_alpha` instead.
-    """
-    counts = _count_ratings(ratings, order)
-    n_readers = {int(n) for n in counts.sum(axis=1)}
-    if len(n_readers) > 1 or any(None in row for row in ratings):
-        raise ValueError(
-            "expected every reader's rating of every case for Fleiss' kappa, but some are missing: "
-            "use Krippendorff's alpha"
-        )
-    n = n_readers.pop() if n_readers else 0
-    if n < 2:
-        return nan
-    return float(fleiss_of_counts(counts.sum(axis=0), (counts**2).sum(), n))
-
-
 def fleiss_of_counts(counts: Floats, squares: Floats, n_readers: int) -> Floats:
     """Return Fleiss' kappa from sums over cases that each have `n_readers` ratings.
 
     `counts` (..., categories) is how often each category was given, `squares` (...) the sum of the
-    squares of each case's counts. The result is nan for a single category or no case.
+    squares of each case's counts. The result is nan for a single category or no case. Source: J. L.
+    Fleiss, Psychological Bulletin 76 (1971) 378.
     """
     total = counts.sum(axis=-1)
     share = divide_all(squares - total, total * (n_readers - 1))
     by_chance = (divide_all(counts, total[..., None]) ** 2).sum(axis=-1)
     return divide_all(share - by_chance, 1 - by_chance)
-
-
-def krippendorff_alpha(
-    ratings: Sequence[Sequence[Rating]], order: Sequence[Rating], scale: Scale = Scale.NOMINAL
-) -> float:
-    """Return Krippendorff's alpha; `ratings` (cases, readers) with None for a missing rating.
-
-    Cases with fewer than two ratings do not count. The result is nan if the expected disagreement
-    is 0. Source: K. Krippendorff, Computing Krippendorff's alpha-reliability (2011).
-    """
-    pairs = count_pairs(_count_ratings(ratings, order)).sum(axis=0)
-    return float(alpha_of_pairs(pairs, scale))
 
 
 def count_pairs(counts: Floats) -> Floats:
@@ -151,7 +89,8 @@ def count_pairs(counts: Floats) -> Floats:
 def alpha_of_pairs(pairs: Floats, scale: Scale = Scale.NOMINAL) -> Floats:
     """Return Krippendorff's alpha from (..., categories, categories) sums of `count_pairs`.
 
-    The result is nan if the expected disagreement is 0.
+    The result is nan if the expected disagreement is 0. Source: K. Krippendorff, Computing
+    Krippendorff's alpha-reliability (2011).
     """
     totals = pairs.sum(axis=-1)
     n = totals.shape[-1]
@@ -209,42 +148,11 @@ def compare_ratios(first: Sequence[float], second: Sequence[float]) -> RatioAgre
     return RatioAgreement(exp(logs.bias), exp(logs.low), exp(logs.high), logs.n, left_out)
 
 
-@dataclass(frozen=True, slots=True)
-class IntraclassCorrelation:
-    """Three forms of the intraclass correlation by McGraw and Wong.
-
-    `absolute` is ICC(A,1): two-way random, absolute agreement, one reader; report this one.
-    `consistent` is ICC(C,1), which ignores a constant shift of a reader; `one_way` is ICC(1,1).
-    """
-
-    absolute: float
-    consistent: float
-    one_way: float
-
-
-def intraclass_correlation(values: NDArray[np.float64]) -> IntraclassCorrelation:
-    """Return the ICC of complete (cases, readers) values; NaN with fewer than 2 cases or readers.
-
-    Source: K. O. McGraw, S. P. Wong, Psychological Methods 1 (1996) 30.
-    """
-    n, k = values.shape
-    if min(n, k) < 2:
-        return IntraclassCorrelation(nan, nan, nan)
-    mean = values.mean()
-    of_cases = k * ((values.mean(axis=1) - mean) ** 2).sum()
-    of_readers = n * ((values.mean(axis=0) - mean) ** 2).sum()
-    rest = ((values - mean) ** 2).sum() - of_cases - of_readers
-    rows, columns = of_cases / (n - 1), of_readers / (k - 1)
-    error, within = rest / ((n - 1) * (k - 1)), (rest + of_readers) / (n * (k - 1))
-    return IntraclassCorrelation(
-        _divide_parts(rows - error, rows + (k - 1) * error + k * (columns - error) / n),
-        _divide_parts(rows - error, rows + (k - 1) * error),
-        _divide_parts(rows - within, rows + (k - 1) * within),
-    )
-
-
 def absolute_of_sums(n: Floats, sums: Floats, products: Floats) -> Floats:
-    """Return ICC(A,1), as in `intraclass_correlation`, from sums over cases.
+    """Return ICC(A,1) from sums over cases: two-way random, absolute agreement, one reader.
+
+    The result is nan with fewer than 2 cases or readers. Source: K. O. McGraw, S. P. Wong,
+    Psychological Methods 1 (1996) 30.
 
     Parameters
     ----------
@@ -302,8 +210,9 @@ def estimate_sums(
     places = np.random.default_rng(seed).integers(0, n, (n_resamples, n))
     places += n * np.arange(n_resamples)[:, None]
     times = np.bincount(places.ravel(), minlength=n * n_resamples).reshape(n_resamples, n)
-    low, high, n_undefined = _interval_of(np.asarray(statistic(times @ parts)))
-    return Estimate(float(statistic(parts.sum(axis=0))), low, high, n, n_undefined)
+    value = float(statistic(parts.sum(axis=0)))
+    low, high, n_undefined = _interval_of(value, np.asarray(statistic(times @ parts)))
+    return Estimate(value, low, high, n, n_undefined)
 
 
 def estimate_mean(
@@ -315,52 +224,15 @@ def estimate_mean(
     return estimate_sums(lambda sums: sums[..., 0] / sums[..., 1], parts, n_resamples, seed)
 
 
-def _interval_of(values: Floats) -> tuple[float, float, int]:
+def _interval_of(estimate: float, values: Floats) -> tuple[float, float, int]:
+    """Return both ends, nan for an interval beside its estimate, and how many are undefined."""
     defined = values[~np.isnan(values)]
-    if not defined.size:
-        return nan, nan, values.size
-    low, high = np.quantile(defined, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return float(low), float(high), int(values.size - defined.size)
-
-
-def _number_pair(
-    first: Sequence[Rating], second: Sequence[Rating], order: Sequence[Rating]
-) -> NDArray[np.intp]:
-    """Return the category indices of both readers, (cases rated by both, 2)."""
-    place = {category: index for index, category in enumerate(order)}
-    _require_known([*first, *second], place)
-    rated = [(a, b) for a, b in zip(first, second, strict=True) if None not in (a, b)]
-    return np.array([(place[a], place[b]) for a, b in rated], dtype=np.intp).reshape(-1, 2)
-
-
-def _count_ratings(
-    ratings: Sequence[Sequence[Rating]], order: Sequence[Rating]
-) -> NDArray[np.float64]:
-    """Count the ratings of each case (row) for each category (column)."""
-    place = {category: index for index, category in enumerate(order)}
-    counts = np.zeros((len(ratings), len(order)))
-    for at, row in enumerate(ratings):
-        _require_known(row, place)
-        for category in row:
-            if category is not None:
-                counts[at, place[category]] += 1
-    return counts
-
-
-def _require_known(ratings: Sequence[Rating], place: dict[Rating, int]) -> None:
-    unknown = sorted(
-        {str(rating) for rating in ratings if rating is not None and rating not in place}
-    )
-    if unknown:
-        names = ", ".join(str(one) for one in place)
-        raise ValueError(f"expected the categories {names}, but found {', '.join(unknown)} too")
+    ends = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
+    low, high = np.quantile(defined, ends) if defined.size else (nan, nan)
+    return *keep_around(estimate, float(low), float(high)), int(values.size - defined.size)
 
 
 def divide_all(parts: Floats, wholes: Floats) -> Floats:
     """Return parts / wholes, NaN where the whole is 0."""
     wholes = np.asarray(wholes, dtype=np.float64)
     return np.asarray(np.divide(parts, np.where(wholes == 0, nan, wholes)))
-
-
-def _divide_parts(part: float, whole: float) -> float:
-    return float(part / whole) if whole else nan

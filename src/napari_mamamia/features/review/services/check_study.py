@@ -32,7 +32,7 @@ from napari_mamamia.features.review.rules.signatures import (
     seal_of,
     short_key,
 )
-from napari_mamamia.features.review.rules.states import SIGNED_ACTS, Act, CaseState
+from napari_mamamia.features.review.rules.states import SIGNED_ACTS, Act, CaseState, ReadingView
 from napari_mamamia.features.review.services.look import (
     NO_PSEUDONYMS,
     Pseudonymizer,
@@ -137,28 +137,6 @@ def find_status(store: EventStore, pseudonymizer: Pseudonymizer = NO_PSEUDONYMS)
     Errors are those of `read_whole`.
     """
     state = replay_reading(store, read_whole(store))
-    readers = []
-    for reader in store.study.readers:
-        mine = [
-            reading
-            for view in state.cases
-            for reading in view.readings
-            if reading.reader == reader.reader_id
-        ]
-        keys = [key for key in state.keys if key.reader == reader.reader_id]
-        readers.append(
-            ReaderProgress(
-                reader.reader_id,
-                state.name(reader.reader_id),
-                tuple(role.value for role in reader.roles),
-                len(mine),
-                sum(reading.state is CaseState.READ for reading in mine),
-                sum(reading.active_s for reading in mine),
-                tuple(short_key(key.key) for key in keys if key.counts),
-                tuple(short_key(key.key) for key in keys if not key.by and not key.ended),
-                tuple(f"{short_key(key.key)} ended {key.ended}" for key in keys if key.ended),
-            )
-        )
     return StudyStatus(
         store.study.plan.name,
         store.study.study_id,
@@ -166,12 +144,38 @@ def find_status(store: EventStore, pseudonymizer: Pseudonymizer = NO_PSEUDONYMS)
         now_utc(),
         software_version(),
         {name.value: count for name, count in state.counts.items()},
-        tuple(readers),
+        list_progress(state),
         _cover_problems(_list_conflicts(state), pseudonymizer),
         len(state.waiting),
         len(state.refused),
         () if pseudonymizer.names else _count_sites(state),
     )
+
+
+def list_progress(state: ReviewState) -> tuple[ReaderProgress, ...]:
+    """Return the progress of every person, in the order of the study."""
+    by_reader: dict[str, list[ReadingView]] = {}
+    for view in state.cases:
+        for reading in view.readings:
+            by_reader.setdefault(reading.reader, []).append(reading)
+    progress = []
+    for reader in state.study.readers:
+        readings = by_reader.get(reader.reader_id, [])
+        keys = [key for key in state.keys if key.reader == reader.reader_id]
+        progress.append(
+            ReaderProgress(
+                reader.reader_id,
+                state.name(reader.reader_id),
+                tuple(role.value for role in reader.roles),
+                len(readings),
+                sum(reading.state is CaseState.READ for reading in readings),
+                sum(reading.active_s for reading in readings),
+                tuple(short_key(key.key) for key in keys if key.counts),
+                tuple(short_key(key.key) for key in keys if not key.by and not key.ended),
+                tuple(f"{short_key(key.key)} ended {key.ended}" for key in keys if key.ended),
+            )
+        )
+    return tuple(progress)
 
 
 def _count_sites(state: ReviewState) -> tuple[SiteProgress, ...]:

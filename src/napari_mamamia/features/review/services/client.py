@@ -30,6 +30,7 @@ from napari_mamamia.features.review.io.study_file import NO_DRAFT, STUDY_NAME, C
 from napari_mamamia.features.review.rules.form_words import describe_reasons
 from napari_mamamia.features.review.rules.replay import ReviewState
 from napari_mamamia.features.review.rules.states import CaseState, CaseView, ReadingView
+from napari_mamamia.features.review.services.check_study import ReaderProgress, list_progress
 from napari_mamamia.features.review.services.look import (
     NO_PSEUDONYMS,
     Pseudonymizer,
@@ -72,17 +73,6 @@ class DisputeRow:
 
 
 @dataclass(frozen=True, slots=True)
-class ReaderRow:
-    """Progress of a reader."""
-
-    name: str
-    roles: tuple[Role, ...]
-    n_read: int
-    n_tasks: int
-    active_s: int
-
-
-@dataclass(frozen=True, slots=True)
 class StudySnapshot:
     """A person's view of a study at one time.
 
@@ -114,7 +104,7 @@ class StudySnapshot:
     n_ready: int
     rows: tuple[TaskRow, ...]
     disputes: tuple[DisputeRow, ...] = ()
-    readers: tuple[ReaderRow, ...] = ()
+    readers: tuple[ReaderProgress, ...] = ()
     states: Mapping[str, int] | None = None
     n_unsent: int = 0
     trouble: str = ""
@@ -174,25 +164,6 @@ def describe_age(seconds: float) -> str:
     if seconds < 60:
         return f"{max(seconds, 0):.0f} s"
     return f"{seconds // 60:.0f} min" if seconds < 3600 else f"{seconds // 3600:.0f} h"
-
-
-def list_reader_rows(state: ReviewState) -> tuple[ReaderRow, ...]:
-    """Return the progress of every reader, in the order of the study."""
-    by_reader: dict[str, list[ReadingView]] = {}
-    for view in state.cases:
-        for reading in view.readings:
-            by_reader.setdefault(reading.reader, []).append(reading)
-    return tuple(
-        ReaderRow(
-            state.name(reader.reader_id),
-            reader.roles,
-            sum(reading.state is CaseState.READ for reading in by_reader[reader.reader_id]),
-            len(by_reader[reader.reader_id]),
-            sum(reading.active_s for reading in by_reader[reader.reader_id]),
-        )
-        for reader in state.study.readers
-        if reader.reader_id in by_reader
-    )
 
 
 def list_dispute_rows(
@@ -387,7 +358,7 @@ class StudyClient:
                     if reading.state in touched
                 ),
                 list_dispute_rows(session.disputes(), state, self.form) if self.is_judge else (),
-                readers=list_reader_rows(state) if Role.LEAD in self.reader.roles else (),
+                readers=self._list_readers(state),
                 states={name.value: count for name, count in state.counts.items() if count},
                 n_unsent=session.n_unsent,
                 trouble=trouble or self.store.trouble,
@@ -400,6 +371,12 @@ class StudyClient:
                 origin=self.store.origin,
             )
             return look if self.store.is_known else leave_out_unseen(look)
+
+    def _list_readers(self, state: ReviewState) -> tuple[ReaderProgress, ...]:
+        """Return the progress of everybody who has readings, for a lead."""
+        if Role.LEAD not in self.reader.roles:
+            return ()
+        return tuple(reader for reader in list_progress(state) if reader.n_tasks)
 
     def _renew_claims(self) -> tuple[Claim, ...]:
         """Renew claims at intervals; return the claims that others took meanwhile."""

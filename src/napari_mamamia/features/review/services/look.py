@@ -5,7 +5,6 @@ receives the study, and the window the data set, with numbers instead of ids. In
 as error messages, ids are replaced word by word.
 """
 
-import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -280,11 +279,6 @@ def order_cases(order: Path, case_ids: Sequence[str] = ()) -> tuple[str, ...]:
             "the queue from scores that contain it"
         )
     return tuple(one for one in queued if not case_ids or one in set(case_ids))
-
-
-def hash_text(text: str) -> str:
-    """Return the SHA-256 of a text as UTF-8."""
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def load_study_form(folder: Path, study: Study) -> Form | None:

@@ -35,9 +35,9 @@ from napari_mamamia.features.review.io.share import Share
 from napari_mamamia.features.review.io.study_file import read_case_list, write_study
 from napari_mamamia.features.review.rules.assignment import Deal, deal_cases
 from napari_mamamia.features.review.rules.signatures import short_key
-from napari_mamamia.features.review.services.look import hash_text, list_texts, order_cases
+from napari_mamamia.features.review.services.look import list_texts, order_cases
 from napari_mamamia.io.clinical.sites import find_site
-from napari_mamamia.io.files.checksums import sha256_of_large
+from napari_mamamia.io.files.checksums import hash_text, sha256_of_large
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.save import write_text_atomically
 from napari_mamamia.io.files.sources import CaseFiles

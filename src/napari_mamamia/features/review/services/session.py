@@ -219,13 +219,6 @@ class ReviewSession:
             return Blinding(blinding.hidden - {Hidden.OTHER_READERS})
         return blinding if blinding.is_blind else NOT_BLIND
 
-    def shown_readings(self, case: str) -> tuple[ReadingView, ...]:
-        """Return the readings of a case that this person may see."""
-        hides = self.blinding(case).hides(Hidden.OTHER_READERS)
-        mine = self.reader.reader_id
-        view = self.state.case(case)
-        return tuple(reading for reading in view.readings if not hides or reading.reader == mine)
-
     # -------------------------------------------------------------------- reading
 
     def claim(self, task: Task) -> Claim:

@@ -144,8 +144,9 @@ class JudgingView(QWidget):
             self._make_takes(),
             self.choice,
         )
-        # Below the scroll area, so that the decision is visible on a low screen, too.
-        area = PageArea(details, "review_judge_scroll", is_part=True, is_fitted=True)
+        # Below the scroll area, which fills the page: the decision is visible on a low screen and
+        # keeps its place while the case loads.
+        area = PageArea(details, "review_judge_scroll", is_part=True)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._case = column(area, line(), self._make_decision(), self.note)
         self._case.layout().setStretch(0, ALL)
@@ -214,7 +215,6 @@ class JudgingView(QWidget):
             self._rules[rule] = self._make_rule(rule, text, tip)
         union, intersection, majority, staple = (self._rules[rule] for rule in RULES)
         return column(
-            row(self.take_first, self.take_second, 1),
             row(union, intersection, 1),
             row(majority, staple, 1),
         )
@@ -254,7 +254,8 @@ class JudgingView(QWidget):
             self.set_down_wanted.emit,
         )
         buttons = row(self.decide, self.leave_out, self.set_down, 1)
-        return column(self._answers_line, self.reason, buttons)
+        takes = row(self.take_first, self.take_second, 1)
+        return column(takes, self._answers_line, self.reason, buttons)
 
     def _make_ended(self) -> QWidget:
         """Return the controls for a decided case, which can be reopened but not deleted."""
@@ -278,7 +279,10 @@ class JudgingView(QWidget):
     # ------------------------------------------------------------- for the flow
 
     def show_look(self, look: StudySnapshot, ended: Sequence[DisputeRow] = ()) -> None:
-        """Show the queue, followed by the decided cases, and keep the selection."""
+        """Show the queue, followed by the decided cases, and keep the selection.
+
+        If the selected case was decided since, select the first case that waits.
+        """
         rows = (*look.disputes, *ended)
         texts = [describe_row(row) for row in rows]
         before = [self.queue.item(k).text() for k in range(self.queue.count())]
@@ -290,7 +294,10 @@ class JudgingView(QWidget):
                 item.setData(Qt.ItemDataRole.UserRole, one)
                 item.setToolTip(text)
                 self.queue.addItem(item)
-                if chosen is not None and one.case == chosen.case:
+                if chosen is not None and (one.case, one.state in ENDS) == (
+                    chosen.case,
+                    chosen.state in ENDS,
+                ):
                     self.queue.setCurrentItem(item)
             if self.queue.currentItem() is None and rows:
                 self.queue.setCurrentRow(0)

@@ -19,10 +19,10 @@ from qtpy.QtWidgets import (
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.features.review.core.review import Role
+from napari_mamamia.features.review.services.check_study import ReaderProgress
 from napari_mamamia.features.review.services.client import (
     QualityRow,
     QualityStatus,
-    ReaderRow,
     StudySnapshot,
 )
 from napari_mamamia.features.review.services.plan_study import (
@@ -132,7 +132,7 @@ class ProgressView(QWidget):
         self.queue.fit()
 
 
-def _row_of_reader(row: ReaderRow) -> str:
+def _row_of_reader(row: ReaderProgress) -> str:
     each = (
         tr("{active:.1f} min per case", active=row.active_s / 60 / row.n_read) if row.n_read else ""
     )

@@ -22,12 +22,10 @@ from napari_mamamia.features.challenge.io.challenge_file import (
     find_changes,
 )
 from napari_mamamia.features.challenge.io.handed_in import (
-    PROGRAM_FILES,
     Contents,
     Manifest,
     SubmissionKind,
     find_handed_masks,
-    write_program_files,
 )
 from napari_mamamia.features.challenge.io.ledger import AttemptOutcome
 from napari_mamamia.features.challenge.services.submission.run_submission import (
@@ -614,9 +612,7 @@ def _score_answers(
         problem, broken = _score_responses(opened, folder, answers.responses)
         breaches += broken
         results += [] if problem else [f"{RESPONSES}/{RESPONSE_TABLE}"]
-    if manifest.kind is SubmissionKind.PROGRAM:
-        results += [_list_program_files(folder)]
-    else:
+    if manifest.kind is not SubmissionKind.PROGRAM:
         write_letter(folder, "", breaches, (), 0)
     if problem and not results:
         return Evaluation(AttemptOutcome.REFUSED, problem, tuple(breaches), tuple(notes))
@@ -691,21 +687,6 @@ def _evaluate_given(opened: OpenChallenge, folder: Path, table: Path) -> Evaluat
     note = "scores as the team submitted them, not verified"
     files = _sum_results(folder, [f"{SCORES}/{SCORE_TABLE}"])
     return Evaluation(AttemptOutcome.SCORED, "", failures, (note,), files)
-
-
-def _list_program_files(folder: Path) -> str:
-    """Write the list of the files that a program wrote, with checksums, and return its name."""
-    root = folder / RUN
-    paths = [path for name in (MASKS, TABLE) for path in _walk_plain(root / name)]
-    files = [FrozenFile(path.relative_to(folder).as_posix(), sha256_of(path)) for path in paths]
-    write_program_files(files, folder)
-    return PROGRAM_FILES
-
-
-def _walk_plain(path: Path) -> list[Path]:
-    if path.is_file():
-        return [path]
-    return sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else []
 
 
 def _sum_results(folder: Path, names: Iterable[str]) -> tuple[tuple[str, str], ...]:

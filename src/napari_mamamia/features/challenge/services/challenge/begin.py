@@ -73,7 +73,7 @@ class ChallengeSettings:
     express
         Cases of the express lane; () for the cases with the smallest, the median and the largest
         tumour.
-    takes_tables, ladder, limits
+    takes_tables, ladder, limits, gate
         As in `Challenge`.
     """
 
@@ -92,6 +92,7 @@ class ChallengeSettings:
     takes_tables: bool = False
     ladder: bool = False
     limits: ChallengeLimits = field(default_factory=ChallengeLimits)
+    gate: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +157,7 @@ def begin_challenge(folder: Path, settings: ChallengeSettings) -> BegunChallenge
         takes_tables=settings.takes_tables or not references,
         ladder=settings.ladder,
         limits=settings.limits,
+        gate=settings.gate,
         software=software_version(),
         created=now_utc(),
     )
@@ -189,7 +191,7 @@ def _require_enough(settings: ChallengeSettings) -> None:
             remedies=(
                 Remedy("reference", ("DIR",)),
                 Remedy("images", ("DATASET",)),
-                Remedy("cases", ("FILE",)),
+                Remedy("case_list", ("FILE",)),
             ),
         )
 

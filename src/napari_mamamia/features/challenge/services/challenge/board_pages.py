@@ -3,18 +3,24 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from math import isnan
+from math import isnan, nan
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 import numpy as np
 
-from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.errors import FormatError, SaveError
 from napari_mamamia.core.progress import report_progress
-from napari_mamamia.features.challenge.io.challenge_file import read_challenge
-from napari_mamamia.features.challenge.io.leaderboard_file import Board, BoardRow, write_leaderboard
-from napari_mamamia.features.challenge.io.ledger import read_ledger
+from napari_mamamia.features.challenge.io.challenge_file import OpenChallenge, read_challenge
+from napari_mamamia.features.challenge.io.file_list import write_file_list
+from napari_mamamia.features.challenge.io.leaderboard_file import (
+    BOARD_FILE,
+    Board,
+    BoardRow,
+    write_leaderboard,
+)
+from napari_mamamia.features.challenge.io.ledger import LedgerWriter, read_ledger
 from napari_mamamia.features.challenge.scoring.leaderboard import (
     LEADERBOARD_FOOTER,
     LeaderboardContent,
@@ -28,15 +34,18 @@ from napari_mamamia.features.challenge.scoring.team_page import (
     team_page,
 )
 from napari_mamamia.features.challenge.services.challenge.attempt import require_inputs
+from napari_mamamia.features.challenge.services.challenge.evidence import describe_copies
 from napari_mamamia.features.challenge.services.challenge.ranking import (
     CLASSIFICATION,
     NOT_FOR_TASK,
     OF_PICTURES,
+    RESPONSE_RANKS,
     SEGMENTATION,
     ChallengeRanking,
     make_ranking,
     write_responses,
 )
+from napari_mamamia.features.challenge.services.rank.output import DATA_FILES
 from napari_mamamia.features.challenge.services.rank.pages import write_pages
 from napari_mamamia.features.challenge.services.rank.rank import write_ranking
 from napari_mamamia.features.challenge.services.rank.text import answer_first, leaderboard_content
@@ -52,13 +61,30 @@ from napari_mamamia.scoring.report.page import Page, PageSection
 from napari_mamamia.scoring.report.rank_figures import draw_stability
 from napari_mamamia.scoring.report.response import odds_tables, response_table
 from napari_mamamia.scoring.report.tables import disparity_table
-from napari_mamamia.scoring.report.text import UNKNOWN, Answer, Column, ReportTable, Row, number
-from napari_mamamia.services.batch.output_folder import Existing, claim_folder
+from napari_mamamia.scoring.report.text import (
+    UNKNOWN,
+    Answer,
+    Column,
+    ReportTable,
+    Row,
+    number,
+    p_said,
+    p_text,
+    range_text,
+    variable_label,
+)
+from napari_mamamia.services.batch.output_folder import RUN_FILE, Existing, claim_folder
 
 _MOST_PAIRS: Final = 10
 """Largest number of teams for which tables of pairs are shown unfolded."""
 _MOST_CASES: Final = 40
 _MOST_NOTES: Final = 6
+NO_BETTER: Final = "no better than chance"
+_OF_CHANCE: Final = (
+    "p, permutation: exact one-sided p of the balanced accuracy when the labels are permuted. An "
+    f"entry with p of 0.05 or above is marked as {NO_BETTER}; its rank is by the ranking score, "
+    "which also rewards equal error rates. AUC, 95 %: DeLong."
+)
 _NOT_FOR_TEAMS: Final = "On the locked test set itself (not for the teams):"
 _OF_LADDER: Final = (
     "the board shows scores of the ladder; everything else here is computed on the locked test set "
@@ -75,8 +101,19 @@ def describe_row(row: BoardRow) -> str:
     attempt = say_attempt(row)
     origin = "; scores as given" if row.is_as_given else ""
     reason = f"; not ranked: {row.reason}" if row.rank is None else ""
-    guarded = f"; {text}" if (text := say_guarded(row)) else ""
-    return f"{row.team}: {n}; {attempt}{origin}{guarded}{reason}"
+    remarks = "".join(f"; {text}" for text in (say_guarded(row), *_list_evidence(row)) if text)
+    return f"{row.team}: {n}; {attempt}{origin}{remarks}{reason}"
+
+
+def _list_evidence(row: BoardRow) -> list[str]:
+    """Return the evidence on chance and copies, and the gated score."""
+    texts = [describe_copies(row)] if row.is_alarming else []
+    if row.chance is not None and row.rank is not None:
+        verdict = "better than chance" if row.chance.is_better else NO_BETTER
+        texts.append(f"{verdict} ({p_said(row.chance.p_value)}, permutation)")
+    if row.gated_score is not None:
+        texts.append(f"gated score {row.gated_score:.4f}, rank {row.gated_rank}")
+    return texts
 
 
 def say_guarded(row: BoardRow) -> str:
@@ -85,10 +122,8 @@ def say_guarded(row: BoardRow) -> str:
         return ""
     return (
         f"guarded score {row.guarded_score:.4f}: with the least favourable value for each of its "
+        "empty predictions"
     )
-
-
-"empty predictions"
 
 
 def say_attempt(row: BoardRow) -> str:
@@ -226,7 +261,7 @@ def _describe_board(
     board: Board, ranking: ChallengeRanking, links: Mapping[str, str]
 ) -> PageSection:
     is_masks = board.task == SEGMENTATION
-    names, stable = _find_stability(board, ranking)
+    names, stable = find_stability(board, ranking)
     rows = []
     for row in board.rows:
         if row.reason == NOT_FOR_TASK:
@@ -237,18 +272,21 @@ def _describe_board(
             sure = (show_interval(stable, index), f"{100 * stable.first[index]:.0f}")
         cells = (
             row.team,
-            UNKNOWN if row.rank is None else f"{row.rank}",
+            show_rank(row),
             *sure,
             *(_show_number(value) for value in (row.score, row.performance, row.fairness)),
             f"{row.n:,}",
             f"{row.n_unusable:,}",
             say_attempt(row) if row.attempt else UNKNOWN,
+            *(_show_chance(row) if not is_masks else ()),
+            *(_show_gated(row) if board.gate else ()),
             _say_remark(row),
         )
         rows.append(Row(cells, is_small=row.rank is None, link=links.get(row.team, "")))
     first = "Performance" if is_masks else "Balanced accuracy"
     heads = ("Rank", "Rank, 95 %", "First, %", "Score", first, "Fairness", "n", "Unusable",
-             "Attempt")  # fmt: skip
+             "Attempt", *(() if is_masks else ("p, permutation", "AUC", "AUC, 95 %")),
+             *(("Gated score", "Gated rank") if board.gate else ()))  # fmt: skip
     columns = (
         Column("Team", is_number=False),
         *(Column(text) for text in heads),
@@ -260,13 +298,59 @@ def _describe_board(
     notes = (
         "Rank, 95 %: interval of the rank in 95 % of the resamples of the cases; first: share of "
         f"resamples in which no team is better. Grey: not ranked.{others}",
+        *((_OF_CHANCE,) if not is_masks else ()),
+        *((f"Gated: {board.gate}.",) if board.gate else ()),
     )
+    effects = _tabulate_level_down(board)
     title = f"Ranked by {board.ranked_by}"
     name = "Masks" if is_masks else "Responses"
-    return PageSection(f"{name}: the board", (ReportTable(title, columns, tuple(rows), notes),))
+    tables = (ReportTable(title, columns, tuple(rows), notes), *effects)
+    return PageSection(f"{name}: the board", tables)
 
 
-def _find_stability(
+def show_rank(row: BoardRow) -> str:
+    """Return a team's rank, marked if its responses are no better than chance."""
+    if row.rank is None:
+        return UNKNOWN
+    is_chance = row.chance is not None and not row.chance.is_better
+    return f"{row.rank} ({NO_BETTER})" if is_chance else f"{row.rank}"
+
+
+def _show_chance(row: BoardRow) -> tuple[str, str, str]:
+    chance = row.chance
+    if chance is None:
+        return UNKNOWN, UNKNOWN, UNKNOWN
+    low, high = (nan if end is None else end for end in (chance.auc_low, chance.auc_high))
+    return p_text(chance.p_value), _show_number(chance.auc), range_text(low, high)
+
+
+def _show_gated(row: BoardRow) -> tuple[str, str]:
+    return _show_number(row.gated_score), UNKNOWN if row.gated_rank is None else f"{row.gated_rank}"
+
+
+def _tabulate_level_down(board: Board) -> tuple[ReportTable, ...]:
+    """Return the effect of each team's worst cases in the group where it is largest."""
+    rows = []
+    for row in board.rows:
+        for effect in row.level_down:
+            group = f"{variable_label(effect.variable)}: {effect.group}"
+            cells = (row.team, f"{effect.k}", group, number(effect.gain, 4))
+            rows.append(Row(cells, is_small=effect.gain <= 0))
+    if not rows:
+        return ()
+    columns = (Column("Team", is_number=False), Column("Worst cases"),
+               Column("Group", is_number=False), Column("Score with minus without"))  # fmt: skip
+    note = (
+        "Level-down check: the ranking score minus the score without the worst readable cases of "
+        "one group, for the group where the difference is largest. Above 0, worse masks in this "
+        "group raise the score, because they narrow a gap. Grey: they do not."
+    )
+    return (
+        ReportTable("Sensitivity to the worst cases of a group", columns, tuple(rows), (note,)),
+    )
+
+
+def find_stability(
     board: Board, ranking: ChallengeRanking
 ) -> tuple[tuple[str, ...], Stability | None]:
     """Return the resampled teams, and the stability of the ranks by the board's own score."""
@@ -289,6 +373,7 @@ def _say_remark(row: BoardRow) -> str:
     texts += [f"unusable: {', '.join(reasons)}"] if reasons else []
     texts += [text] if (text := say_guarded(row)) else []
     texts += ["scores as given"] if row.is_as_given else []
+    texts += [describe_copies(row)] if row.is_alarming else []
     return "; ".join(texts)
 
 
@@ -424,8 +509,8 @@ def rank_challenge(
 ) -> ChallengeRanking:
     """Make the leaderboard of the challenge in `folder`, and write it to `out`.
 
-    Writes ``leaderboard.json``, the pages, for masks the files of `rank`, and for responses
-    ``rank_responses.json``.
+    Writes ``leaderboard.json``, the pages, for masks the files of `rank`, for responses
+    ``rank_responses.json``, and the list of all these files, whose hash is recorded in the ledger.
 
     Parameters
     ----------
@@ -461,7 +546,30 @@ def rank_challenge(
         write_ranking(ranking.summary, ranking.read, overwrite=overwrite)
     if ranking.responses is not None and ranking.responses.ranking is not None:
         write_responses(ranking.responses.ranking, out, overwrite=overwrite)
-    write_pages(challenge_pages(ranking), out, overwrite=overwrite)
+    pages = challenge_pages(ranking)
+    write_pages(pages, out, overwrite=overwrite)
     write_leaderboard(ranking.board, out, overwrite=overwrite)
+    _record_files(ranking, tuple(pages), opened, out)
     report_progress(1, 1, "Finished")
-    return ranking
+    return replace(ranking, ledger=read_ledger(opened.attempts, opened.sha256))
+
+
+def _record_files(
+    ranking: ChallengeRanking, pages: tuple[str, ...], opened: OpenChallenge, out: Path
+) -> None:
+    """List the written files with their hashes, and record the list's hash in the ledger."""
+    names = [RUN_FILE, BOARD_FILE, *pages]
+    names += DATA_FILES if ranking.summary is not None else ()
+    has_responses = ranking.responses is not None and ranking.responses.ranking is not None
+    names += [RESPONSE_RANKS] if has_responses else []
+    for name in {*DATA_FILES, RESPONSE_RANKS} - set(names):  # of an earlier leaderboard
+        try:
+            (out / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise SaveError(
+                f"cannot remove {out / name}, a file of an earlier leaderboard "
+                f"({error.strerror}): remove it yourself"
+            ) from error
+    digest = write_file_list(out, names, ranking.board.place)
+    with LedgerWriter(opened.attempts, opened.sha256) as writer:
+        writer.record_board(digest)

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from napari_mamamia.core.choices import RankMethod
 from napari_mamamia.core.cohort import Cohort
 from napari_mamamia.core.errors import CaseError, FormatError, MamamiaError, is_refused
-from napari_mamamia.core.names import count_of
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.core.records import CaseFailure, CaseScore, ScoreStatus
@@ -29,7 +28,12 @@ from napari_mamamia.features.challenge.io.handed_in import (
     find_handed_masks,
     look_inside,
 )
-from napari_mamamia.features.challenge.io.leaderboard_file import Board, BoardRow, Leaderboard
+from napari_mamamia.features.challenge.io.leaderboard_file import (
+    Board,
+    BoardRow,
+    Leaderboard,
+    LevelDown,
+)
 from napari_mamamia.features.challenge.io.ledger import Attempt, AttemptOutcome, Ledger
 from napari_mamamia.features.challenge.services.challenge.attempt import (
     RESPONSE_TABLE,
@@ -38,6 +42,14 @@ from napari_mamamia.features.challenge.services.challenge.attempt import (
     SCORES,
     pair_masks,
     score_settings,
+)
+from napari_mamamia.features.challenge.services.challenge.evidence import (
+    apply_gate,
+    compare_with_chance,
+    count_copies,
+    find_level_down,
+    find_twins,
+    list_alarms,
 )
 from napari_mamamia.features.challenge.services.rank.inputs import ReadInputs
 from napari_mamamia.features.challenge.services.rank.output import RankSummary, methods_content
@@ -51,8 +63,9 @@ from napari_mamamia.scoring.classifier.response_ranking import (
 )
 from napari_mamamia.scoring.classifier.scores import climb
 from napari_mamamia.scoring.cohort.groups import Grouping, group_cases, rules_of
+from napari_mamamia.scoring.cohort.model_results import scored_model
 from napari_mamamia.scoring.cohort.policy import CountedCases
-from napari_mamamia.scoring.cohort.ranking import ranks
+from napari_mamamia.scoring.cohort.ranking import ScoredModel, ranks
 from napari_mamamia.scoring.cohort.results import ModelScores, ResponseResult
 from napari_mamamia.scoring.ranking.ranking import rank_tables, seeded_weights
 from napari_mamamia.scoring.ranking.table import VALUE_METHODS, RankingTable, RankSettings
@@ -143,7 +156,14 @@ def rank_team_responses(
     groupings = group_cases(case_ids, matched(list(case_ids), cohort), rules)
     ranking = rank_responses(models, groupings, rules, challenge.n_resamples, seed)
     by = "ranking score: balanced accuracy and equalised odds"
-    board = Board(CLASSIFICATION, by, tuple(ranked))
+    named = {
+        scored.team: ScoredModel(
+            scored.team, float(result.cohort.balanced_accuracy), float(result.cohort.fairness)
+        )
+        for scored, result in results
+    }
+    plain = Board(CLASSIFICATION, by, tuple(ranked))
+    board = apply_gate(plain, named, challenge.gate, rules.weight_of_fairness)
     return RankedResponses(
         board, tuple((scored.team, result) for scored, result in results), ranking
     )
@@ -187,6 +207,8 @@ def _make_response_row(attempt: Attempt, result: ResponseResult, ledger: Ledger)
         attempt.digest,
         False,
         result.predictions.constant or numbers.reason,
+        submitted=attempt.begun,
+        chance=compare_with_chance(result),
     )
 
 
@@ -392,7 +414,10 @@ def make_ranking(opened: OpenChallenge, ledger: Ledger, out: Path) -> ChallengeR
     if masks:
         entries = _choose_entries(opened, ledger, masks, cohort)
         board, read = _rank_masks(opened, ledger, entries, cohort)
-        notes += [*read.notes, *_find_twins(entries)]
+        notes += [
+            *read.notes,
+            *find_twins([(entry.attempt.team, entry.model) for entry in entries]),
+        ]
         boards.append(board)
         models = tuple((entry.attempt.team, entry.model) for entry in entries)
         by_team = dict(models)
@@ -416,6 +441,7 @@ def make_ranking(opened: OpenChallenge, ledger: Ledger, out: Path) -> ChallengeR
     if responses and cohort is not None:
         answers = rank_team_responses(opened, ledger, responses, cohort)
         boards.append(_add_unscored(answers.board, ledger))
+    notes = [*list_alarms(boards), *notes]
     board_file = Leaderboard(
         challenge.name,
         opened.sha256,
@@ -499,16 +525,23 @@ def _rank_masks(
     by_performance = cohort is None
     scores = np.array([_score_entry(entry, by_performance=by_performance) for entry in entries])
     places = ranks(scores)
-    rows = [
-        _make_row(entry, score, rank, guarded_score(entry.model, cohort))
-        for entry, score, rank in zip(entries, scores.tolist(), places.tolist(), strict=True)
-    ]
+    rows = []
+    for entry, score, rank in zip(entries, scores.tolist(), places.tolist(), strict=True):
+        row = _make_row(entry, score, rank, guarded_score(entry.model, cohort))
+        n_copies, n_near = count_copies(opened, entry.attempt, entry.model.rows)
+        effects = _find_effects(entry, cohort) if row.rank is not None else ()
+        rows.append(replace(row, n_copies=n_copies, n_near_copies=n_near, level_down=effects))
     ranked_by = (
         "performance, because there is no clinical table" if by_performance else "ranking score"
     )
     if opened.challenge.ladder:
         ranked_by += ", displayed by the ladder"
-    board = _add_unscored(Board(SEGMENTATION, ranked_by, tuple(rows)), ledger)
+    gated = Board(SEGMENTATION, ranked_by, tuple(rows))
+    if cohort is not None:
+        named = {entry.attempt.team: scored_model(entry.model) for entry in entries}
+        weight = rules_of(opened.challenge.profile).weight_of_fairness
+        gated = apply_gate(gated, named, opened.challenge.gate, weight)
+    board = _add_unscored(gated, ledger)
     everyone = {case_id for entry in able for case_id in count_model(entry.model).case_ids}
     cases = [case_id for case_id in opened.challenge.case_ids if case_id in everyone]
     if not able or not cases:
@@ -519,6 +552,12 @@ def _rank_masks(
     table = RankingTable(names, tuple(cases), values, True, metric="performance", given=is_given)
     composite = make_composite([one.model for one in able], cases, cohort)
     return board, ReadInputs((table,), (), None, composite, ())
+
+
+def _find_effects(entry: _Entry, cohort: Cohort | None) -> tuple[LevelDown, ...]:
+    counted = count_model(entry.model)
+    values = _case_values(counted, counted.case_ids)
+    return find_level_down(entry.model, values, _find_given(counted, counted.case_ids), cohort)
 
 
 def _score_entry(entry: _Entry, *, by_performance: bool) -> float:
@@ -576,6 +615,7 @@ def _make_row(entry: _Entry, score: float, place: float, guarded: float) -> Boar
         attempt.kind == SubmissionKind.SCORES.value,
         (counted.rejected or (cohort.reason if cohort else "")) if isnan(place) else "",
         find_number(guarded),
+        attempt.begun,
     )
 
 
@@ -591,27 +631,3 @@ def _make_unscored_row(ledger: Ledger, team: str) -> BoardRow:
 
 def _sort_rows(rows: Sequence[BoardRow]) -> list[BoardRow]:
     return sorted(rows, key=lambda row: (row.rank is None, row.rank or 0, row.team))
-
-
-def _find_twins(entries: Sequence[_Entry]) -> list[str]:
-    """Return a note for each pair of teams with identical masks for some cases.
-
-    Two masks with the same Dice, distance and volume to the last digit are taken for the same mask,
-    unless their scores are perfect or the worst possible.
-    """
-    notes = []
-    prints = [
-        {
-            (row.case_id, row.dsc, row.hausdorff_mm, row.volume_prediction_mm3)
-            for row in entry.model.rows
-            if 0 < row.dsc < 1 and not isnan(row.volume_prediction_mm3)
-        }
-        for entry in entries
-    ]
-    for index, first in enumerate(entries):
-        for other in range(index + 1, len(entries)):
-            n_same = len(prints[index] & prints[other])
-            if n_same:
-                names = f"{first.attempt.team} and {entries[other].attempt.team}"
-                notes.append(f"{names} have the same mask in {count_of(n_same, 'case')}")
-    return notes

@@ -29,6 +29,7 @@ from napari_mamamia.features.challenge.io.challenge_file import (
     OpenChallenge,
     read_challenge,
 )
+from napari_mamamia.features.challenge.io.file_list import LIST_FILE, list_files, write_file_list
 from napari_mamamia.features.challenge.io.handed_in import (
     MANIFEST,
     SEALED,
@@ -217,7 +218,7 @@ def _take_submission(
 def _is_over(last: Attempt, settings: ProgramSettings) -> bool:
     """Return whether an identical submission was already evaluated."""
     if settings.is_express:
-        return last.outcome is AttemptOutcome.REFUSED
+        return last.outcome in (AttemptOutcome.SCORED, AttemptOutcome.REFUSED)
     return last.outcome in _OVER
 
 
@@ -260,7 +261,10 @@ def _make_attempt(
         return TeamOutcome(team, kind, 0, outcome, reason, folder=folder)
     if settings.is_express:
         return _report_team(team, kind, 0, evaluation, folder)
-    files = ((MANIFEST, sha256_of(folder / MANIFEST)), *evaluation.files)
+    # The sealed copy is covered by its manifest.
+    digest = write_file_list(folder, list_files(folder, (SEALED, MANIFEST)))
+    seals = ((MANIFEST, sha256_of(folder / MANIFEST)), (LIST_FILE, digest))
+    files = (*seals, *evaluation.files)
     writer.end(event, evaluation.outcome, evaluation.reason, files)
     ledger = read_ledger(opened.attempts, opened.sha256)
     number = next((attempt.number for attempt in ledger.attempts if attempt.event == event), 0)

@@ -18,8 +18,13 @@ from napari_mamamia.features.challenge.io.challenge_file import (
     find_changes,
     read_challenge,
 )
+from napari_mamamia.features.challenge.io.file_list import (
+    LIST_FILE,
+    find_differences,
+    read_file_list,
+)
 from napari_mamamia.features.challenge.io.handed_in import (
-    PROGRAM_FILES,
+    MANIFEST,
     SEALED,
     Contents,
     SubmissionKind,
@@ -28,7 +33,6 @@ from napari_mamamia.features.challenge.io.handed_in import (
     find_submissions,
     look_inside,
     read_manifest,
-    read_program_files,
 )
 from napari_mamamia.features.challenge.io.leaderboard_file import (
     BOARD_FILE,
@@ -61,6 +65,7 @@ from napari_mamamia.features.challenge.services.rank.pages import find_stale
 from napari_mamamia.features.challenge.services.submission.run_submission import TABLE
 from napari_mamamia.io.data_set.rank_files import RANK_FILE
 from napari_mamamia.io.data_set.score_files import read_response_table
+from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.tables.tables import plain_content, read_case_scores
@@ -92,7 +97,10 @@ def find_changed_pages(
     is_quick
         Whether to compare only texts and tables.
     """
-    as_written = replace(again.board, created=board.created, software=board.software)
+    # Recording the board adds a line to the ledger, so its heads are those of the ranking.
+    as_written = replace(
+        again.board, created=board.created, software=board.software, heads=board.heads
+    )
     pages = challenge_pages(replace(again, board=as_written))
     draw: Draw = _draw_nothing if is_quick else draw_here
     for number, (name, page) in enumerate(pages.items()):
@@ -121,9 +129,10 @@ def _find_line(there: str, here: str) -> str:
     if there == here:
         return ""
     lines = zip_longest(there.split("\n"), here.split("\n"), fillvalue="")
-    number, (then, now) = next(
-        (number, pair) for number, pair in enumerate(lines, start=1) if pair[0] != pair[1]
-    )
+    differing = ((number, pair) for number, pair in enumerate(lines, start=1) if pair[0] != pair[1])
+    number, (then, now) = next(differing, (0, ("", "")))
+    if not number:
+        return "line breaks at its end were added or removed"
     start = next((index for index, (a, b) in enumerate(zip_longest(then, now)) if a != b), 0)
     first = max(0, start - _SHOWN // 3)
     return (
@@ -160,21 +169,75 @@ def verify_challenge(path: Path, *, is_quick: bool = False) -> tuple[Difference,
     FormatError
         If `path` holds neither, or the leaderboard's challenge is not at the recorded path.
     """
-    if not (path / BOARD_FILE).is_file():
-        opened = read_challenge(path)
-        return verify_folder(opened, read_ledger(opened.attempts, opened.sha256), is_quick=is_quick)
-    board = read_leaderboard(path)
-    opened = read_challenge(path / board.place)
+    opened = _open_challenge(path)
     ledger = read_ledger(opened.attempts, opened.sha256)
-    differences = _verify_board(opened, ledger, board, path, is_quick=is_quick)
+    differences: list[Difference] = []
+    if _is_board(path):
+        differences = _verify_board(opened, ledger, path, is_quick=is_quick)
     return (*differences, *verify_folder(opened, ledger, is_quick=is_quick))
 
 
+def list_unchecked(path: Path, *, is_quick: bool = False) -> tuple[str, ...]:
+    """Return what `verify_challenge` does not check, and the teams' changed submissions.
+
+    Parameters
+    ----------
+    path
+        Folder of a challenge or of a leaderboard.
+    is_quick
+        Whether only hashes, ranks and texts are compared.
+
+    Raises
+    ------
+    FormatError
+        As in `verify_challenge`.
+    """
+    opened = _open_challenge(path)
+    texts = [
+        "the teams' own folders in submissions; the sealed copies count",
+        *_find_moved_on(opened, read_ledger(opened.attempts, opened.sha256)),
+        "places.json, and results of refused, stopped or unfinished submissions",
+    ]
+    texts += ["images, because the challenge was created without them"] * (opened.images is None)
+    return (*texts, *["scores and figures, which are not computed again"] * is_quick)
+
+
+def _is_board(path: Path) -> bool:
+    return any((path / name).is_file() for name in (BOARD_FILE, LIST_FILE))
+
+
+def _open_challenge(path: Path) -> OpenChallenge:
+    """Return the challenge in `path`, or that of the leaderboard in it."""
+    if not _is_board(path):
+        return read_challenge(path)
+    try:
+        place = read_leaderboard(path).place
+    except FormatError:
+        place = read_file_list(path).place
+    return read_challenge(path / place)
+
+
 def _verify_board(
-    opened: OpenChallenge, ledger: Ledger, board: Leaderboard, folder: Path, *, is_quick: bool
+    opened: OpenChallenge, ledger: Ledger, folder: Path, *, is_quick: bool
 ) -> list[Difference]:
+    """Return the differences of a leaderboard's files, and of its content computed again."""
+    files = find_differences(folder)
+    if LIST_FILE not in files and sha256_of(folder / LIST_FILE) not in ledger.boards:
+        files[LIST_FILE] = f"{LIST_FILE} is not the list that the ledger records"
+    try:
+        texts = _verify_content(opened, ledger, folder, is_quick=is_quick)
+    except MamamiaError as error:
+        texts = [str(error)]
+    explained = [name for name in files if any(text.startswith(name) for text in texts)]
+    texts += [text for name, text in files.items() if name not in explained]
+    return [Difference("leaderboard", text) for text in texts]
+
+
+def _verify_content(
+    opened: OpenChallenge, ledger: Ledger, folder: Path, *, is_quick: bool
+) -> list[str]:
     """Return the differences between a leaderboard and one computed from its challenge."""
-    texts = []
+    board, texts = read_leaderboard(folder), []
     if board.sha256 != opened.sha256:
         texts.append("it was made from another challenge.json")
     heads = [head for head in board.heads if head not in ledger.hashes]
@@ -185,7 +248,7 @@ def _verify_board(
     try:
         again = make_ranking(opened, ledger, folder)
     except MamamiaError as error:
-        return [Difference("leaderboard", text) for text in (*texts, str(error))]
+        return [*texts, str(error)]
     texts += _compare_boards(board, again.board)
     if again.summary is not None and again.read is not None:
         content = plain_content(rank_content(again.summary.ranking, again.read, None, None))
@@ -201,7 +264,7 @@ def _verify_board(
         ]
     if not texts:  # otherwise the pages differ for the same reason
         texts += find_changed_pages(board, again, folder, is_quick=is_quick)
-    return [Difference("leaderboard", text) for text in texts]
+    return texts
 
 
 def _compare_boards(then: Leaderboard, now: Leaderboard) -> list[str]:
@@ -217,7 +280,7 @@ def _compare_boards(then: Leaderboard, now: Leaderboard) -> list[str]:
             texts.append(f"{team} in {task}: {'only now' if first is None else 'no longer'} there")
             continue
         for field in fields(first):
-            before, after = getattr(first, field.name), getattr(second, field.name)
+            before, after = (plain_content(getattr(row, field.name)) for row in (first, second))
             if _compare_content(before, after, ""):
                 texts.append(f"{team} in {task}: {field.name} was {before}, recomputed {after}")
     return texts
@@ -269,7 +332,6 @@ def verify_folder(
     differences += [Difference("ledger", problem) for problem in ledger.problems]
     differences += _find_unnoted(opened, ledger)
     scored = [attempt for attempt in ledger.attempts if attempt.outcome is AttemptOutcome.SCORED]
-    differences += _find_moved_on(opened, ledger)
     for number, attempt in enumerate(scored):
         report_progress(number, len(scored), f"Proving {attempt.team}")
         where = f"{attempt.team}, attempt {attempt.number}"
@@ -293,24 +355,24 @@ def _find_unnoted(opened: OpenChallenge, ledger: Ledger) -> Iterator[Difference]
             yield Difference(folder.parent.name, text)
 
 
-def _find_moved_on(opened: OpenChallenge, ledger: Ledger) -> Iterator[Difference]:
-    """Yield teams whose submission was changed or removed after the sealing."""
+def _find_moved_on(opened: OpenChallenge, ledger: Ledger) -> Iterator[str]:
+    """Yield teams whose submission was changed, removed or added after the last run."""
     teams = dict.fromkeys(attempt.team for attempt in ledger.attempts)
     there = {team.team: team.path for team in find_submissions(opened.submissions).teams}
     for team in teams:
         last = ledger.of_team(team)[-1]
         if team not in there:
-            yield Difference(team, "its submission was removed from the folder")
+            yield f"{team}: its submission was removed from the folder"
             continue
         try:
             digest = digest_of(there[team], opened.challenge.limits)
         except MamamiaError as error:
-            yield Difference(team, str(error))
+            yield f"{team}: {error}"
             continue
         if digest != last.digest:
-            yield Difference(team, f"{there[team].name} was changed after it was sealed")
+            yield f"{team}: {there[team].name} was changed after it was sealed"
     for team in sorted(set(there) - set(teams)):
-        yield Difference(team, "its submission was not run yet")
+        yield f"{team}: its submission was not run yet"
 
 
 def _verify_attempt(opened: OpenChallenge, attempt: Attempt, *, is_quick: bool) -> list[str]:
@@ -328,11 +390,9 @@ def _verify_attempt(opened: OpenChallenge, attempt: Attempt, *, is_quick: bool) 
     texts += [f"sealed copy: {problem}" for problem in find_changes(sealed, files).values()]
     there = {path.relative_to(sealed).as_posix() for path in _walk_files(sealed)}
     texts += [f"sealed copy: {name} was added" for name in sorted(there - set(files))]
-    if PROGRAM_FILES in noted and PROGRAM_FILES not in problems:
-        files = {file.name: file for file in read_program_files(folder)}
-        texts += [
-            f"written by its program: {change}" for change in find_changes(folder, files).values()
-        ]
+    if LIST_FILE not in problems:
+        changes = find_differences(folder, (SEALED, MANIFEST))
+        texts += [text for name, text in changes.items() if name not in problems]
     return texts if is_quick else texts + _score_again(opened, folder, sealed, attempt)
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.features.challenge.scoring.sites import SitesResult
 from napari_mamamia.features.challenge.services.rank.inputs import ReadInputs
+from napari_mamamia.io.data_set.rank_files import RANK_FILE
 from napari_mamamia.scoring.ranking.ranking import (
     PARITY_REASON,
     MethodRanking,
@@ -27,6 +28,7 @@ DETAILS_FILE: Final = "rank_details.json"
 RANKS_FILE: Final = "ranks.csv"
 CASES_FILE: Final = "case_ranks.csv"
 VALUES_FILE: Final = "case_values.csv"
+DATA_FILES: Final = (RANK_FILE, DETAILS_FILE, RANKS_FILE, CASES_FILE, VALUES_FILE)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -155,7 +155,7 @@ def export_study(store: FolderStore, folder: Path, choice: ExportChoice) -> Revi
             "others": accepted.others,
         }
         write_json(content, place / EXPORT)
-        _place_whole(place, folder)
+        place_folder(place, folder)
     return ReviewExport(
         folder,
         len(accepted.cases),
@@ -185,16 +185,6 @@ def _require_free(store: FolderStore, folder: Path) -> None:
             f"expected a new or empty folder, but {folder} is not empty: name another one; nothing "
             "is overwritten"
         )
-
-
-def _place_whole(place: Path, folder: Path) -> None:
-    try:
-        place_folder(place, folder)
-    except OSError as error:
-        raise SaveError(
-            f"expected to rename the export to {folder}, but {error.strerror or error}: choose "
-            "another folder; nothing was written there"
-        ) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,187 @@
+"""The data files of a published site: leaderboard with schema, metrics, and a scoring program."""
+
+import io
+import re
+import zipfile
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+from napari_mamamia.io.files.record_codec import RecordCodec
+from napari_mamamia.io.files.save import saving
+from napari_mamamia.io.tables.tables import write_json
+
+SITE_FILE: Final = "leaderboard.json"
+SCHEMA_FILE: Final = "leaderboard.schema.json"
+BUNDLE: Final = "codabench/scoring_program.zip"
+_FIXED: Final = (1980, 1, 1, 0, 0, 0)
+_OTHER: Final = re.compile(r"[^\w\-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class PublicNumber:
+    """A mean over the cases with its 95 % interval and, for case metrics, its SD over the cases."""
+
+    name: str
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    sd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PublicRow:
+    """A team of a published task.
+
+    Parameters
+    ----------
+    team, link
+        The team and its web page, "" for none.
+    rank, rank_low, rank_high, first
+        Its rank (None if it is not ranked), the 95 % interval of its rank over the resamples, and
+        the share of resamples in which no team is better.
+    submitted
+        Date of the displayed attempt.
+    n, n_unusable
+        Numbers of counted cases and of cases without a usable answer.
+    is_as_given
+        Whether the team computed the scores itself.
+    is_better_than_chance
+        Whether responses are better than chance; None for masks.
+    is_alarming
+        Whether masks are copies of references.
+    gated_rank
+        The rank by the gated score, None without a gate.
+    numbers
+        The published numbers.
+    public_score, private_score, public_rank, private_rank
+        Score and rank on the public and the private part; None without a split.
+    """
+
+    team: str
+    link: str
+    rank: int | None
+    rank_low: float | None
+    rank_high: float | None
+    first: float | None
+    submitted: str
+    n: int
+    n_unusable: int
+    is_as_given: bool
+    is_better_than_chance: bool | None
+    is_alarming: bool
+    gated_rank: int | None
+    numbers: tuple[PublicNumber, ...]
+    public_score: float | None = None
+    private_score: float | None = None
+    public_rank: int | None = None
+    private_rank: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PublicTask:
+    """A task of a published site; `parts` holds the sizes of the public and the private part."""
+
+    challenge: str
+    task: str
+    profile: str
+    ranked_by: str
+    n_cases: int
+    rule: str
+    n_resamples: int
+    parts: tuple[int, ...]
+    rows: tuple[PublicRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """The content of a site; `overall` has team, mean rank and rank over several tasks."""
+
+    title: str
+    tasks: tuple[PublicTask, ...]
+    overall: tuple[tuple[str, float, int], ...]
+    minimum_group: int
+    software: str
+    created: str
+
+
+_SITE: Final = RecordCodec(Site, "publish the leaderboard again")
+
+
+def write_site_files(site: Site, folder: Path) -> None:
+    """Write all data files of a site into an empty folder; errors as in `write_json`."""
+    write_json({"$schema": SCHEMA_FILE, **_SITE.plain(site)}, folder / SITE_FILE)
+    write_json(site_schema(), folder / SCHEMA_FILE)
+    names: set[str] = set()
+    for task in site.tasks:
+        for row in task.rows:
+            stem = _OTHER.sub("_", row.team)
+            while stem.casefold() in names:
+                stem += "_"
+            names.add(stem.casefold())
+            if row.numbers:
+                write_json(grand_challenge_metrics(row), folder / "metrics" / task.task / stem
+                           / "metrics.json")  # fmt: skip
+        names.clear()
+    with saving(folder / BUNDLE) as temporary:
+        temporary.write_bytes(codabench_bundle(site.tasks[0].profile))
+
+
+def grand_challenge_metrics(row: PublicRow) -> dict[str, Any]:
+    """Return a team's ``metrics.json`` for grand-challenge: aggregates without cases."""
+    aggregates = {}
+    for number in row.numbers:
+        key = _OTHER.sub("_", number.name.lower())
+        aggregates[key] = {"mean": number.value, "std": number.sd, "ci_low": number.low,
+                           "ci_high": number.high}  # fmt: skip
+    return {"aggregates": aggregates}
+
+
+def codabench_bundle(profile: str) -> bytes:
+    """Return the zip file of a Codabench scoring program: ``metadata`` and ``score.py``."""
+    script = (files("napari_mamamia.features.challenge") / "codabench_score.py").read_text("utf-8")
+    buffer = io.BytesIO()
+    texts = {
+        "metadata": "command: python3 score.py\n",
+        "score.py": script.replace('"official-code"', repr(profile).replace("'", '"'), 1),
+    }
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in texts.items():
+            archive.writestr(zipfile.ZipInfo(name, _FIXED), text)
+    return buffer.getvalue()
+
+
+def site_schema() -> dict[str, Any]:
+    """Return the JSON schema of ``leaderboard.json``."""
+    number = {"type": ["number", "null"]}
+    whole = {"type": ["integer", "null"], "minimum": 1}
+    text, flag = {"type": "string"}, {"type": "boolean"}
+    count = {"type": "integer", "minimum": 0}
+    one_number = _object({"name": text, "value": number, "low": number, "high": number,
+                          "sd": number})  # fmt: skip
+    row = _object({
+        "team": text, "link": text, "rank": whole, "rank_low": number, "rank_high": number,
+        "first": number, "submitted": text, "n": count, "n_unusable": count, "is_as_given": flag,
+        "is_better_than_chance": {"type": ["boolean", "null"]}, "is_alarming": flag,
+        "gated_rank": whole, "numbers": {"type": "array", "items": one_number},
+        "public_score": number, "private_score": number, "public_rank": whole,
+        "private_rank": whole,
+    })  # fmt: skip
+    task = _object({
+        "challenge": text, "task": {"enum": ["segmentation", "classification"]}, "profile": text,
+        "ranked_by": text, "n_cases": count, "rule": text, "n_resamples": count,
+        "parts": {"type": "array", "items": count}, "rows": {"type": "array", "items": row},
+    })  # fmt: skip
+    entry = {"type": "array", "prefixItems": [text, {"type": "number"}, {"type": "integer"}]}
+    content = _object({
+        "$schema": text, "title": text, "tasks": {"type": "array", "items": task},
+        "overall": {"type": "array", "items": entry}, "minimum_group": count, "software": text,
+        "created": text,
+    })  # fmt: skip
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **content}
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(properties),
+            "additionalProperties": False}  # fmt: skip

@@ -1,0 +1,213 @@
+"""Checks of ranked entries: chance, gate, copies of references, identical masks, level-down."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import isnan
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.choices import CompositeName
+from napari_mamamia.core.cohort import Cohort
+from napari_mamamia.core.names import count_of
+from napari_mamamia.core.records import CaseScore
+from napari_mamamia.features.challenge.io.challenge_file import OpenChallenge
+from napari_mamamia.features.challenge.io.file_list import read_file_list
+from napari_mamamia.features.challenge.io.handed_in import SubmissionKind, read_manifest
+from napari_mamamia.features.challenge.io.leaderboard_file import (
+    Board,
+    BoardRow,
+    ChanceEvidence,
+    LevelDown,
+)
+from napari_mamamia.features.challenge.io.ledger import Attempt
+from napari_mamamia.scoring.cohort.groups import group_cases, rules_of
+from napari_mamamia.scoring.cohort.ranking import CompositeChoice, ScoredModel, composite_results
+from napari_mamamia.scoring.cohort.results import ModelScores, ResponseResult
+from napari_mamamia.services.score.clinical_table import matched
+from napari_mamamia.services.score.report import count_model, make_composite
+
+_ALPHA: Final = 0.05
+_NEAR: Final = 0.999
+LEVELS: Final = (1, 2, 3)
+"""Numbers of worst cases of the level-down check."""
+
+
+def compare_with_chance(result: ResponseResult) -> ChanceEvidence | None:
+    """Compare responses with chance by permutation of the labels; None with labels of one class.
+
+    The numbers of responders and of predicted responders stay fixed, so balanced accuracy grows
+    with the number of true positives. Its permutation distribution is hypergeometric, and p is
+    exact.
+    """
+    from scipy.stats import hypergeom
+
+    predictions = result.predictions
+    is_known = ~np.isnan(predictions.label)
+    label, predicted = predictions.label[is_known] == 1, predictions.predicted[is_known] == 1
+    n_yes = int(label.sum())
+    if n_yes in (0, label.size):
+        return None
+    n_hits = int((label & predicted).sum())
+    p_value = float(hypergeom.sf(n_hits - 1, label.size, n_yes, int(predicted.sum())))
+    auc = result.delong
+    numbers = (None if isnan(value) else float(value) for value in (auc.auc, auc.low, auc.high))
+    return ChanceEvidence(p_value, p_value < _ALPHA, *numbers)
+
+
+def apply_gate(
+    board: Board, models: Mapping[str, ScoredModel], gate: float | None, weight: float
+) -> Board:
+    """Add the gated score and rank of each ranked team; nothing without a gate.
+
+    Parameters
+    ----------
+    board
+        The teams of a task.
+    models
+        Performance and fairness by team.
+    gate
+        Performance above which fairness counts; None for no gate.
+    weight
+        Weight of fairness.
+    """
+    ranked = [models[row.team] for row in board.rows if row.rank is not None and row.team in models]
+    if gate is None or not ranked:
+        return board
+    choice = CompositeChoice((CompositeName.GATED,), gate)
+    (result,) = composite_results(ranked, choice, weight)
+    gated = {score.name: score for score in result.scores if not isnan(score.value)}
+    rows = [
+        replace(row, gated_score=gated[row.team].value, gated_rank=int(gated[row.team].rank))
+        if row.team in gated
+        else row
+        for row in board.rows
+    ]
+    return replace(board, rows=tuple(rows), gate=result.definition)
+
+
+def count_copies(
+    opened: OpenChallenge, attempt: Attempt, rows: Sequence[CaseScore]
+) -> tuple[int, int]:
+    """Return the numbers of masks that are byte-for-byte references, and almost equal to one.
+
+    Parameters
+    ----------
+    opened
+        The challenge.
+    attempt
+        The displayed attempt.
+    rows
+        Scores of its cases.
+    """
+    folder = opened.results(attempt.team, attempt.digest)
+    references = {case.reference.sha256 for case in opened.challenge.cases if case.reference}
+    if attempt.kind == SubmissionKind.PROGRAM:
+        files = read_file_list(folder).files
+    else:
+        files = read_manifest(folder).files
+    n_copies = sum(file.sha256 in references for file in files)
+    return n_copies, max(0, sum(row.dsc > _NEAR for row in rows) - n_copies)
+
+
+def find_level_down(
+    model: ModelScores,
+    values: NDArray[np.float64],
+    is_given: NDArray[np.bool_],
+    cohort: Cohort | None,
+) -> tuple[LevelDown, ...]:
+    """Return, for 1 to 3 cases, the group whose worst cases raise the ranking score most.
+
+    The score is computed again without the k worst readable cases of each group. If the score with
+    them is higher, poor masks in this group are an advantage: they lower the best group's mean and
+    so narrow the gap.
+
+    Parameters
+    ----------
+    model
+        A team's scores.
+    values, is_given
+        The performance of each counted case, and whether it comes from a readable mask.
+    cohort
+        The clinical table; without one there are no groups.
+    """
+    case_ids = count_model(model).case_ids
+    if cohort is None:
+        return ()
+    groupings = group_cases(case_ids, matched(list(case_ids), cohort), rules_of(model.profile))
+    order = np.argsort(values, kind="stable")
+    names, weights = [], [np.ones(len(case_ids), dtype=np.int64)]
+    for grouping in groupings:
+        for code, label in enumerate(grouping.labels):
+            in_group = grouping.codes == code
+            worst = order[(in_group & is_given)[order]]
+            for k in LEVELS:
+                if k <= worst.size and k < in_group.sum():
+                    names.append((grouping.variable, label, k))
+                    weights.append(weights[0].copy())
+                    weights[-1][worst[:k]] = 0
+    scores = make_composite([model], case_ids, cohort)(np.stack(weights))[:, 0]
+    found = [
+        LevelDown(*name, float(scores[0] - score))
+        for name, score in zip(names, scores[1:].tolist(), strict=True)
+        if not isnan(scores[0] - score)
+    ]
+    most = ([effect for effect in found if effect.k == k] for k in LEVELS)
+    return tuple(max(effects, key=lambda effect: effect.gain) for effects in most if effects)
+
+
+def find_twins(models: Sequence[tuple[str, ModelScores]]) -> list[str]:
+    """Return a note for each group of teams that share masks.
+
+    Two masks with the same Dice, distance and volume to the last digit are taken for the same mask,
+    unless their scores are perfect or the worst possible. A team belongs to a group if it shares a
+    mask with one team of it.
+
+    Parameters
+    ----------
+    models
+        The scores by team.
+    """
+    prints = {
+        team: {
+            (row.case_id, row.dsc, row.hausdorff_mm, row.volume_prediction_mm3)
+            for row in model.rows
+            if 0 < row.dsc < 1 and not isnan(row.volume_prediction_mm3)
+        }
+        for team, model in models
+    }
+    groups: list[list[str]] = []
+    for team in prints:
+        linked = [group for group in groups if any(prints[team] & prints[name] for name in group)]
+        groups = [group for group in groups if group not in linked]
+        groups.append([*(name for group in linked for name in group), team])
+    notes = []
+    for group in groups:
+        names = [name for name in prints if name in group]
+        counts = [
+            len(prints[first] & prints[second])
+            for index, first in enumerate(names)
+            for second in names[index + 1 :]
+        ]
+        if counts:
+            low, high = min(counts), max(counts)
+            cases = count_of(high, "case") if low == high else f"{low} to {high} cases of each pair"
+            notes.append(f"{', '.join(names[:-1])} and {names[-1]} have the same mask in {cases}")
+    return notes
+
+
+def list_alarms(boards: Sequence[Board]) -> tuple[str, ...]:
+    """Return a sentence for each team with copies of references, for the notes of a board."""
+    rows = (row for board in boards for row in board.rows)
+    return tuple(f"{row.team}: {describe_copies(row)}" for row in rows if row.is_alarming)
+
+
+def describe_copies(row: BoardRow) -> str:
+    """Return the alarm of a team's copies of references, "" without one."""
+    if not row.is_alarming:
+        return ""
+    texts = [f"{count_of(row.n_copies, 'mask')} identical to the reference byte for byte"]
+    near = f"{count_of(row.n_near_copies, 'further mask')} with a Dice above {_NEAR:g}"
+    parts = [*texts * bool(row.n_copies), *[near] * bool(row.n_near_copies)]
+    return f"ALARM: {' and '.join(parts)}; check how the team obtained the references"

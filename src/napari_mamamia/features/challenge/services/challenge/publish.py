@@ -1,0 +1,426 @@
+"""Publish leaderboards as a site without case ids, values of cases, or groups of cases."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import isnan, nan
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.cohort import Cohort
+from napari_mamamia.core.errors import CaseError, FormatError, Remedy
+from napari_mamamia.core.names import name_some
+from napari_mamamia.core.progress import report_progress
+from napari_mamamia.core.provenance import now_utc, software_version
+from napari_mamamia.features.challenge.io.challenge_file import OpenChallenge, read_challenge
+from napari_mamamia.features.challenge.io.leaderboard_file import (
+    Board,
+    read_leaderboard,
+)
+from napari_mamamia.features.challenge.io.ledger import read_ledger
+from napari_mamamia.features.challenge.io.site_files import (
+    PublicNumber,
+    PublicRow,
+    PublicTask,
+    Site,
+    write_site_files,
+)
+from napari_mamamia.features.challenge.scoring.public_page import PublicDraws, public_page
+from napari_mamamia.features.challenge.scoring.site_aggregates import SMALLEST_GROUP
+from napari_mamamia.features.challenge.services.challenge.attempt import score_settings
+from napari_mamamia.features.challenge.services.challenge.board_pages import find_stability
+from napari_mamamia.features.challenge.services.challenge.leaks import find_leaks, split_ids
+from napari_mamamia.features.challenge.services.challenge.ranking import (
+    SEGMENTATION,
+    ChallengeRanking,
+    find_number,
+    make_ranking,
+)
+from napari_mamamia.features.challenge.services.challenge.verify import verify_challenge
+from napari_mamamia.io.data_set.case_list import CaseList
+from napari_mamamia.io.files.own_paths import own_folder
+from napari_mamamia.scoring.cohort.groups import group_cases, rules_of
+from napari_mamamia.scoring.cohort.ranking import ranks
+from napari_mamamia.scoring.cohort.response_cohort import (
+    ResponsePredictions,
+    bootstrap_response,
+    score_response,
+)
+from napari_mamamia.scoring.cohort.results import ModelScores, ResponseResult
+from napari_mamamia.scoring.ranking.ranking import seeded_weights
+from napari_mamamia.scoring.report.page import write_page
+from napari_mamamia.scoring.statistics.bootstrap import interval_named
+from napari_mamamia.services.batch.output_folder import Existing, claim_folder
+from napari_mamamia.services.score.clinical_table import matched, read_table
+from napari_mamamia.services.score.report import count_model, make_composite
+from napari_mamamia.services.score.score import cohort_numbers
+
+PAGE: Final = "index.html"
+
+
+@dataclass(frozen=True, slots=True)
+class PublishSettings:
+    """Settings of a published site.
+
+    Parameters
+    ----------
+    title
+        Title of the site; "" takes that of the first challenge.
+    links
+        Web page by team.
+    minimum_group
+        Smallest number of cases of any published number, 2 or more.
+    public
+        Cases of the public part; None for no split into a public and a private part.
+    """
+
+    title: str = ""
+    links: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    minimum_group: int = SMALLEST_GROUP
+    public: CaseList | None = None
+
+    def __post_init__(self) -> None:
+        for team, link in self.links.items():
+            if not link.startswith(("https://", "http://")):
+                raise ValueError(
+                    f"expected a web address (https://...) for {team}, but found {link!r}"
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A published site, and the case ids that could not be searched for."""
+
+    site: Site
+    unsearched: tuple[str, ...]
+
+
+def publish(
+    boards: Sequence[Path],
+    out: Path,
+    settings: PublishSettings | None = None,
+    *,
+    existing: Existing = Existing.REFUSE,
+) -> Published:
+    """Write a public site from verified leaderboards, and search it for the ids of their cases.
+
+    Writes ``index.html``, ``leaderboard.json`` with its schema, ``metrics/TEAM.json`` as
+    grand-challenge expects, and a scoring program for Codabench. Nothing is written if a file
+    contains an id.
+
+    Parameters
+    ----------
+    boards
+        Folders of leaderboards, one or more.
+    out
+        Output folder.
+    settings
+        Title, links, limits and the split.
+    existing
+        What to do with other results in `out`.
+
+    Raises
+    ------
+    CaseError
+        If a task or a part has too few cases, or a link names no team.
+    FormatError
+        If a leaderboard differs from what its challenge records, or a file contains a case id.
+    SaveConflictError
+        If `out` holds other results.
+    """
+    settings = settings or PublishSettings()
+    tasks: list[PublicTask] = []
+    draws: list[PublicDraws] = []
+    case_ids: list[str] = []
+    for folder in boards:
+        _require_unchanged(folder)
+        board = read_leaderboard(folder)
+        opened = read_challenge(folder / board.place)
+        case_ids += opened.challenge.case_ids
+        ranking = make_ranking(opened, read_ledger(opened.attempts, opened.sha256), folder)
+        for task_board in ranking.board.boards:
+            report_progress(0, 1, f"Numbers of {task_board.task}")
+            task, drawn = _publish_task(opened, ranking, task_board, settings)
+            tasks.append(task)
+            draws.append(drawn)
+    teams = {row.team for task in tasks for row in task.rows}
+    if unknown := sorted(set(settings.links) - teams):
+        raise CaseError(f"expected links of the teams, but found {name_some(unknown)}")
+    site = Site(
+        settings.title or tasks[0].challenge,
+        tuple(tasks),
+        _rank_overall(tasks),
+        settings.minimum_group,
+        software_version(),
+        now_utc(),
+    )
+    _write_searched(site, draws, out, boards, case_ids, existing)
+    return Published(site, split_ids(case_ids)[1])
+
+
+def _require_unchanged(folder: Path) -> None:
+    differences = [
+        difference
+        for difference in verify_challenge(folder, is_quick=True)
+        if difference.where == "leaderboard"
+    ]
+    if differences:
+        raise FormatError(
+            f"expected an unchanged leaderboard in {folder}, but {differences[0].text}: make it "
+            "again, then publish it"
+        )
+
+
+def _write_searched(
+    site: Site,
+    draws: Sequence[PublicDraws],
+    out: Path,
+    boards: Sequence[Path],
+    case_ids: Sequence[str],
+    existing: Existing,
+) -> None:
+    """Write the site into a temporary folder, search it, and move it to `out`."""
+    parameters = (("boards", len(boards)), ("minimum_group", site.minimum_group))
+    claim_folder(out, "challenge publish", parameters, existing, boards)
+    with own_folder(out) as temporary:
+        write_site_files(site, temporary)
+        write_page(public_page(site, draws), temporary / PAGE)
+        report_progress(0, 1, "Searching for case ids")
+        leaks = find_leaks(temporary, case_ids)
+        if leaks:
+            places = name_some([f"{leak.case_id} in {leak.path}" for leak in leaks])
+            raise FormatError(
+                f"expected no case id in the files of the site, but found {places}: rename the "
+                "team or the challenge that contains it; nothing was published",
+            )
+        for path in sorted(path for path in temporary.rglob("*") if path.is_file()):
+            target = out / path.relative_to(temporary)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            path.replace(target)
+    report_progress(1, 1, "Finished")
+
+
+def _publish_task(
+    opened: OpenChallenge, ranking: ChallengeRanking, board: Board, settings: PublishSettings
+) -> tuple[PublicTask, PublicDraws]:
+    rules = score_settings(opened)
+    cohort = read_table(rules.clinical, rules.columns)
+    models = dict(ranking.models)
+    results = dict(ranking.responses.results) if ranking.responses else {}
+    is_masks = board.task == SEGMENTATION
+    names, stable = find_stability(board, ranking)
+    parts = _split_cases(opened, settings)
+    rows, drawn = [], {}
+    for row in board.rows:
+        numbers: tuple[PublicNumber, ...] = ()
+        parted: tuple[float | None, ...] = ()
+        if row.rank is not None and is_masks:
+            model = models[row.team]
+            _require_many(row.n, settings, board.task)
+            numbers = _number_masks(opened, model, cohort)
+            drawn[row.team] = _draw_masks(opened, model, cohort)
+            parted = tuple(_score_masks(model, cohort, part) for part in parts)
+        elif row.rank is not None:
+            result = results[row.team]
+            _require_many(row.n, settings, board.task)
+            numbers = _number_responses(result)
+            drawn[row.team] = _draw_responses(opened, result)
+            parted = tuple(_score_responses(opened, result, cohort, part) for part in parts)
+        low = high = first = None
+        if stable is not None and row.team in names:
+            index = names.index(row.team)
+            low, high = float(stable.low[index]), float(stable.high[index])
+            first = float(stable.first[index])
+        rows.append(
+            PublicRow(
+                row.team,
+                settings.links.get(row.team, ""),
+                row.rank,
+                low,
+                high,
+                first,
+                row.submitted[:10],
+                row.n,
+                row.n_unusable,
+                row.is_as_given,
+                None if row.chance is None else row.chance.is_better,
+                row.is_alarming,
+                row.gated_rank,
+                numbers,
+                public_score=parted[0] if parted else None,
+                private_score=parted[1] if parted else None,
+            )
+        )
+    rows = _rank_parts(rows) if parts else rows
+    ranked = [row.team for row in sorted(rows, key=lambda row: row.rank or 0) if row.rank]
+    shares = None
+    if stable is not None:
+        shares = {team: stable.ranks[:, names.index(team)] for team in ranked if team in names}
+    task = PublicTask(
+        ranking.board.challenge,
+        board.task,
+        ranking.board.profile,
+        board.ranked_by,
+        len(opened.challenge.cases),
+        ranking.board.rule,
+        opened.challenge.n_resamples,
+        tuple(len(part) for part in parts),
+        tuple(rows),
+    )
+    return task, PublicDraws({team: drawn[team] for team in ranked}, shares or {})
+
+
+def _require_many(n: int, settings: PublishSettings, what: str) -> None:
+    if n < settings.minimum_group:
+        raise CaseError(
+            f"expected {settings.minimum_group} cases or more behind each number of {what}, but "
+            f"found {n}: the numbers would reveal single cases",
+            remedies=(Remedy("minimum_group", ("N",)),),
+        )
+
+
+def _split_cases(opened: OpenChallenge, settings: PublishSettings) -> tuple[frozenset[str], ...]:
+    """Return the cases of the public and of the private part, () without a split."""
+    if settings.public is None:
+        return ()
+    public = frozenset(settings.public.case_ids) & set(opened.challenge.case_ids)
+    private = frozenset(opened.challenge.case_ids) - public
+    for part, name in ((public, "the public part"), (private, "the private part")):
+        _require_many(len(part), settings, name)
+    return public, private
+
+
+def _rank_parts(rows: Sequence[PublicRow]) -> list[PublicRow]:
+    ranked = []
+    for name in ("public", "private"):
+        scores = [getattr(row, f"{name}_score") for row in rows]
+        values = np.array([nan if score is None else score for score in scores])
+        ranked.append([None if isnan(rank) else int(rank) for rank in ranks(values).tolist()])
+    return [
+        replace(row, public_rank=public, private_rank=private)
+        for row, public, private in zip(rows, *ranked, strict=True)
+    ]
+
+
+def _number_masks(
+    opened: OpenChallenge, model: ModelScores, cohort: Cohort | None
+) -> tuple[PublicNumber, ...]:
+    """Return the published numbers of a team's masks with their 95 % intervals."""
+    settings = score_settings(opened)
+    whole = cohort_numbers(
+        model.name, model.rows, model.failures, model.n_cases, settings, cohort
+    ).segmentation
+    if whole is None:
+        return ()
+    counted = whole.counted
+    performance, fairness = whole.cohort.performance, whole.cohort.fairness
+    values = (("Dice", "mean_dsc", counted.dsc), ("NormHD", "mean_norm_hd", counted.norm_hd))
+    numbers = []
+    for label, name, column in values:
+        interval = interval_named(whole.intervals, name)
+        ends = (nan, nan) if interval is None else (interval.low, interval.high)
+        sd = float(np.nanstd(column, ddof=1)) if np.isfinite(column).sum() > 1 else nan
+        numbers.append(_make_number(label, float(np.nanmean(column)), *ends, sd))
+    interval = interval_named(whole.intervals, "performance")
+    ends = (nan, nan) if interval is None else (interval.low, interval.high)
+    numbers.append(_make_number("Performance", performance.value, *ends))
+    gaps = whole.uncertainty.by_name("fairness_")
+    for variable in fairness.variables:
+        gap = gaps.get(f"fairness_{variable.variable}")
+        ends = (nan, nan) if gap is None else (gap.low, gap.high)
+        numbers.append(_make_number(f"Fairness, {variable.variable}", variable.value, *ends))
+    gap = whole.uncertainty.fairness
+    numbers.append(_make_number("Fairness", fairness.value, gap.low, gap.high))
+    gap = whole.uncertainty.ranking_score
+    numbers.append(_make_number("Score", whole.cohort.ranking_score, gap.low, gap.high))
+    return tuple(numbers)
+
+
+def _number_responses(result: ResponseResult) -> tuple[PublicNumber, ...]:
+    """Return the published numbers of a team's responses with their 95 % intervals."""
+    cohort, sure = result.cohort, result.uncertainty
+    interval = interval_named(result.intervals, "balanced_accuracy")
+    ends = (nan, nan) if interval is None else (interval.low, interval.high)
+    numbers = [_make_number("Performance", cohort.balanced_accuracy, *ends)]
+    auc = result.delong
+    numbers.append(_make_number("AUC", auc.auc, auc.low, auc.high))
+    gaps = sure.by_name("disparity_")
+    for odds in cohort.odds.variables:
+        gap = gaps.get(f"disparity_{odds.variable}")
+        ends = (nan, nan) if gap is None else (1 - gap.high, 1 - gap.low)
+        numbers.append(_make_number(f"Fairness, {odds.variable}", 1 - odds.disparity, *ends))
+    gap = sure.fairness
+    numbers.append(_make_number("Fairness", cohort.fairness, gap.low, gap.high))
+    gap = sure.ranking_score
+    numbers.append(_make_number("Score", cohort.ranking_score, gap.low, gap.high))
+    return tuple(numbers)
+
+
+def _make_number(name: str, value: float, low: float, high: float, sd: float = nan) -> PublicNumber:
+    return PublicNumber(name, *(find_number(float(number)) for number in (value, low, high, sd)))
+
+
+def _draw_masks(
+    opened: OpenChallenge, model: ModelScores, cohort: Cohort | None
+) -> NDArray[np.float64]:
+    """Return the ranking score in each resample."""
+    case_ids, challenge = count_model(model).case_ids, opened.challenge
+    if not challenge.n_resamples:
+        return np.empty(0)
+    composite = make_composite([model], case_ids, cohort)
+    blocks = seeded_weights(len(case_ids), challenge.n_resamples, challenge.seed)
+    return np.concatenate([composite(weights)[:, 0] for weights in blocks])
+
+
+def _score_masks(model: ModelScores, cohort: Cohort | None, part: frozenset[str]) -> float | None:
+    case_ids = count_model(model).case_ids
+    weights = np.array([[case_id in part for case_id in case_ids]], dtype=np.int64)
+    return find_number(float(make_composite([model], case_ids, cohort)(weights)[0, 0]))
+
+
+def _draw_responses(opened: OpenChallenge, result: ResponseResult) -> NDArray[np.float64]:
+    challenge = opened.challenge
+    rules = rules_of(challenge.profile)
+    if not challenge.n_resamples:
+        return np.empty(0)
+    drawn = bootstrap_response(
+        result.predictions,
+        result.groupings,
+        rules,
+        result.cohort.weight_of_fairness,
+        challenge.n_resamples,
+        challenge.seed,
+    )
+    name = "ranking_score" if result.groupings else "balanced_accuracy"
+    return drawn.replicates[:, drawn.names.index(name)]
+
+
+def _score_responses(
+    opened: OpenChallenge, result: ResponseResult, cohort: Cohort | None, part: frozenset[str]
+) -> float | None:
+    every = result.predictions
+    chosen = np.array([case_id in part for case_id in every.case_ids])
+    case_ids = tuple(case_id for case_id in every.case_ids if case_id in part)
+    own = ResponsePredictions(
+        case_ids, every.label[chosen], every.predicted[chosen], every.score[chosen]
+    )
+    rules = rules_of(opened.challenge.profile)
+    groupings = (
+        () if cohort is None else group_cases(case_ids, matched(list(case_ids), cohort), rules)
+    )
+    return find_number(float(score_response(own, groupings, rules).ranking_score))
+
+
+def _rank_overall(tasks: Sequence[PublicTask]) -> tuple[tuple[str, float, int], ...]:
+    """Return team, mean rank and rank over all tasks, of the teams that are ranked in each."""
+    places = [{row.team: row.rank for row in task.rows if row.rank is not None} for task in tasks]
+    if len(places) < 2:
+        return ()
+    teams = [team for team in places[0] if all(team in place for place in places)]
+    means = np.array([np.mean([place[team] for place in places]) for team in teams])
+    overall = zip(teams, means.tolist(), ranks(-means).tolist(), strict=True)
+    return tuple(sorted(((team, mean, int(rank)) for team, mean, rank in overall),
+                        key=lambda entry: (entry[2], entry[0])))  # fmt: skip

@@ -1,0 +1,110 @@
+"""Read masks whose labels a ``dataset.json`` of nnU-Net names: the tumour's label counts."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from napari_mamamia.core.case import LabelMap
+from napari_mamamia.core.errors import FormatError, Remedy
+from napari_mamamia.core.names import name_some
+from napari_mamamia.io.data_set.volumes import read_labels
+from napari_mamamia.io.files.json_text import read_json
+from napari_mamamia.io.files.sources import CaseFiles
+
+NAMES_FILE: Final = "dataset.json"
+_OUTER: Final = 3
+"""Number of folders above a mask that may hold its `NAMES_FILE`: ``fold_0/validation/ID``."""
+_TUMOUR: Final = re.compile(r"tumou?r|lesion|cancer|carcinoma|malignan|mass", re.IGNORECASE)
+"""Words in the name of a label that is the tumour."""
+
+
+def parse_label_names(table: object) -> dict[str, int]:
+    """Return the labels of the key ``labels`` by name, without the background.
+
+    The result is empty if the table is of another form, or if labels are regions (lists of
+    values).
+    """
+    if not isinstance(table, Mapping):
+        return {}
+    # nnU-Net v2 writes {name: value}, the Decathlon and nnDetection {value: name}
+    pairs: list[tuple[str, Any]] = [
+        (str(value), key) if str(key).isdecimal() else (str(key), value)
+        for key, value in table.items()
+    ]
+    if any(isinstance(value, list) for _, value in pairs):
+        return {}
+    return {
+        name: int(value)
+        for name, value in pairs
+        if str(value).isdecimal() and int(value) and name != "ignore"
+    }
+
+
+def list_tumours(labels: Mapping[str, int]) -> list[str]:
+    """Return the names of labels that are a tumour by their words."""
+    return [name for name in labels if _TUMOUR.search(name)]
+
+
+def find_names_file(mask: Path) -> Path | None:
+    """Return the ``dataset.json`` that names the labels of a mask file, or None."""
+    files = [folder / NAMES_FILE for folder in mask.absolute().parents[:_OUTER]]
+    return next((file for file in files if file.is_file()), None)
+
+
+def find_tumour_label(mask: Path) -> int | None:
+    """Return the tumour's value in a mask file, None if every value above 0 counts.
+
+    Raises
+    ------
+    FormatError
+        If its ``dataset.json`` names several labels and not exactly one of them is a tumour; the
+        remedies are the candidates.
+    """
+    file = find_names_file(mask)
+    try:
+        content = read_json(file) if file is not None else None
+    except (OSError, ValueError):
+        return None
+    labels = parse_label_names(content.get("labels") if isinstance(content, Mapping) else None)
+    if len(labels) < 2:
+        return None
+    tumours = list_tumours(labels)
+    if len(tumours) == 1:
+        return labels[tumours[0]]
+    candidates = tumours or list(labels)
+    raise FormatError(
+        f"expected one label that is the tumour in {file}, but found "
+        f"{name_some([f'{name} ({labels[name]})' for name in candidates])}: choose one",
+        remedies=tuple(Remedy("label", (str(labels[name]),)) for name in candidates),
+    )
+
+
+def read_tumour(
+    path: Path, label: float | str | None = None, *, zero_nonfinite: bool = False
+) -> LabelMap:
+    """Return the labels of a mask; where several are named, the tumour as 1 and nothing else.
+
+    With `label`, the mask is read as `io.data_set.volumes.read_labels` does.
+
+    Raises
+    ------
+    FormatError
+        If the mask cannot be read, or as `find_tumour_label`.
+    """
+    labels = read_labels(path, label, zero_nonfinite=zero_nonfinite)
+    tumour = find_tumour_label(path) if label is None else None
+    return labels if tumour is None else labels.only(tumour)
+
+
+def read_reference(path: Path, files: CaseFiles) -> LabelMap:
+    """Return the labels of a case's reference; the tumour as 1 if the layout states its value.
+
+    Raises
+    ------
+    FormatError
+        As `read_tumour`.
+    """
+    if files.reference_label is None:
+        return read_tumour(path)
+    return read_labels(path).only(files.reference_label)
