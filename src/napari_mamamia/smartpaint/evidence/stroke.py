@@ -33,8 +33,8 @@ from napari_mamamia.smartpaint.evidence.settle import (
     mark_stroke,
     settle_scene,
 )
+from napari_mamamia.smartpaint.evidence.settle_learned import SAMPLED, settle_learned
 from napari_mamamia.smartpaint.learned.network import load_network
-from napari_mamamia.smartpaint.learned.settle import SAMPLED, settle_learned
 
 VERSION: Final = 5
 """Version of the rules, increased with each change of the resulting bits; a journal records it."""
