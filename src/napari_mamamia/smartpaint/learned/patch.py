@@ -69,10 +69,10 @@ class Cube:
     """
 
     weights: tuple[Floats, Floats, Floats]
-    inner: tuple[slice, slice, slice]
+    inner: tuple[slice, ...]
     away: Floats
     returns: tuple[Floats, Floats, Floats]
-    near: tuple[slice, slice, slice]
+    near: tuple[slice, ...]
 
     def sample(self, values: NDArray[np.generic]) -> Floats:
         """Return the mean of `values`, an array of the box, around each point."""
