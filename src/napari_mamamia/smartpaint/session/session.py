@@ -59,7 +59,7 @@ Record = Callable[[Step | Turn | Jump], None]
 LONGEST_PAUSE_S: Final = 30.0
 """Longest pause in seconds between two acts that counts as editing time; our choice."""
 FORGET_MARKS: Final = "forget marks"
-_LOOKING: Final = (Tool.SMARTPAINT, Tool.EVIDENCE)
+_LOOKING: Final = (Tool.SMARTPAINT, Tool.EVIDENCE, Tool.LEARNED)
 
 Settings = tuple[tuple[str, Setting], ...]
 
@@ -304,9 +304,7 @@ class RecordedMask:
         Raises
         ------
         ValueError
-            If the record does not fit this session, for example because the shape differs or there
-            is
-            nothing to undo.
+            If the record does not fit this session: another shape, nothing to undo.
         FormatError, SaveError
             If an old step cannot be read back.
         """
@@ -436,8 +434,8 @@ class RecordedMask:
 
 
 def _is_made_of_stamps(edit: Edit) -> bool:
-    """Return whether a step is a stroke of the stamp brush; it may change only the membership."""
-    return edit.stroke is not None and edit.stroke.brush.tool is not Tool.EVIDENCE
+    """Return whether a step is a stroke of stamps, which may change membership alone."""
+    return edit.stroke is not None and not edit.stroke.brush.tool.is_smart
 
 
 def _require_buffer(labels: NDArray[np.uint8], grid: Grid) -> None:
@@ -514,7 +512,7 @@ class EditingSession(RecordedMask):
 
     @property
     def is_settling(self) -> bool:
-        """Whether a released stroke is still waiting for its result."""
+        """Whether a released stroke waits for its result."""
         return self._lifted is not None
 
     # -------------------------------------------------------------- strokes
@@ -522,13 +520,13 @@ class EditingSession(RecordedMask):
     def press(self, point: Voxel, brush: Brush) -> Box:
         """Begin a stroke at `point`; return the box of voxels whose label changed.
 
-        If another stroke is still being drawn, it is released first; a released stroke is settled.
-        An evidence stroke changes no voxel before it is settled.
+        A stroke that is still being drawn is released first; a released stroke is settled. A stroke
+        of evidence changes no voxel before it is settled.
 
         Raises
         ------
         CaseError
-            If the brush's label is locked, or the brush compares images and there are none; nothing
+            If the brush's label is locked, or a brush that compares images has none; nothing
             changes.
         """
         self.release()
@@ -541,7 +539,7 @@ class EditingSession(RecordedMask):
                 "wait until all phases are read, or choose the plain sphere"
             )
         self._clock.act()
-        if brush.tool is Tool.EVIDENCE and images is not None:
+        if brush.tool.is_smart and images is not None:
             self._stroke = CurrentEvidenceStroke(self.state, brush, spacing, images, self.locked)
         else:
             self._stroke = CurrentStroke(self.state, brush, spacing, images, self.locked)
@@ -552,9 +550,9 @@ class EditingSession(RecordedMask):
         return Box.empty() if self._stroke is None else self._stroke.drag(point)
 
     def release(self) -> Step | None:
-        """End the stroke and record it; return None if it changed nothing.
+        """End the stroke and record it; None if it changed nothing.
 
-        An evidence stroke is settled immediately; use `lift` to settle it in a worker.
+        A stroke of evidence is settled at once; use `lift` to settle it in a worker.
         """
         if isinstance(self._stroke, CurrentEvidenceStroke):
             return None if self.lift() is None else self._settle_waiting()
@@ -644,7 +642,7 @@ class EditingSession(RecordedMask):
         is_blind = brush.tool in _LOOKING and images is None
         if is_blind or brush.label in self.locked:
             return Box.empty(), np.zeros((0, 0, 0), np.bool_)
-        if brush.tool is not Tool.EVIDENCE or images is None:
+        if not brush.tool.is_smart or images is None:
             return turned_by_press(self.state, point, brush, spacing, images, self.locked)
         stroke = CurrentEvidenceStroke(self.state, brush, spacing, images, self.locked)
         stroke.press(point)
