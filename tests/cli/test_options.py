@@ -105,7 +105,7 @@ def test_an_empty_text_is_never_taken_for_nothing_or_for_the_current_folder(word
 def test_an_empty_argument_is_no_folder(words):
     code, said = typed(*words, "")
     assert code == 2, said
-    assert re.search("got an empty text|unexpected extra argument|Missing option", said), said
+    assert re.search("got an empty string|unexpected extra argument|Missing option", said), said
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ class Command(TyperCommand):
                 name = param.opts[0] if param.param_type_name == "option" else param.metavar
                 raise typer.BadParameter(
                     f"expected a value for {name}, but got an empty string: type one, or leave "
-                    "the option out (is a variable in your script empty?)",
+                    "it out (is a variable in your script empty?)",
                     ctx=ctx,
                 )
         return super().parse_args(ctx, args)
