@@ -10,7 +10,7 @@ CLEAN_ENV := env -u QT_QPA_PLATFORM -u PYTHONDONTWRITEBYTECODE
 # on busy processors a thread of a calculation waits for the others by counting, up to 9 times the work;
 # Mesa's (LP_NUM_THREADS=0: it draws in the thread that asks) hand each picture to and fro
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 LP_NUM_THREADS=0
-TESTED := pyqt6,segment,openvino,onnx,bundle,dicom,register,parquet,cluster,test,lint,docs,bench
+TESTED := pyqt6,segment,prompt,openvino,onnx,bundle,dicom,register,parquet,cluster,test,lint,docs,bench
 # four on two processors: with three, whose tests wait for programs, timers and disks, a sixth of the time is idle
 LISTED := $(CLEAN_ENV) $(BIN)/python -m pytest --collect-only -q
 SHARED := -n 4 --dist loadfile --no-loadscope-reorder

@@ -37,6 +37,7 @@ def main() -> None:
         _take_kinetics(demo, target / "kinetics.png")
         _take_leaderboard(demo, Path(folder) / "teams", target / "leaderboard.png")
         _take_review(demo, Path(folder) / "review", target / "review.png")
+        _take_proposal(demo, Path(folder) / "exams", target / "layout_proposal.png")
         _take_planes(demo, target / "planes.png")  # last: the window remembers the layout
 
 
@@ -111,6 +112,34 @@ def _take_kinetics(data_set: Path, picture: Path) -> None:
     viewer.scene.camera.zoom *= 2
     _go_to_lesion(viewer, panel)
     _keep(viewer, panel, picture)
+
+
+def _take_proposal(data_set: Path, folder: Path, picture: Path) -> None:
+    """Show the proposed layout of a folder that no known layout fits."""
+    import shutil
+
+    from napari_mamamia.widgets.cases.layout_dialog import LayoutDialog
+
+    phases = sorted((data_set / "images" / FIRST_CASE).glob("*.nii.gz"))
+    for patient in ("Pat_01", "Pat_02"):
+        for visit in ("2021-03-05", "2021-06-11"):
+            (folder / patient / visit).mkdir(parents=True)
+            for number, phase in enumerate(phases):
+                shutil.copy(phase, folder / patient / visit / f"t1_dyn_{number}.nii.gz")
+    viewer, panel = _window(data_set, "Cases", FIRST_CASE)
+    panel.open_data_set(folder)
+    dialogs: list[LayoutDialog] = []
+
+    def is_shown() -> bool:
+        dialogs[:] = panel.window().findChildren(LayoutDialog)
+        return bool(dialogs) and dialogs[0].isVisible() and dialogs[0].open.isEnabled()
+
+    _wait(is_shown)
+    _wait(_after(1.0))
+    dialogs[0].grab().save(str(picture))
+    dialogs[0].reject()
+    panel.close_down()
+    viewer.close()
 
 
 def _take_leaderboard(data_set: Path, folder: Path, picture: Path) -> None:

@@ -31,6 +31,7 @@ NAMES_HERE = "<!-- the public names -->"
 METRICS_HERE = "<!-- the metrics -->"
 MAPS_HERE = "<!-- the maps -->"
 FORMATS_HERE = "<!-- the export formats -->"
+LAYOUTS_HERE = "<!-- layouts -->"
 KINDS_HERE = "<!-- the kinds of models -->"
 STEPS_HERE = "<!-- the steps of a review -->"
 TERMS_HERE = "<!-- the terms of breast-mri-2013 -->"
@@ -254,6 +255,7 @@ def with_tables(markdown: str) -> str:
         METRICS_HERE: metrics_table,
         MAPS_HERE: maps_table,
         FORMATS_HERE: export_formats,
+        LAYOUTS_HERE: layouts_table,
         KINDS_HERE: model_kinds,
         STEPS_HERE: review_steps,
         TERMS_HERE: lexicon_terms,
@@ -323,6 +325,17 @@ def model_kinds() -> str:
         for kind, spec in MODEL_KINDS.items()
     ]
     return "\n".join(["| kind | extra | what to give |", "|---|---|---|", *rows])
+
+
+def layouts_table() -> str:
+    """Return a row for each layout that folders are matched with."""
+    from napari_mamamia.io.layouts.known import list_layouts
+
+    rows = [
+        f"| `{layout.name}` | {_cell(layout.title)} | {_cell(layout.about)} |"
+        for layout in list_layouts()
+    ]
+    return "\n".join(["| name | data set or tool | content and limits |", "|---|---|---|", *rows])
 
 
 def export_formats() -> str:

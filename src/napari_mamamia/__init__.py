@@ -45,6 +45,9 @@ if TYPE_CHECKING:
     from napari_mamamia.features.classifiers.scoring.detection.focal import (
         risk_adjusted_focal as risk_adjusted_focal,
     )
+    from napari_mamamia.features.prompt.library import Prompted as Prompted
+    from napari_mamamia.features.prompt.library import prompt as prompt
+    from napari_mamamia.features.prompt.segmentation.prompts import Prompt as Prompt
     from napari_mamamia.features.review.library import ReviewStudy as ReviewStudy
     from napari_mamamia.features.review.library import open_study as open_study
     from napari_mamamia.library.case import Case as Case

@@ -87,12 +87,13 @@ def _read_by_feature(path: str | list[str]) -> list[Any]:
 
 
 def _read_file(path: str | list[str]) -> list[Any]:
-    """Return one volume as an image or a mask, or a 4-D file as the phases of a case.
+    """Return a 3-D file as an image or a mask, or a 4-D file as the phases of a case.
 
     A whole-number volume with few distinct values is treated as a mask.
     """
     from napari_mamamia.io.data_set.volumes import read_header, read_labels, read_volume
-    from napari_mamamia.services.case.show_case import looks_like_mask
+    from napari_mamamia.services.case.show_case import display_range, looks_like_mask
+    from napari_mamamia.widgets.base.layers import image_file_layer
 
     file = Path(path[0] if isinstance(path, list) else path)
     if is_mask_file(file):
@@ -101,10 +102,11 @@ def _read_file(path: str | list[str]) -> list[Any]:
             labels = labels.on_grid(grid)
         return [_mask_tuple(file, labels.grid, labels.dense())]
     header = read_header(file)
-    if header.n_volumes == 1 and header.dtype.kind in "iu":
+    if header.n_volumes == 1:
         _, volume = read_volume(file)
-        if looks_like_mask(volume):
+        if header.dtype.kind in "iu" and looks_like_mask(volume):
             return [_mask_tuple(file, header.grid, volume)]
+        return [image_file_layer(file.name, header.grid, volume, display_range(volume))]
     return _layers_of(find_data_set(file).cases[0])
 
 

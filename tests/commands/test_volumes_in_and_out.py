@@ -103,7 +103,27 @@ def test_a_volume_opens_as_an_image_in_the_display_frame(viewer, tmp_path):
     array = np.arange(3 * 4 * 5, dtype=np.int16).reshape(3, 4, 5)
     path = nifti(tmp_path / "ein Bild.nii.gz", array, AFFINE)
     viewer.open(str(path), plugin="napari-mamamia")
-    np.testing.assert_array_equal(array_of(viewer.layers[0])[0], array)
+    (image,) = viewer.layers
+    np.testing.assert_array_equal(array_of(image), array)
+    assert (image.name, image.ndim) == ("ein Bild.nii.gz", 3)
+    assert "phase" not in image.axis_labels
+    assert find_layer(viewer.layers, Role.PHASE) is None
+
+
+@pytest.mark.parametrize("shape", [(3, 4, 5), (3, 4, 5, 6)])
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.filterwarnings("error")
+def test_files_next_to_layers_of_other_plugins_make_napari_warn_of_nothing(
+    viewer, tmp_path, shape, is_first
+):
+    path = nifti(tmp_path / "a.nii.gz", np.ones(shape, np.float32), AFFINE)
+    if is_first:
+        viewer.add_image(np.zeros((5, 4, 3)))
+    viewer.open(str(path), plugin="napari-mamamia")
+    if not is_first:
+        viewer.add_image(np.zeros((5, 4, 3)))
+    assert len(viewer.layers) == 2
+    assert viewer.layers.extent.world.shape[0] == 2
 
 
 def test_a_four_dimensional_file_opens_as_the_phases_of_a_case(viewer, tmp_path):

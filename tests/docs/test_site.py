@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 import napari_mamamia
+from napari_mamamia.io.layouts.known import list_layouts
 from napari_mamamia.kinetics.map_kinds import MAPS
 from napari_mamamia.metrics.registry import METRICS
 
@@ -198,10 +199,24 @@ def test_a_notebook_without_outputs_is_run_and_its_page_shows_them(site):
     assert "<progress" not in page
 
 
-def test_a_cell_that_fails_stops_the_build(tmp_path):
+def load_site_pages():
     spec = importlib.util.spec_from_file_location("site_pages", TOP / "tools" / "site_pages.py")
     pages = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(pages)
+    return pages
+
+
+def test_table_of_layouts_is_that_of_the_program():
+    page = (TOP / "docs/howto/open_data.md").read_text("utf-8")
+    rows = re.findall(
+        r"^\| `([a-z0-9-]+)` \| [^|]+ \| [^|]+ \|$", load_site_pages().with_tables(page), re.M
+    )
+    assert set(rows) >= {layout.name for layout in list_layouts()}
+    assert all(layout.about for layout in list_layouts())
+
+
+def test_a_cell_that_fails_stops_the_build(tmp_path):
+    pages = load_site_pages()
     cell = {"cell_type": "code", "source": ["1 / 0"], "outputs": []}
     (tmp_path / "a.ipynb").write_text(json.dumps({"cells": [cell]}))
     with pytest.raises(RuntimeError, match="ZeroDivisionError"):

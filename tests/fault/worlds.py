@@ -639,6 +639,8 @@ COMMANDS = (
 
 ELSEWHERE = {
     "view": "tests/door/test_killed_window.py",
+    # needs a model in another environment; the mask is written as any reader's edited mask
+    "prompt": "tests/features/prompt/test_prompt_session.py",
     # what they write is an event, whose store is struck step by step there
     **{
         f"review {name}": "tests/features/review/test_review_store.py"

@@ -39,6 +39,22 @@ LAYOUTS = {
         [],
         ["{p}/3_ax_t2_fs", "{p}/9_sub_post1"],
     ),
+    "numbered-contrast": (
+        ("B001", "B002"),
+        ("",),
+        ("",),
+        ["cases/{p}/{p}_pre", "cases/{p}/{p}_C1", "cases/{p}/{p}_C2"],
+        [],
+        [],
+    ),
+    "dates-and-series-numbers": (
+        ("sub01", "sub02"),
+        ("",),
+        ("",),
+        [f"{{p}}/20190412_{3 + k:02}_t1_dyn_{k}" for k in range(3)],
+        [],
+        [],
+    ),
     "passes": (
         ("Breast_MRI_001", "Breast_MRI_002"),
         ("",),

@@ -694,3 +694,23 @@ def test_what_a_start_asks_stays_in_sight_on_a_low_screen(qtbot):
         place = QRect(control.mapTo(area, QPoint(0, 0)), control.size())
         assert area.viewport().rect().contains(place), control.objectName()
     assert area.verticalScrollBar().maximum() == 0
+
+
+def test_a_second_tag_does_not_cancel_the_save_of_the_first(qtbot, panel, scoring):
+    tagging, tag_case = panel.tagging, scoring.tag_case
+    gate = threading.Event()
+
+    def tag_slowly(workspace, reader, case_id, tag, on):
+        if tag == "implant":
+            gate.wait(20)
+        return tag_case(workspace, reader, case_id, tag, on)
+
+    tagging._services = tagging._services.replacing(tag_case=tag_slowly)
+    for tag in ("implant", "clip"):
+        tagging.tag("A_1", tag, True, panel.session.opened)
+    qtbot.waitUntil(lambda: "clip" in {one.tag for one in scoring.tags})
+    gate.set()
+    expected = {"implant", "clip"}
+    qtbot.waitUntil(
+        lambda: {one.tag for one in tagging.of("A_1", panel.session.opened)} == expected
+    )

@@ -486,3 +486,15 @@ def test_a_step_in_a_prior_beyond_the_case_is_the_cases_first_or_last_slice(qtbo
             there = slice_index - shift_mm / 13
             assert prior._own_place[0] == min(max(there, 0), count - 1)
         both.hanging.leave()
+
+
+def test_the_next_case_gets_the_whole_slice_not_the_zoom_of_the_case_before(qtbot, both, viewer):
+    fitted = viewer.scene.camera.zoom
+    viewer.scene.camera.zoom *= 3
+    go(qtbot, both, MIP)
+    both.cases_flow.open_neighbour(1)
+    qtbot.waitUntil(lambda: both.session.case_id == "A_2" and both.hanging.step is MIP)
+    qtbot.waitUntil(lambda: both.session.case.is_loaded and both.jobs.wait(0))
+    both.hanging.leave()
+    both.planes.links.fit_now()
+    assert viewer.scene.camera.zoom == pytest.approx(fitted)

@@ -1,5 +1,6 @@
 """Subtraction of any two phases, projections, cine and contrast, on a viewer without a window."""
 
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -216,3 +217,31 @@ def test_every_control_of_the_view_has_a_tooltip(dock):
     ours = [child for child in names if child.objectName().startswith("view_")]
     assert len(ours) > 12
     assert all(child.toolTip() for child in ours)
+
+
+def test_no_pane_keeps_the_projection_of_the_case_before(qtbot, three, viewer):
+    press(viewer, "I")
+    qtbot.waitUntil(lambda: three.scene.layer(Role.PROJECTION) is not None)
+    copies = [pane.copies for pane in three.planes.panes]
+    qtbot.waitUntil(lambda: all(one._own.get(Role.PROJECTION) is not None for one in copies))
+    three.cases_flow.open_neighbour(1)
+    qtbot.waitUntil(lambda: three.session.case_id == "A_2")
+    assert all(one._own.get(Role.PROJECTION) is None for one in copies)
+
+
+def test_a_projection_that_ends_after_its_case_was_left_is_not_shown(qtbot, opened):
+    case, services = opened.session.shown_case, opened.projecting._services
+    gate, project = threading.Event(), services.project_case
+
+    def project_slowly(asked, *given):
+        if asked is case:
+            gate.wait(20)
+        return project(asked, *given)
+
+    opened.projecting._services = services.replacing(project_case=project_slowly)
+    opened.projecting.toggle()
+    opened.cases_flow.open_neighbour(1)
+    qtbot.waitUntil(lambda: opened.session.case_id == "A_2" and opened.session.case.is_loaded)
+    gate.set()
+    qtbot.waitUntil(lambda: opened.jobs.wait(0))
+    assert opened.scene.layer(Role.PROJECTION) is None

@@ -16,6 +16,9 @@ UNDOES_ROW: Final = "undoes row"
 history.
 """
 
+MODEL: Final = "model"
+"""Parameter of a step that a model made: its name, version, weights or server, and licence."""
+
 Voxel = tuple[float, float, float]
 """Voxel coordinates (z, y, x) in the case's array; a voxel's centre is its index."""
 
@@ -239,6 +242,8 @@ class EditingSummary:
         Names of the tools used, in order of first use: "smartpaint", "grow" ...
     started_from
         The mask that the editing began with: "prediction kinetic", "" for an empty one.
+    models
+        The models that made steps, with their licences, in order of first use.
     """
 
     seconds: float = 0.0
@@ -248,6 +253,7 @@ class EditingSummary:
     path_mm: float = 0.0
     tools: tuple[str, ...] = ()
     started_from: str = ""
+    models: tuple[str, ...] = ()
 
     def after(self, act: Edit | Turn | Jump) -> Self:
         """Return the summary with one more action counted; `seconds` are those of the step.
@@ -260,7 +266,8 @@ class EditingSummary:
             return replace(self, undos=self.undos + (act is Turn.UNDO))
         if UNDOES_ROW in dict(act.parameters):
             return replace(self, seconds=max(self.seconds, act.at_s), undos=self.undos + 1)
-        tool = act.tool
+        tool, model = act.tool, dict(act.parameters).get(MODEL)
+        is_new = isinstance(model, str) and model not in self.models
         return replace(
             self,
             seconds=max(self.seconds, act.at_s),
@@ -268,4 +275,5 @@ class EditingSummary:
             steps=self.steps + (act.stroke is None),
             path_mm=self.path_mm + act.path_mm,
             tools=self.tools if tool in self.tools else (*self.tools, tool),
+            models=(*self.models, str(model)) if is_new else self.models,
         )

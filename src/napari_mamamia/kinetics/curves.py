@@ -252,7 +252,7 @@ def contrast_curve(
     n_voxels
         Number of voxels whose mean is `signal`.
     thresholds
-        Thresholds of the classes, see `curve_types`; None for the defaults.
+        Thresholds of the classes, see `CurveThresholds`; None for the defaults.
     rule
         The rule for the initial and the delayed phase, see `choose_curve_phases`.
 

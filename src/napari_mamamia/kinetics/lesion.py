@@ -107,8 +107,8 @@ def lesion_kinetics(
     slice_axis
         The array axis across the slices; the hottest patch lies within a slice.
 
-    Source: classes as in `kinetics.curve_types`; predominant and worst curve as in the "worst
-    curve" practice of the BI-RADS atlas; Wang et al. 2009 for the value of the worst curve.
+    Source: classes as in `kinetics.curves.delayed_course`; predominant and worst curve as in the
+    "worst curve" practice of the BI-RADS atlas; Wang et al. 2009 for the value of the worst curve.
     """
     box = Box.around(mask)
     inside = mask[box.slices]

@@ -17,7 +17,7 @@ from typing import Final
 
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import CaseError, MamamiaError
-from napari_mamamia.core.features import list_features
+from napari_mamamia.core.features import list_features, load_part
 from napari_mamamia.core.plugins import list_problems
 from napari_mamamia.core.program.child_environment import find_program
 from napari_mamamia.core.program.child_process import answer_of
@@ -47,6 +47,7 @@ _GB: Final = 10**9
 _LEAST_MEMORY: Final = 8 * _GB
 _LEAST_DISK: Final = 5 * _GB
 _ASK_SECONDS: Final = 20.0
+_HOOK: Final = "check_computer"
 _EXTRAS: Final = (
     ("gui", ("napari", "qtpy")),
     ("segment", ("torch", "dynamic_network_architectures", "safetensors")),
@@ -57,6 +58,7 @@ _EXTRAS: Final = (
     ("dicom", ("pydicom", "highdicom")),
     ("register", ("SimpleITK",)),
     ("parquet", ("pyarrow",)),
+    ("prompt", ("nninteractive-client",)),
     ("libraries", ("SimpleITK", "torchio", "monai", "xarray")),
     ("cluster", ("dask", "distributed")),
 )
@@ -168,6 +170,14 @@ def plugins() -> Iterator[Finding]:
         yield Finding(f"plug-in {problem.name}", problem.text, State.FAILED)
 
 
+def feature_findings() -> Iterator[Finding]:
+    """Yield the findings of the installed features."""
+    for feature in list_features():
+        check = load_part(feature, feature.hooks[_HOOK]) if _HOOK in feature.hooks else None
+        if check is not None:
+            yield from check()
+
+
 def _read_version(package: str) -> str:
     try:
         return importlib.metadata.version(package)
@@ -233,6 +243,7 @@ def check_computer(case: Path | None = None) -> ComputerCheck:
     report_progress(0, 4, "Checking the computer")
     user_case = None if case is None else (_own_case(case))
     findings = [*hardware(), *graphics(), *extras(), *plugins(), *isolation()]
+    findings += feature_findings()
     report_progress(1, 4, "Testing the kinetic segmenter")
     phantom = make_phantom_job(_make_spec())
     findings.append(_kinetic_on_phantom(phantom))

@@ -162,6 +162,8 @@ class Layout:
         Pattern of the JSON file of each patient, in MAMA-MIA's form.
     priority
         Layouts of a lower number are used only where none of a higher number fits.
+    about
+        What is read, and what is not, for the documentation.
     """
 
     name: str
@@ -186,6 +188,7 @@ class Layout:
     case_folder: PathPattern | None = None
     info: PathPattern | None = None
     priority: int = 0
+    about: str = ""
 
     @property
     def is_certain(self) -> bool:
@@ -280,6 +283,7 @@ def _parse_layout(name: str, table: Mapping[str, Any]) -> Layout:
         settings.one("folder", lambda folder: folder.pattern("path")),
         settings.one("info", lambda info: info.pattern("path")),
         settings.take("priority", int, 0),
+        settings.text("about"),
     )
     settings.require_known()
     if not layout.images and layout.case_list is None:

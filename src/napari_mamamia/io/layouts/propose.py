@@ -300,7 +300,7 @@ def _loosen(
     match = find(part) if _MARK not in part else None
     if match is not None:
         part = f"{part[: match[0]]}*{part[match[1] :]}"
-    part = re.sub(r"^\d{1,5}(?=[-_. ])", "*", part)
+    part = re.sub(r"^((?:\d{8}[-_. ])?)\d{1,5}(?=[-_. ])", r"\1*", part)
     head, mark, tail = part.partition(_MARK)
     return f"{head}{mark}{re.sub(r'[0-9]+', '*', tail)}" if mark else part
 
@@ -343,6 +343,10 @@ def _find_contrast(part: str) -> tuple[int, int, str, float, int | None] | None:
             return start, end, f"{match['post']}{{phase:n}}", int(match["n"]), None
         text = match[0].rstrip(_SEPARATORS)
         return start, start + len(text), text, 1, 1
+    numbered = re.search(r"(?<![a-z0-9])c(\d{1,2})$", part, re.I)  # pre, C1, C2
+    if numbered is not None:
+        text = f"{numbered[0][0]}{{phase:n}}"
+        return *numbered.span(), text, int(numbered[1]), None
     return None
 
 

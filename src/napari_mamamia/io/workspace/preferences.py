@@ -38,7 +38,8 @@ class Preferences:
     that was chosen for it; `recent` are data sets, the latest first; `keys` pairs an action of the
     window with the user's own key for it; `view` pairs a setting of the image area with its last
     value; `team_masks` has a folder with a ranking, a team of it and the folder of that team's
-    masks, the latest first. `problem` says why these are defaults although a file exists, else "".
+    masks, the latest first; `features` pairs a setting of a feature with its value. `problem` says
+    why these are defaults although a file exists, else "".
     """
 
     reader: str | None = None
@@ -47,6 +48,7 @@ class Preferences:
     keys: tuple[tuple[str, str], ...] = ()
     view: tuple[tuple[str, str], ...] = ()
     team_masks: tuple[tuple[Path, str, Path], ...] = ()
+    features: tuple[tuple[str, str], ...] = ()
     problem: str = ""
     loaded: "Preferences | None" = field(default=None, compare=False, repr=False)
 
@@ -74,12 +76,13 @@ class _Stored:
     keys: tuple[tuple[str, str], ...] = ()
     view: tuple[tuple[str, str], ...] = ()
     team_masks: tuple[_TeamMasks, ...] = ()
+    features: tuple[tuple[str, str], ...] = ()
 
 
 _CODEC: Final = RecordCodec(
     _Stored,
     "it is renamed, set them again",
-    [Layout(_Stored, pairs=frozenset({"keys", "view"}))],
+    [Layout(_Stored, pairs=frozenset({"features", "keys", "view"}))],
     passes_unknown=True,
 )
 
@@ -97,7 +100,9 @@ def load_preferences() -> Preferences:
         teams = tuple(
             (team_mask.ranking, team_mask.team, team_mask.masks) for team_mask in stored.team_masks
         )
-        saved = Preferences(stored.reader, pairs, stored.recent, stored.keys, stored.view, teams)
+        saved = Preferences(
+            stored.reader, pairs, stored.recent, stored.keys, stored.view, teams, stored.features
+        )
         return replace(saved, loaded=saved)
     except FileNotFoundError:
         return Preferences(loaded=Preferences())
@@ -153,7 +158,8 @@ def _join_changes(own: Preferences, there: Preferences) -> Preferences:
         if getattr(own, name) != getattr(before, name)
     }
     view = dict(there.view) | dict(set(own.view) - set(before.view))
-    return replace(there, view=tuple(view.items()), **changed)
+    features = dict(there.features) | dict(set(own.features) - set(before.features))
+    return replace(there, view=tuple(view.items()), features=tuple(features.items()), **changed)
 
 
 def _write_preferences(preferences: Preferences, path: Path) -> None:
@@ -164,6 +170,7 @@ def _write_preferences(preferences: Preferences, path: Path) -> None:
         preferences.keys,
         preferences.view,
         tuple(_TeamMasks(*team_mask) for team_mask in preferences.team_masks),
+        preferences.features,
     )
     text = json.dumps(_CODEC.plain(stored), indent=2, ensure_ascii=False) + "\n"
     write_text_atomically(path, text, overwrite=True)

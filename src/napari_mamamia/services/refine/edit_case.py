@@ -34,6 +34,9 @@ from napari_mamamia.smartpaint.brush.features import FeatureImages
 from napari_mamamia.smartpaint.session.history import DEFAULT_LIMIT_BYTES
 from napari_mamamia.smartpaint.session.session import EditingSession
 
+_MODELS: Final = "models"
+"""Parameter of a mask's provenance: the models that made steps, with their licences."""
+
 RECOVERED: Final = "recovered from a damaged journal"
 
 _FORGOTTEN: Final = (
@@ -127,8 +130,11 @@ class Opening:
             self.notes.append(f"the provenance of the saved mask is unknown: {error}")
             return
         if provenance is not None:
+            models = dict(provenance.parameters).get(_MODELS)
             self.earlier = EditingSummary(
-                provenance.seconds or 0.0, started_from=provenance.started_from
+                provenance.seconds or 0.0,
+                started_from=provenance.started_from,
+                models=tuple(str(models).split("; ")) if models else (),
             )
             self.start_files = provenance.inputs
             self.created = provenance.created
@@ -527,4 +533,5 @@ def summary_settings(summary: EditingSummary) -> tuple[tuple[str, Setting], ...]
         ("undos", summary.undos),
         ("path_mm", round(summary.path_mm, 1)),
         ("tools", ", ".join(summary.tools)),
+        *(((_MODELS, "; ".join(summary.models)),) if summary.models else ()),
     )

@@ -321,6 +321,21 @@ def label_file_layer(name: str, grid: Grid, volume: NDArray[Any]) -> LayerTuple:
     return grid.display_frame().to_display(volume), _volume_keywords(tag, name), "labels"
 
 
+def image_file_layer(
+    name: str, grid: Grid, volume: NDArray[Any], contrast_limits: tuple[float, float]
+) -> LayerTuple:
+    """Return an image layer for a 3-D file that is no case; no open case claims it."""
+    tag = LayerTag("", Role.MAP, grid)
+    keywords = {
+        **_volume_keywords(tag, name),
+        "contrast_limits": contrast_limits,
+        "colormap": "gray",
+        "multiscale": False,
+        "rgb": False,
+    }
+    return grid.display_frame().to_display(volume), keywords, "image"
+
+
 def style_mask(layer: Labels) -> None:
     """Set the layer properties that napari accepts only after creation: outline and editability."""
     tag = tag_of(layer)

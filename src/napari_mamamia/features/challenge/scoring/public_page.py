@@ -129,7 +129,10 @@ def _tabulate(task: PublicTask, names: Sequence[str]) -> Iterator[ReportTable]:
     ]
     rows = []
     for row in task.rows:
-        cells = [row.team, _show_whole(row.rank), _show_ranks(row), _show_share(row.first)]
+        # The mark is next to the rank, where it is seen on a phone too.
+        mark = " (no better than chance)" if row.is_better_than_chance is False else ""
+        rank = f"{_show_whole(row.rank)}{mark if row.rank else ''}"
+        cells = [row.team, rank, _show_ranks(row), _show_share(row.first)]
         cells += [_show_whole(row.gated_rank)] * len(gated)
         cells += _show_numbers(row, main)
         cells += [f"{row.n:,}", f"{row.n_unusable:,}", row.submitted or UNKNOWN, _remark(row)]
@@ -233,7 +236,8 @@ def _find(row: PublicRow, name: str) -> PublicNumber | None:
 
 def _label(name: str) -> str:
     kind, _, variable = name.partition(", ")
-    return f"{kind}, {variable_label(variable).lower()}" if variable else kind
+    label = variable_label(variable)
+    return f"{kind}, {label[:1].lower()}{label[1:]}" if variable else kind
 
 
 def _show(value: PublicNumber | None) -> str:
@@ -269,7 +273,6 @@ def _show_plain(value: float | None) -> str:
 
 def _remark(row: PublicRow) -> str:
     texts = ["not ranked"] * (row.rank is None)
-    texts += ["no better than chance"] * (row.is_better_than_chance is False)
     texts += ["masks are copies of references"] * row.is_alarming
     texts += ["scores as given"] * row.is_as_given
     return "; ".join(texts)

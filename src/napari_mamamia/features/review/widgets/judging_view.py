@@ -215,7 +215,6 @@ class JudgingView(QWidget):
             self._rules[rule] = self._make_rule(rule, text, tip)
         union, intersection, majority, staple = (self._rules[rule] for rule in RULES)
         return column(
-            row(self.take_first, self.take_second, 1),
             row(union, intersection, 1),
             row(majority, staple, 1),
         )
@@ -255,7 +254,8 @@ class JudgingView(QWidget):
             self.set_down_wanted.emit,
         )
         buttons = row(self.decide, self.leave_out, self.set_down, 1)
-        return column(self._answers_line, self.reason, buttons)
+        takes = row(self.take_first, self.take_second, 1)
+        return column(takes, self._answers_line, self.reason, buttons)
 
     def _make_ended(self) -> QWidget:
         """Return the controls for a decided case, which can be reopened but not deleted."""
@@ -279,7 +279,10 @@ class JudgingView(QWidget):
     # ------------------------------------------------------------- for the flow
 
     def show_look(self, look: StudySnapshot, ended: Sequence[DisputeRow] = ()) -> None:
-        """Show the queue, followed by the decided cases, and keep the selection."""
+        """Show the queue, followed by the decided cases, and keep the selection.
+
+        If the selected case was decided since, select the first case that waits.
+        """
         rows = (*look.disputes, *ended)
         texts = [describe_row(row) for row in rows]
         before = [self.queue.item(k).text() for k in range(self.queue.count())]
@@ -291,7 +294,10 @@ class JudgingView(QWidget):
                 item.setData(Qt.ItemDataRole.UserRole, one)
                 item.setToolTip(text)
                 self.queue.addItem(item)
-                if chosen is not None and one.case == chosen.case:
+                if chosen is not None and (one.case, one.state in ENDS) == (
+                    chosen.case,
+                    chosen.state in ENDS,
+                ):
                     self.queue.setCurrentItem(item)
             if self.queue.currentItem() is None and rows:
                 self.queue.setCurrentRow(0)

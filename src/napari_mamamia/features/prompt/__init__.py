@@ -1,0 +1,55 @@
+"""Prompt models: a network marks a lesion from points, boxes, scribbles and outlines.
+
+Types::
+
+    Prompt        kind, points in voxels (z, y, x), include or exclude
+    PlacedPrompt  the same on the image: a box, and the voxels of a scribble or an outline
+    PromptEngine  connect > set_image > start_from a mask, prompt > Region, undo; close
+    EngineSpec    an engine's name and how it is made (`PROMPT_ENGINES`, an open registry)
+    PromptSession an engine and an `EditingSession`, which share one mask
+
+Modules::
+
+    segmentation/prompts   prompts, and their places on an image
+    segmentation/engine    what an engine is, and its errors
+    segmentation/worker    the process of an engine; a program of its own, also in another Python
+    segmentation/process   the client of that process
+    segmentation/engines   the engines: nnInteractive in an environment, nnInteractive on a server
+    services/channels      the image that the model sees
+    services/session       prompts as recorded steps of an editing session
+    services/settings      stored settings and accepted licences
+    services/prompt_case   prompts on a case, for the command line and the library
+    cli, library, widgets  the command, `prompt` and the page of the window
+
+Flow of one prompt: `PromptSession.prepare` places the prompt and compares the mask with the
+engine's; `run_prompt`, in a thread, opens the engine or starts it again from the mask if they
+differ, and asks it; `PromptSession.finish` records the changed voxels as one step. Undo, journal
+and replay are those of the editing session: they never run a model.
+"""
+
+from typing import Final
+
+from napari_mamamia.core.features import Command, Feature
+
+_HERE: Final = "napari_mamamia.features.prompt"
+
+FEATURE: Final = Feature(
+    name="prompt",
+    summary="prompt models: points, boxes, scribbles and outlines to a mask, local or on a server",
+    commands=(
+        Command(
+            "prompt",
+            f"{_HERE}.cli:prompt",
+            "Mark a lesion by points, boxes, scribbles and outlines with a prompt model.",
+            "Masks and measurements",
+        ),
+    ),
+    hooks={"check_computer": f"{_HERE}.services.check:check_prompt_models"},
+    library={
+        "Prompt": f"{_HERE}.segmentation.prompts:Prompt",
+        "Prompted": f"{_HERE}.library:Prompted",
+        "prompt": f"{_HERE}.library:prompt",
+    },
+    extras=("prompt",),
+    docs=("howto/prompt_models.md",),
+)

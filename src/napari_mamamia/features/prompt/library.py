@@ -1,0 +1,129 @@
+"""`mm.prompt`: mark a lesion of a case with a prompt model."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from napari_mamamia.core.case import Mask
+from napari_mamamia.core.errors import ArgumentError
+from napari_mamamia.features.prompt.segmentation.engine import EngineInfo, EngineSettings
+from napari_mamamia.features.prompt.segmentation.prompts import Prompt
+from napari_mamamia.features.prompt.services.prompt_case import prompt_case
+from napari_mamamia.features.prompt.services.settings import accept_licence as store_acceptance
+from napari_mamamia.features.prompt.services.settings import require_accepted
+from napari_mamamia.library.argument_words import advising_arguments
+from napari_mamamia.library.arguments import PathLike, path_of
+from napari_mamamia.library.case import Case
+from napari_mamamia.library.progress import drive
+
+
+@dataclass(frozen=True, slots=True)
+class Prompted:
+    """A mask made by prompts: its model, the licence of the model, and notes."""
+
+    mask: Mask
+    model: str
+    licence: str
+    notes: tuple[str, ...] = ()
+
+
+@advising_arguments
+def prompt(
+    case: Case,
+    prompts: Sequence[Prompt],
+    *,
+    model: PathLike | None = None,
+    server: str = "",
+    channel: str = "",
+    reader: str = "",
+    fold: str = "",
+    environment: PathLike | None = None,
+    device: str = "auto",
+    api_key: str = "",
+    allow_plain_http: bool = False,
+    accept_licence: bool = False,
+    progress: bool = True,
+) -> Prompted:
+    """Mark a lesion of a case with a prompt model, on this computer or on a server.
+
+    With `server`, one image of the case, the prompts and the mask leave this computer.
+
+    Parameters
+    ----------
+    case
+        The case, such as ``data_set["ID"]``.
+    prompts
+        One or more ``mm.Prompt(kind, points, include)``, in order.
+    model, fold, environment, device
+        Folder of the model and its fold, for a model on this computer; the Python environment that
+        holds ``nninteractive``; "auto", "cpu" or "cuda".
+    server, api_key, allow_plain_http
+        Address of a server, its key, and whether to send images without encryption.
+    channel
+        The image that the model sees: "subtraction" (the default), "post", or a phase such as "2".
+    reader
+        The reader whose mask in the workspace is edited and saved; "" to save nothing.
+    accept_licence
+        Whether you accept the licence of the model; it is remembered.
+    progress
+        Whether to show a progress bar.
+
+    Returns
+    -------
+    Prompted
+        ``.mask`` is a `Mask`, ``.licence`` the licence of the model.
+
+    Raises
+    ------
+    ArgumentError
+        If not exactly one of `model` and `server` is given, or the case has a wrong type.
+    CaseError
+        If a prompt lies outside the image, is empty, or the image cannot be used.
+    ModelError
+        If the model fails, or its licence was not accepted.
+
+    Examples
+    --------
+    >>> prompts = [mm.Prompt("point", [(31, 120, 88)])]  # doctest: +SKIP
+    >>> mm.prompt(case, prompts, model="nnInteractive_v1.0").mask.volume_mm3  # doctest: +SKIP
+    1934.0
+    """
+    if not isinstance(case, Case):
+        raise ArgumentError(
+            f'expected a case, got {type(case).__name__}: pass one such as  data_set["DUKE_001"]'
+        )
+    if bool(model) == bool(server):
+        raise ArgumentError("expected exactly one of model and server: pass one of them")
+    settings = EngineSettings(
+        None if model is None else path_of(model, "model"),
+        fold,
+        None if environment is None else path_of(environment, "environment"),
+        device,
+        server,
+        api_key,
+        allow_plain_http,
+    )
+
+    def check(info: EngineInfo) -> None:
+        if accept_licence:
+            store_acceptance(info)
+        require_accepted(info)
+
+    outcome = drive(
+        partial(
+            prompt_case,
+            case.read(),
+            tuple(prompts),
+            "remote" if server else "local",
+            settings,
+            channel=channel,
+            workspace=case.context.workspace if reader else None,
+            reader=reader,
+            on_info=check,
+        ),
+        progress,
+        starts_processes=True,
+    )
+    info = outcome.info
+    mask = outcome.labels.mask()
+    return Prompted(mask, f"{info.name}, {info.model}", info.licence, outcome.notes)

@@ -1,0 +1,1 @@
+"""Prompt engines and their processes."""

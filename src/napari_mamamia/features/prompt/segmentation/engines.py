@@ -1,0 +1,200 @@
+"""The engines of this software: nnInteractive in an environment of its own, and on a server."""
+
+import ipaddress
+import json
+import os
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from napari_mamamia.core.errors import CaseError, MissingExtraError, ModelError, Remedy
+from napari_mamamia.core.program.child_environment import child_environment
+from napari_mamamia.core.program.child_process import answer_of
+from napari_mamamia.features.prompt.segmentation.engine import (
+    EngineSettings,
+    EngineSpec,
+    PlainConnectionError,
+    PromptEngine,
+    engines_registry,
+)
+from napari_mamamia.features.prompt.segmentation.process import WorkerEngine
+from napari_mamamia.io.files.checksums import sha256_of
+
+ENVIRONMENT: Final = "MAMAMIA_PROMPT_ENVIRONMENT"
+"""Environment variable with the Python environment that holds nnInteractive."""
+
+_WORKER: Final = str(Path(__file__).with_name("worker.py"))
+_PYTHONS: Final = ("bin/python", "Scripts/python.exe", "python.exe")
+_CLIENT: Final = "nninteractive-client"
+_CHECK_S: Final = 120.0
+_ANSWER_S: Final = 1800.0
+"""Longest wait for a server's answer: without a graphics card a prompt takes minutes."""
+_REMOTE_BYTES: Final = 12 * 10**9
+"""Memory of the process that decodes a server's answers; an image takes about 1 GB."""
+
+
+def find_python(environment: Path | None) -> Path:
+    """Return the Python of an environment: its folder, its python, or ``$ENVIRONMENT``.
+
+    Raises
+    ------
+    CaseError
+        If there is none.
+    """
+    chosen = environment or (Path(text) if (text := os.environ.get(ENVIRONMENT)) else None)
+    if chosen is not None:
+        candidates = [chosen, *(chosen / name for name in _PYTHONS)]
+        for candidate in candidates:
+            if candidate.is_file():
+                return Path(os.path.abspath(candidate))  # noqa: PTH100 - the link is the environment
+    found = "none was named" if chosen is None else f"found none at {chosen}"
+    raise CaseError(
+        f"expected a Python environment with the package nninteractive, but {found}: make one and "
+        f"name it, or set {ENVIRONMENT}",
+        remedies=(Remedy("environment", ("DIR",)),),
+    )
+
+
+def check_environment(python: Path) -> tuple[str, str]:
+    """Return the version of nnInteractive in an environment, and why it does not work."""
+    answer = answer_of((str(python), "-I", _WORKER, "check"), _CHECK_S)
+    try:
+        return str(json.loads(answer.said.splitlines()[-1])["version"]), ""
+    except (ValueError, LookupError, TypeError):
+        lines = answer.errors.strip().splitlines() or [answer.problem or "it printed nothing"]
+        return "", lines[-1][:300]
+
+
+def _make_local(settings: EngineSettings) -> PromptEngine:
+    """Return nnInteractive on this computer."""
+    python = find_python(settings.environment)
+    folder = settings.model
+    if folder is None or not (folder / "plans.json").is_file():
+        found = "none was named" if folder is None else f"{folder} has no plans.json"
+        raise CaseError(
+            f"expected the folder of a prompt model, with plans.json and fold_0, but {found}",
+            remedies=(Remedy("model", ("DIR",)),),
+        )
+    folder = folder.resolve()
+    fold, weights = _find_weights(folder, settings.fold)
+    digest = sha256_of(weights)
+    order = {
+        "do": "open_local",
+        "root": str(Path(__file__).parents[3]),
+        "model": str(folder),
+        "fold": fold,
+        "device": settings.device,
+        "threads": int(os.environ.get("OMP_NUM_THREADS", "") or os.cpu_count() or 1),
+    }
+    variables = _without(child_environment(HF_HUB_OFFLINE="1"), "PROXY")
+    return WorkerEngine(
+        (str(python), "-I", _WORKER, "0"),
+        variables,
+        order,
+        lambda release: (f"nnInteractive {release}", f"sha256:{digest}"),
+        f"the model {folder.name}",
+    )
+
+
+def _find_weights(folder: Path, fold: str) -> tuple[str, Path]:
+    """Return the fold and its checkpoint."""
+    names = [path.name.removeprefix("fold_") for path in sorted(folder.glob("fold_*"))]
+    chosen = fold or (names[0] if len(names) == 1 else "")
+    for suffix in (".pth", ".safetensors"):
+        path = folder / f"fold_{chosen}" / f"checkpoint_final{suffix}"
+        if chosen in names and path.is_file():
+            return chosen, path
+    raise ModelError(
+        f"expected fold_{chosen or 'N'}/checkpoint_final.pth in {folder}, but found the folds "
+        f"{', '.join(names) or 'none'}: name one of them",
+        remedies=(Remedy("fold", ("N",)),),
+    )
+
+
+def is_loopback(server: str) -> bool:
+    """Return whether an address is on this computer."""
+    host = urlsplit(server).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def check_server(server: str, *, allow_plain_http: bool = False) -> str:
+    """Return the address of a server without a trailing slash.
+
+    Raises
+    ------
+    CaseError
+        If it is not an address.
+    PlainConnectionError
+        If images would cross the network without encryption, unless that is allowed.
+    """
+    address = urlsplit(server)
+    try:
+        _ = address.port
+        is_address = address.scheme in ("http", "https") and bool(address.hostname)
+    except ValueError:
+        is_address = False
+    if not is_address or address.username is not None or address.query or address.fragment:
+        raise CaseError(
+            f"expected the address of a server, such as https://host:1527, but found "
+            f"{server[:100]!r}: name the server that runs nninteractive-server",
+            remedies=(Remedy("server", ("URL",)),),
+        )
+    if address.scheme == "http" and not is_loopback(server) and not allow_plain_http:
+        raise PlainConnectionError(
+            f"expected an encrypted connection (https) to {address.hostname}, but found http: "
+            "anybody on the way can read and change the images; use a tunnel or https, or "
+            "confirm it once more",
+            remedies=(Remedy("allow_plain_http"),),
+        )
+    return server.rstrip("/")
+
+
+def _make_remote(settings: EngineSettings) -> PromptEngine:
+    """Return nnInteractive on a server."""
+    server = check_server(settings.server, allow_plain_http=settings.allow_plain_http)
+    try:
+        version(_CLIENT)
+    except PackageNotFoundError as error:
+        raise MissingExtraError(_CLIENT, "prompt") from error
+    variables = child_environment()
+    variables.pop("NN_INTERACTIVE_API_KEY", None)
+    if is_loopback(server):
+        variables = _without(variables, "PROXY")
+    order = {
+        "do": "open_remote",
+        "server": server,
+        # Not None: the client would take the key of an environment variable.
+        "api_key": settings.api_key,
+        "seconds": _ANSWER_S,
+    }
+    return WorkerEngine(
+        (sys.executable, "-P", _WORKER, str(_REMOTE_BYTES)),
+        variables,
+        order,
+        lambda release: (f"nnInteractive {release}", server),
+        f"the server {server}",
+    )
+
+
+def _without(variables: dict[str, str], word: str) -> dict[str, str]:
+    return {name: value for name, value in variables.items() if word not in name.upper()}
+
+
+def _describe_leaving(settings: EngineSettings) -> str:
+    where = "a server program on this computer" if is_loopback(settings.server) else "the server"
+    return (
+        f"The image (one 3-D volume of this case, without names), your prompts and your mask are "
+        f"sent to {where} {settings.server}."
+    )
+
+
+PROMPT_ENGINES: Final = engines_registry(
+    EngineSpec("local", "nnInteractive on this computer", _make_local, lambda _: ""),
+    EngineSpec("remote", "nnInteractive on a server", _make_remote, _describe_leaving),
+)
+"""All prompt engines by name; packages add theirs in the group `napari_mamamia.prompt_engines`."""

@@ -1,0 +1,1 @@
+"""Prompts as steps of an editing session."""

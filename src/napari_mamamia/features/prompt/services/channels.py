@@ -1,0 +1,115 @@
+"""The image of a case that a prompt model sees."""
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.case import Case
+from napari_mamamia.core.counting import phase_name
+from napari_mamamia.core.errors import CaseError, Remedy
+from napari_mamamia.core.progress import report_progress
+
+SUBTRACTION: Final = "subtraction"
+POST: Final = "post"
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """An image: phase `plus`, minus phase `minus` if there is one."""
+
+    name: str
+    text: str
+    plus: int
+    minus: int | None = None
+
+
+def list_channels(case: Case) -> tuple[Channel, ...]:
+    """Return the images that a prompt model can see: the default first.
+
+    They are the first subtraction ("subtraction"), the first phase after contrast ("post"), and
+    each phase by its number ("0", "1", ...).
+    """
+    count, first = len(case.phases), case.n_before
+    names = [phase_name(index, first) for index in range(count)]
+    phases = [Channel(str(index), names[index], index) for index in range(count)]
+    if not 0 < first < count:
+        return tuple(phases)
+    return (
+        Channel(SUBTRACTION, f"{names[first]} - {names[first - 1]}", first, first - 1),
+        Channel(POST, names[first], first),
+        *phases,
+    )
+
+
+def choose_channel(case: Case, name: str = "") -> Channel:
+    """Return a case's channel by its name, or the default one.
+
+    Raises
+    ------
+    CaseError
+        If the case has no such channel.
+    """
+    channels = list_channels(case)
+    if not name and channels:
+        return channels[0]
+    for channel in channels:
+        if channel.name == name:
+            return channel
+    names = ", ".join(channel.name for channel in channels)
+    raise CaseError(
+        f"expected one of the images {names} of {case.case_id}, but found {name!r}",
+        remedies=(Remedy("channel", ("NAME",)),),
+    )
+
+
+class ChannelImage:
+    """The voxels of a channel, computed on first use, in any thread; `array` is ``(z, y, x)``.
+
+    Raises
+    ------
+    CaseError
+        On first use, if a voxel is not finite or all are equal: a prompt model answers such images
+        with an empty mask, without a word.
+    """
+
+    def __init__(self, case: Case, channel: Channel) -> None:
+        self.case = case
+        self.channel = channel
+
+    @cached_property
+    def array(self) -> NDArray[Any]:
+        """The voxels: float32 for a subtraction, else the type of the phase."""
+        report_progress(0, 1, "Preparing the image")
+        channel, signal = self.channel, self.case.signal
+        array: NDArray[Any] = signal[channel.plus]
+        if channel.minus is not None:
+            array = np.subtract(array, signal[channel.minus], dtype=np.float32, casting="unsafe")
+        self._require_usable(array)
+        return array
+
+    @cached_property
+    def sha256(self) -> str:
+        """The digest of the voxels, in their order and type."""
+        return hashlib.sha256(np.ascontiguousarray(self.array).data).hexdigest()
+
+    def _require_usable(self, array: NDArray[Any]) -> None:
+        where = f"{self.channel.text} of {self.case.case_id}"
+        if array.dtype.kind not in "iuf":
+            raise CaseError(f"expected numbers in {where}, but found {array.dtype}")
+        low, high = array.min(), array.max()  # NaN if any voxel is NaN
+        if not (np.isfinite(low) and np.isfinite(high)):
+            n_bad = int(np.count_nonzero(~np.isfinite(array)))
+            raise CaseError(
+                f"expected finite numbers in {where}, but found {n_bad} voxels that are not: "
+                "choose another image",
+                remedies=(Remedy("channel", ("NAME",)),),
+            )
+        if low == high:
+            raise CaseError(
+                f"expected an image in {where}, but all voxels are {low}: choose another image",
+                remedies=(Remedy("channel", ("NAME",)),),
+            )

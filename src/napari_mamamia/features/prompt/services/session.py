@@ -1,0 +1,266 @@
+"""`PromptSession`: a prompt model and an editing session that share one mask.
+
+Each prompt is one recorded step with its changed voxels, so undo, journal and replay work as for
+brush and growth, and never run a model. Before each prompt the mask is compared with the engine's,
+voxel by voxel. If the reader has edited it, the engine takes back its last prompt if that leads to
+the mask, else it starts again from the mask, without its earlier prompts.
+"""
+
+import zlib
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.edits import MODEL, Step
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.provenance import Setting
+from napari_mamamia.features.prompt.segmentation.engine import (
+    EngineInfo,
+    EngineLostError,
+    PromptEngine,
+    Region,
+)
+from napari_mamamia.features.prompt.segmentation.prompts import (
+    PlacedPrompt,
+    Prompt,
+    place_prompt,
+    points_text,
+)
+from napari_mamamia.features.prompt.services.channels import ChannelImage
+from napari_mamamia.smartpaint.evidence.marks import unpack_marks
+from napari_mamamia.smartpaint.session.session import EditingSession
+
+PROMPT_STEP: Final = "prompt"
+"""Name of the steps that prompts make, up to their bracket."""
+
+
+class History(StrEnum):
+    """The prompts that the engine knew when it answered."""
+
+    CONTINUED = "continued"
+    UNDONE = "last prompt taken back"
+    MASK = "started from the mask"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PromptWork:
+    """One prompt on its way to the engine: the input of `run_prompt`.
+
+    `history` says what the engine does first; `mask` is the mask to start from, bool of the
+    image's shape, None if the engine has it already.
+    """
+
+    engine: PromptEngine
+    image: ChannelImage
+    placed: PlacedPrompt
+    mask: NDArray[np.bool_] | None
+    history: History
+    label: int
+    revision: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PromptAnswer:
+    """What the engine answered: a region, and which prompts it knew."""
+
+    region: Region
+    history: History
+    image_sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class PromptOutcome:
+    """The recorded step, None if no voxel changed, and notes to show."""
+
+    step: Step | None
+    notes: tuple[str, ...] = ()
+
+
+class PromptSession:
+    """Prompts on the mask of an editing session.
+
+    `prepare` and `finish` belong to the thread that edits; `run_prompt` may run in any thread.
+
+    Parameters
+    ----------
+    live
+        The editing session.
+    image
+        The image that the model sees.
+    engine, info
+        A connected engine, and its description.
+    """
+
+    def __init__(
+        self, live: EditingSession, image: ChannelImage, engine: PromptEngine, info: EngineInfo
+    ) -> None:
+        self.live = live
+        self.image = image
+        self.engine = engine
+        self.info = info
+        self._engine_mask: NDArray[np.bool_] | None = None
+        self._previous: Region | None = None
+        self._in_step: tuple[int, int] | None = None
+        self._current: PromptWork | None = None
+        self._is_closed = False
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a prompt waits for its answer."""
+        return self._current is not None
+
+    def prepare(self, prompt: Prompt) -> PromptWork:
+        """Return the work for a prompt on the session's label.
+
+        Raises
+        ------
+        CaseError
+            If the prompt does not fit the image, another one waits for its answer, or the label is
+            locked.
+        """
+        if self._is_closed or self._current is not None:
+            raise CaseError(
+                "expected a prompt model that waits for a prompt, but it is busy or closed: wait "
+                "for its answer, or cancel it"
+            )
+        self.live.record_pending()
+        placed = place_prompt(prompt, self.live.grid.shape, self.info.abilities)
+        label = self.live.label
+        if label in self.live.locked:
+            raise CaseError(f"expected a label that may be painted, but label {label} is locked")
+        revision = self.live.history.revision
+        mask, history = None, History.CONTINUED
+        if self._in_step != (label, revision) or not self.engine.is_open:
+            mask = self.live.labels == label
+            history = self._choose_history(mask)
+        work = PromptWork(self.engine, self.image, placed, mask, history, label, revision)
+        self._current = work
+        return work
+
+    def _choose_history(self, mask: NDArray[np.bool_]) -> History:
+        """Return what the engine has to do so that its mask is the session's."""
+        own = self._engine_mask
+        if own is None or not self.engine.is_open:
+            return History.MASK
+        if np.array_equal(own, mask):
+            return History.CONTINUED
+        if self._previous is not None and self.info.has_undo:
+            box = self._previous.box
+            is_before = np.array_equal(mask[box.slices], self._previous.mask)
+            differing = Box.around(own != mask)
+            if is_before and differing.union(box) == box:
+                return History.UNDONE
+        return History.MASK
+
+    def finish(self, work: PromptWork, answer: PromptAnswer) -> PromptOutcome | None:
+        """Record an answer as a step; None if it came too late and was dropped.
+
+        Voxels that the reader changed while the model ran stay as they are, unless the model
+        changed them too. Voxels that brush strokes or outlines hold stay in any case.
+        """
+        if self._is_closed or self._current is not work:
+            return None
+        self._current = None
+        region, box = answer.region, answer.region.box
+        self._previous, notes = None, []
+        if work.mask is not None:
+            self._engine_mask = work.mask
+        own = self._engine_mask
+        if box.is_empty or own is None:
+            return PromptOutcome(None, ("The model marked nothing.",))
+        before = own[box.slices].copy()
+        self._previous = Region(box, before)
+        own[box.slices] = region.mask
+        self.live.record_pending()
+        is_edited = self.live.history.revision != work.revision
+        now = self.live.labels[box.slices] == work.label
+        new = np.where(region.mask != before, region.mask, now)
+        n_held = self._keep_held(new, now, box, work.label)
+        if n_held:
+            notes.append(f"{n_held} voxels stay as your strokes and outlines set them.")
+        parameters = self._parameters(work, answer, n_held)
+        name = f"{PROMPT_STEP} ({work.placed.prompt.text})"
+        step = self.live.apply(name, box, new, parameters, label=work.label)
+        if not is_edited and not n_held and not self.live.locked:
+            self._in_step = (work.label, self.live.history.revision)
+        if step is None and not n_held:
+            notes.append("The prompt changed nothing.")
+        return PromptOutcome(step, tuple(notes))
+
+    def _keep_held(
+        self, new: NDArray[np.bool_], now: NDArray[np.bool_], box: Box, label: int
+    ) -> int:
+        """Keep voxels that strokes hold inside or outside; return their number."""
+        if self.live.state.marked_box(label).is_empty:
+            return 0
+        hold = unpack_marks(self.live.state.words(label)[box.slices]).hold
+        kept = (new != now) & (((hold > 0) & now) | ((hold < 0) & ~now))
+        new[kept] = now[kept]
+        return int(np.count_nonzero(kept))
+
+    def drop(self, work: PromptWork) -> None:
+        """Forget a prompt that failed or was cancelled; the mask is unchanged."""
+        if self._current is work:
+            self._current = None
+        if not self.engine.is_open:
+            self._engine_mask, self._previous, self._in_step = None, None, None
+
+    def close(self) -> None:
+        """End the engine; an answer on its way is dropped."""
+        self._is_closed, self._current = True, None
+        self.engine.close()
+
+    def _parameters(
+        self, work: PromptWork, answer: PromptAnswer, n_held: int
+    ) -> tuple[tuple[str, Setting], ...]:
+        prompt, info = work.placed.prompt, self.info
+        voxels = np.array(prompt.points)
+        places = self.live.grid.to_world_mm(voxels[:, ::-1])
+        box = answer.region.box
+        return (
+            ("prompt", prompt.kind.value),
+            ("include", prompt.include),
+            ("voxels_zyx", points_text(prompt.points, 2)),
+            ("ras_mm", points_text(places, 2)),
+            ("crop_zyx", points_text((work.placed.box.start, work.placed.box.stop), 0)),
+            ("result_zyx", points_text((box.start, box.stop), 0)),
+            ("engine", info.name),
+            (MODEL, f"{info.name}, {info.model}, licence {info.licence}"),
+            ("history", answer.history.value),
+            ("image", f"{work.image.channel.name} ({work.image.channel.text})"),
+            ("image_sha256", answer.image_sha256),
+            ("held_voxels", n_held),
+        )
+
+
+def run_prompt(work: PromptWork) -> PromptAnswer:
+    """Ask the engine; open it first if it ended, and start it from the mask if needed.
+
+    Raises
+    ------
+    EngineLostError
+        If the engine ended; the next prompt opens it again.
+    ModelError, CaseError
+        If the model cannot answer, or the image cannot be used.
+    """
+    engine, history = work.engine, work.history
+    image, digest = work.image.array, work.image.sha256
+    if not engine.is_open:
+        if work.mask is None:
+            raise EngineLostError("the prompt model ended; prompt again to start it from the mask")
+        engine.connect()
+        history = History.MASK
+        engine.set_image(image)
+    mask = work.mask
+    if history is History.UNDONE and mask is not None and not engine.undo(zlib.crc32(mask.data)):
+        history = History.MASK
+    if history is History.MASK and mask is not None:
+        box = Box.around(mask)
+        if box.is_empty:
+            box = Box((0, 0, 0), (1, 1, 1))
+        engine.start_from(Region(box, mask[box.slices]))
+    return PromptAnswer(engine.prompt(work.placed), history, digest)

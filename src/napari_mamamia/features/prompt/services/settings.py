@@ -1,0 +1,66 @@
+"""Settings of prompt models that are kept between sessions, and accepted licences."""
+
+from dataclasses import replace
+from typing import Final
+
+from napari_mamamia.core.errors import Remedy
+from napari_mamamia.features.prompt.segmentation.engine import (
+    UNKNOWN_LICENCE,
+    EngineInfo,
+    LicenceError,
+)
+from napari_mamamia.io.workspace.preferences import load_preferences, save_preferences
+
+_PREFIX: Final = "prompt "
+_LICENCE: Final = "licence of "
+
+
+def load_settings() -> dict[str, str]:
+    """Return the stored settings of prompt models by name."""
+    stored = load_preferences().features
+    return {name.removeprefix(_PREFIX): value for name, value in stored if name.startswith(_PREFIX)}
+
+
+def save_settings(changes: dict[str, str]) -> None:
+    """Store settings by name; others stay.
+
+    Raises
+    ------
+    SaveError
+        If the system refuses to write.
+    """
+    preferences = load_preferences()
+    merged = {**dict(preferences.features), **{f"{_PREFIX}{k}": v for k, v in changes.items()}}
+    save_preferences(replace(preferences, features=tuple(sorted(merged.items()))))
+
+
+def is_accepted(info: EngineInfo) -> bool:
+    """Return whether the user accepted the licence of a model, with the same words."""
+    return load_settings().get(_LICENCE + info.model) == info.licence
+
+
+def accept_licence(info: EngineInfo) -> None:
+    """Store that the user accepted the licence of a model.
+
+    Raises
+    ------
+    SaveError
+        If the system refuses to write.
+    """
+    save_settings({_LICENCE + info.model: info.licence})
+
+
+def require_accepted(info: EngineInfo) -> None:
+    """Raise `LicenceError` if the licence of a model was not accepted yet."""
+    if is_accepted(info):
+        return
+    text = f"the licence {info.licence}"
+    if info.licence == UNKNOWN_LICENCE:
+        text = "a licence that the model does not state: ask its authors"
+    raise LicenceError(
+        f"expected you to accept the licence of the model first, but it was not accepted: "
+        f"{info.model} has {text}. Masks made with it may be bound by it",
+        info.licence,
+        info.model,
+        remedies=(Remedy("accept_licence"),),
+    )

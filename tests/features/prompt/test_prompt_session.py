@@ -1,0 +1,273 @@
+"""Prompts, brush and undo on one mask, with answers that the real nnInteractive gave."""
+
+import numpy as np
+import pytest
+from tests.features.prompt.prompt_story import (
+    BOX,
+    OUTLINE,
+    SCRIBBLE,
+    SHAPE,
+    START,
+    RecordedEngine,
+    ask,
+    kinetic_labels,
+    new_session,
+    small_case,
+    started,
+    tell,
+)
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.edits import MODEL, Action, Brush, Tool
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.features.prompt.segmentation.engine import (
+    EngineInfo,
+    EngineLostError,
+    Region,
+)
+from napari_mamamia.features.prompt.segmentation.prompts import Abilities, Prompt, PromptKind
+from napari_mamamia.features.prompt.services.channels import (
+    ChannelImage,
+    choose_channel,
+    list_channels,
+)
+from napari_mamamia.features.prompt.services.session import History, PromptSession, run_prompt
+
+
+class HandEngine:
+    """Does what the weights set by hand do, for boxes, outlines and scribbles."""
+
+    def __init__(self) -> None:
+        self.is_open = False
+        self.asked: list[str] = []
+        self.mask = np.zeros(SHAPE, np.bool_)
+        self.before = self.mask.copy()
+        self.is_lost = False
+
+    def connect(self) -> EngineInfo:
+        self.asked.append("connect")
+        abilities = Abilities(frozenset(PromptKind), takes_3d_boxes=True)
+        return EngineInfo("Hand 1.0", "sha256:1", "Licence X", abilities, True)
+
+    def set_image(self, image) -> None:
+        self.asked.append("image")
+        self.is_open = True
+
+    def start_from(self, region: Region) -> None:
+        self.asked.append("start")
+        self.mask[...] = False
+        self.mask[region.box.slices] = region.mask
+
+    def prompt(self, placed) -> Region:
+        if self.is_lost:
+            self.is_open = self.is_lost = False
+            raise EngineLostError("the server was killed")
+        self.asked.append("prompt")
+        self.before = self.mask.copy()
+        voxels = True if placed.voxels is None else placed.voxels > 0
+        crop = self.mask[placed.box.slices]
+        crop[...] = crop | voxels if placed.prompt.include else crop & ~voxels
+        return Region(Box.whole(SHAPE), self.mask.copy())
+
+    def undo(self, checksum: int) -> bool:
+        self.asked.append("undo")
+        self.mask = self.before.copy()
+        return True
+
+    def close(self) -> None:
+        self.is_open = False
+
+
+def hand_session(labels=None) -> PromptSession:
+    engine = HandEngine()
+    session = started(engine, engine.connect(), new_session(labels))
+    engine.set_image(session.image.array)
+    return session
+
+
+def filled(*boxes) -> np.ndarray:
+    mask = np.zeros(SHAPE, np.bool_)
+    for start, stop in boxes:
+        mask[Box(start, stop).slices] = True
+    return mask
+
+
+def test_the_real_answers_become_the_masks_worked_out_by_hand():
+    engine = RecordedEngine()
+    session = started(engine, engine.connect(), new_session(kinetic_labels()))
+    engine.set_image(session.image.array)
+    boxed, scribbled, brushed, outlined, undone, pointed = tell(session)
+    assert engine.calls == []
+
+    start = filled((START.start, START.stop))
+    assert np.array_equal(boxed, start | filled(BOX))
+    line = filled(((9, 22, 22), (10, 24, 32)))  # the path, two voxels wide on its slice
+    assert np.array_equal(scribbled, (start | filled(BOX)) & ~line)
+    assert 0 < (scribbled & ~brushed).sum() < 30
+    square = filled(((10, 20, 30), (21, 31, 31)))  # the voxels within the contour
+    assert np.array_equal(outlined, brushed | square)
+    assert np.array_equal(undone, brushed)
+    z, y, x = np.ogrid[:24, :40, :48]
+    ball = (z - 15) ** 2 + (y - 20) ** 2 + (x - 24) ** 2 <= 4**2
+    assert ball.sum() == 257
+    assert np.array_equal(pointed, brushed | ball)
+
+
+def test_a_prompt_is_one_step_with_its_place_its_model_and_its_image():
+    session = hand_session()
+    outcome = ask(session, "box", BOX)
+    edit = outcome.step.edit
+    assert (edit.name, edit.tool, edit.changed_voxels) == ("prompt (box +)", "prompt", 140)
+    facts = dict(edit.parameters)
+    assert facts["voxels_zyx"] == "[[9.0,20.0,20.0],[10.0,30.0,34.0]]"
+    corner = session.live.grid.to_world_mm([20, 20, 9])
+    assert facts["ras_mm"].startswith(f"[[{corner[0]:.1f}"[:6])
+    assert facts[MODEL] == "Hand 1.0, sha256:1, licence Licence X"
+    assert facts["image"] == "subtraction (post 1 - pre)"
+    assert len(facts["image_sha256"]) == 64
+    assert session.live.summary.models == (facts[MODEL],)
+
+
+def test_undo_goes_back_over_prompt_and_brush_to_the_bit():
+    session = hand_session(kinetic_labels())
+    live, masks = session.live, [session.live.labels.copy()]
+    ask(session, "box", BOX)
+    masks.append(live.labels.copy())
+    live.press((9.0, 25.0, 27.0), Brush(Tool.SPHERE, Action.ERASE, radius_mm=2.0))
+    live.release()
+    masks.append(live.labels.copy())
+    ask(session, "outline", OUTLINE)
+    end = live.labels.copy()
+    for mask in reversed(masks):
+        live.undo()
+        assert np.array_equal(live.labels, mask)
+    for _ in range(3):
+        live.redo()
+    assert np.array_equal(live.labels, end)
+
+
+def test_a_replayed_prompt_runs_no_model():
+    session, records = hand_session(kinetic_labels()), []
+    session.live.on_record = records.append
+    ask(session, "box", BOX)
+    ask(session, "scribble", SCRIBBLE, include=False)
+    session.live.undo()
+    other = new_session(kinetic_labels())
+    for record in records:
+        other.play(record)
+    assert np.array_equal(other.labels, session.live.labels)
+    assert other.summary.models == session.live.summary.models
+
+
+def test_the_engine_goes_on_starts_from_the_mask_or_takes_back_its_last_prompt():
+    session = hand_session(kinetic_labels())
+    live, engine = session.live, session.engine
+    histories = []
+
+    def history(kind, points):
+        histories.append(dict(ask(session, kind, points).step.edit.parameters)["history"])
+
+    history("box", BOX)  # begun by the kinetic segmenter: from the mask
+    history("outline", OUTLINE)  # nothing was edited: goes on
+    live.undo()
+    history("scribble", (SCRIBBLE[0], (9, 35, 22)))  # one undo: the engine takes it back
+    live.press((9.0, 22.0, 22.0), Brush(Tool.SPHERE, Action.ERASE, radius_mm=1.0))
+    live.release()
+    history("outline", OUTLINE)
+    assert histories == [History.MASK, History.CONTINUED, History.UNDONE, History.MASK]
+    assert engine.asked.count("undo") == 1
+    assert np.array_equal(engine.mask, live.labels == 1)
+
+
+def test_voxels_that_the_brush_erased_stay_erased():
+    session = hand_session()
+    ask(session, "box", BOX)
+    session.live.press((9.0, 25.0, 27.0), Brush(Tool.SPHERE, Action.ERASE, radius_mm=2.0))
+    session.live.release()
+    erased = session.live.labels == 0
+    outcome = ask(session, "box", BOX)
+    assert outcome.step is None
+    assert len(outcome.notes) == 1
+    assert np.array_equal(session.live.labels == 0, erased)
+
+
+def test_an_answer_after_the_session_was_closed_is_dropped():
+    session = hand_session()
+    work = session.prepare(Prompt("box", BOX))
+    answer = run_prompt(work)
+    session.close()
+    assert session.finish(work, answer) is None
+    assert not session.live.labels.any()
+
+
+def test_what_the_reader_paints_while_the_model_runs_stays():
+    session = hand_session()
+    work = session.prepare(Prompt("box", BOX))
+    answer = run_prompt(work)
+    session.live.press((3.0, 5.0, 5.0), Brush(Tool.SPHERE, radius_mm=1.5))
+    session.live.release()
+    painted = session.live.labels.copy()
+    session.finish(work, answer)
+    assert painted.any()
+    assert np.array_equal(session.live.labels == 1, (painted == 1) | filled(BOX))
+
+
+def test_a_lost_engine_keeps_the_mask_and_starts_again_from_it():
+    session = hand_session()
+    ask(session, "box", BOX)
+    kept = session.live.labels.copy()
+    session.engine.is_lost = True
+    work = session.prepare(Prompt("outline", OUTLINE))
+    with pytest.raises(EngineLostError):
+        run_prompt(work)
+    session.drop(work)
+    assert np.array_equal(session.live.labels, kept)
+    session.engine.asked.clear()
+    outcome = ask(session, "outline", OUTLINE)
+    assert session.engine.asked == ["connect", "image", "start", "prompt"]
+    assert dict(outcome.step.edit.parameters)["history"] == History.MASK
+    square = filled(((10, 20, 30), (21, 31, 31)))
+    assert np.array_equal(session.live.labels == 1, (kept == 1) | square)
+
+
+def test_other_labels_are_not_touched_and_locked_ones_refuse_prompts():
+    labels = np.zeros(SHAPE, np.uint8)
+    labels[9, 20:24, 20:24] = 2
+    session = hand_session(labels)
+    session.live.locked = frozenset({2})
+    ask(session, "box", BOX)
+    assert (session.live.labels == 2).sum() == 16
+    assert (session.live.labels == 1).sum() == 140 - 16
+    session.live.label = 2
+    with pytest.raises(CaseError):
+        session.prepare(Prompt("box", BOX))
+
+
+def test_the_first_subtraction_is_the_default_image():
+    case = small_case()
+    assert [channel.name for channel in list_channels(case)] == [
+        "subtraction", "post", "0", "1", "2",
+    ]  # fmt: skip
+    image = ChannelImage(case, choose_channel(case)).array
+    assert image.dtype == np.float32
+    assert image[3, 4, 5] == float(case.signal[1, 3, 4, 5]) - float(case.signal[0, 3, 4, 5])
+    assert np.array_equal(ChannelImage(case, choose_channel(case, "2")).array, case.signal[2])
+
+
+@pytest.mark.parametrize("fill", [np.nan, np.inf, 7.0])
+def test_an_image_that_the_model_would_answer_with_nothing_is_refused(fill):
+    case = small_case()
+    signal = case.signal.astype(np.float32)
+    signal[1] = 7.0
+    signal[1, 0, 0, 0] = fill
+    image = ChannelImage(type(case)("S", case.grid, signal, case.phases), choose_channel(case, "1"))
+    with pytest.raises(CaseError) as refusal:
+        _ = image.array
+    assert refusal.value.remedies[0].option == "channel"
+
+
+def test_one_prompt_at_a_time():
+    session = hand_session()
+    session.prepare(Prompt("box", BOX))
+    with pytest.raises(CaseError):
+        session.prepare(Prompt("box", BOX))
