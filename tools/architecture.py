@@ -33,12 +33,12 @@ PECULIAR = frozenset(
 )
 """Local names that say what happened to a thing, or nothing, in place of what it is."""
 LIMITS = {
-    "lines of code: widgets": 31_150,
-    "lines of code: services": 16_450,
+    "lines of code: widgets": 31_175,
+    "lines of code: services": 16_475,
     "lines of code: io": 20_950,
     "lines of code: scoring": 9_100,
     "lines of code: segmentation": 11_700,
-    "lines of code: smartpaint": 5_000,
+    "lines of code: smartpaint": 5_240,
     "lines of code: kinetics": 2_800,
     "lines of code: cli": 3_340,
     "lines of code: core": 2_900,

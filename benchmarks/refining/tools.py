@@ -1,6 +1,7 @@
 """What the robot refines a mask with: the evidence brush, the smart brush of before, spheres."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,12 +83,17 @@ class EvidenceBrush:
         brush = Brush(tool=Tool.EVIDENCE, action=gesture.action, radius_mm=radius)
         if self.can_act_on_whole and gesture.extent_mm > BEYOND * window_mm(brush):
             brush = Brush(tool=brush.tool, action=brush.action, radius_mm=radius, whole=True)
+        brush = replace(brush, tool=self.choose_tool(brush))
         path = tuple(gesture.places(self.scene.spacing_mm, radius / 4))
         work = prepare_stroke(self.scene.images, self.labels, self.words, brush, path)
         settled = settle_stroke(work)
         self.labels[settled.box.slices] = settled.labels
         self.words[settled.box.slices] = settled.words
         self.notes |= set(settled.notes)
+
+    def choose_tool(self, brush: Brush) -> Tool:
+        """Return the smart brush that answers a stroke."""
+        return Tool.EVIDENCE
 
     def _press_sphere(self, gesture: Gesture) -> None:
         radius = radius_of(gesture, PLAIN_FACTOR)
@@ -101,6 +107,14 @@ class EvidenceBrush:
         """Count strokes in vain: a gain that is less than counts as a fall is not seen."""
         self.n_in_vain = self.n_in_vain + 1 if gain < FALL or self.n_in_vain < 0 else 0
         return False
+
+
+class LearnedBrush(EvidenceBrush):
+    """The same strokes, answered by the network."""
+
+    def choose_tool(self, brush: Brush) -> Tool:
+        """Return the learned brush."""
+        return Tool.LEARNED
 
 
 class LocalEvidence(EvidenceBrush):
@@ -188,6 +202,7 @@ class Sphere:
 
 TOOLS: dict[str, Callable[[Scene, Bools], RefiningTool]] = {
     "evidence": EvidenceBrush,
+    "learned": LearnedBrush,
     "evidence without whole": LocalEvidence,
     "evidence with undo": UndoneEvidence,
     "smart brush": SmartBrush,

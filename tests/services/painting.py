@@ -52,7 +52,7 @@ def random_brush(rng):
         return list(kind)[rng.integers(len(kind))]
 
     return Brush(
-        tool=one_of(Tool),
+        tool=one_of([tool for tool in Tool if tool is not Tool.LEARNED]),
         action=one_of(Action),
         radius_mm=float(rng.uniform(0.5, 5)),
         tolerance=float(rng.uniform(1, 4)),

@@ -18,6 +18,7 @@ from napari_mamamia.io.workspace.provenance import read_provenance
 from napari_mamamia.services.refine.edit_case import save_editing
 from napari_mamamia.services.refine.journal_play import JournalPlay, play_journal
 from napari_mamamia.services.refine.replay import case_of_journal, replay_journal
+from napari_mamamia.smartpaint.evidence import stroke
 from napari_mamamia.smartpaint.grow import compiled
 
 
@@ -277,3 +278,26 @@ def test_500_random_sessions_repeat_to_the_bit_with_one_and_with_four_threads(
     assert all(line.endswith(" same") for line in painted)
     for n in (1, 4):
         assert run_with_threads(n, tmp_path, "play", size, first, stop) == painted
+
+
+def test_a_stroke_of_the_learned_brush_is_replayed_from_the_record_without_its_weights(
+    painting, case, images, tmp_path, monkeypatch
+):
+    editing = painting.open_for(tmp_path / "w", case, images)
+    middle = tuple((n - 1) / 2 for n in painting.SHAPE)
+    for tool in (Tool.LEARNED, Tool.EVIDENCE):
+        editing.session.press(middle, Brush(tool=tool, radius_mm=4.0))
+        assert editing.session.release() is not None
+        middle = tuple(n + 1 for n in middle)
+    labels = editing.session.labels.copy()
+    editing.close()
+
+    def refuse():
+        raise AssertionError("the network was asked for")
+
+    monkeypatch.setattr(stroke, "load_network", refuse)
+    journal = painting.journal_of(tmp_path / "w")
+    replay_journal(journal, tmp_path / "recorded.nii.gz")
+    done = replay_journal(journal, tmp_path / "again.nii.gz", case)
+    assert (read_labels(done.path).dense() == labels).all()
+    assert (done.n_strokes, done.n_repeated, len(done.notes)) == (1, 1, 1)

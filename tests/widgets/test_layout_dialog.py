@@ -72,6 +72,7 @@ def test_described_folder_is_kept_beside_it_and_listed(qtbot, viewer, folder):
     qtbot.waitUntil(lambda: dock.layout_question.dialog is not None, timeout=10_000)
     dialog = dock.layout_question.dialog
     qtbot.waitUntil(dialog.open.isEnabled, timeout=10_000)
+    assert dialog.candidates.count() == 0  # a proposal is no choice of known layouts
     qtbot.mouseClick(dialog.open, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: dock.session.opened is not None, timeout=10_000)
     assert list(dock.session.rows) == ["a", "b"]

@@ -656,6 +656,29 @@ def test_growing_in_a_box_asks_for_the_box_and_puts_the_tool_down(qtbot, opened,
     assert live.labels.sum() == 96
 
 
+def test_the_reader_chooses_what_smartpaint_uses(qtbot, opened):
+    begin(qtbot, opened)
+    painting = opened.painting
+    choice = opened.findChild(QComboBox, "refine_smart")
+    assert choice.toolTip()
+    painting.set_tool(PaintTool.SMARTPAINT)
+    assert (painting.state.brush.tool, choice.currentData()) == (Tool.EVIDENCE, "evidence")
+    choice.setCurrentIndex(choice.findData("learned"))
+    choice.activated.emit(choice.currentIndex())
+    assert painting.state.brush.tool is Tool.LEARNED
+    paint(opened, (2.0, 9.0, 12.0), painting.state.brush)
+    qtbot.waitUntil(lambda: len(opened.editing.live.steps) == 1)
+    step = opened.editing.live.steps[-1]
+    assert step.stroke.brush.tool is Tool.LEARNED
+    assert len(dict(step.parameters)["weights sha256"]) == 64
+    painting.set_tool(PaintTool.SPHERE)
+    assert (painting.state.brush.tool, choice.currentData()) == (Tool.SPHERE, "learned")
+    painting.set_tool(PaintTool.SMARTPAINT)
+    assert painting.state.brush.tool is Tool.LEARNED
+    painting.set_brush(replace(painting.state.brush, tool=Tool.EVIDENCE))
+    assert choice.currentData() == "evidence"
+
+
 def test_taking_a_tool_gives_up_the_box(qtbot, opened, viewer):
     begin(qtbot, opened)
     click(opened, "refine_grow_box")

@@ -6,6 +6,7 @@ import math
 import re
 import threading
 from dataclasses import fields, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -44,6 +45,7 @@ from napari_mamamia.features.review.rules.signatures import short_key
 from napari_mamamia.features.review.rules.states import CaseState
 from napari_mamamia.features.review.services import plan_study
 from napari_mamamia.features.review.services.client import (
+    DisputeRow,
     StudyClient,
     StudySnapshot,
     leave_out_unseen,
@@ -1098,3 +1100,17 @@ def test_seconds_count_only_with_the_window_in_front_and_an_input(qtbot, dock):
     in_front = True
     clock.tick()
     assert clock.seconds == 11
+
+
+def test_after_a_decision_the_first_waiting_case_is_selected(qtbot):
+    view = JudgingView()
+    qtbot.addWidget(view)
+    waiting = [DisputeRow(k, k, CaseState.DISAGREES, ("Dice",)) for k in ("A", "B")]
+    view.show_look(SimpleNamespace(disputes=tuple(waiting)))
+    view.queue.setCurrentRow(1)
+    view.show_look(SimpleNamespace(disputes=tuple(waiting)))
+    assert view.chosen.case == "B"
+    decided = replace(waiting[1], state=CaseState.ACCEPTED)
+    view.show_look(SimpleNamespace(disputes=(waiting[0],)), (decided,))
+    assert view.chosen.case == "A"
+    assert view.take_up.isEnabled()

@@ -26,14 +26,21 @@ Voxel = tuple[float, float, float]
 class Tool(StrEnum):
     """How a brush decides which voxels it paints.
 
-    `EVIDENCE` is the current smart brush, whose strokes have a lasting effect. `SMARTPAINT` is the
-    previous smart brush, which works stamp by stamp; older journals are replayed with it.
+    `EVIDENCE` is the current smart brush, whose strokes have a lasting effect; `LEARNED` is the
+    same with a small network in place of its rules for the image. `SMARTPAINT` is the previous
+    smart brush, which works stamp by stamp; older journals are replayed with it.
     """
 
     EVIDENCE = "evidence"
+    LEARNED = "learned"
     SMARTPAINT = "smartpaint"
     SPHERE = "sphere"
     SMOOTH = "smooth"
+
+    @property
+    def is_smart(self) -> bool:
+        """Whether strokes leave evidence, and are settled from image and evidence."""
+        return self in (Tool.EVIDENCE, Tool.LEARNED)
 
 
 class Action(StrEnum):
@@ -82,7 +89,7 @@ class Brush:
     label
         The value painted, 1 to 255.
     whole
-        Whether a stroke of `Tool.EVIDENCE` acts on the whole lesion that it touches.
+        Whether a stroke of a smart brush acts on the whole lesion that it touches.
 
     Raises
     ------

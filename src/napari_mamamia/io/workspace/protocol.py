@@ -36,7 +36,12 @@ from napari_mamamia.io.forms.form_file import parse_form
 
 _LARGEST_LABEL: Final = 255
 _BRUSH: Final = Brush()
-_TOOLS: Final = {"smartpaint": Tool.EVIDENCE, "sphere": Tool.SPHERE, "smooth": Tool.SMOOTH}
+_TOOLS: Final = {
+    "smartpaint": Tool.EVIDENCE,
+    "learned": Tool.LEARNED,
+    "sphere": Tool.SPHERE,
+    "smooth": Tool.SMOOTH,
+}
 _RETIRED: Final = ("tolerance", "features", "sampling")
 """Keys of the previous SmartPaint brush, which the present brush does not use."""
 

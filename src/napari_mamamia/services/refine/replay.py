@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from napari_mamamia.core.case import Case, LabelMap
-from napari_mamamia.core.edits import EditingSummary, Step, Tool
+from napari_mamamia.core.edits import EditingSummary, Step
 from napari_mamamia.core.errors import (
     CaseError,
     FormatError,
@@ -29,7 +29,7 @@ from napari_mamamia.services.refine.mask_prints import phase_prints
 from napari_mamamia.smartpaint.brush.features import FeatureImages, measure_features
 from napari_mamamia.smartpaint.evidence.stroke import VERSION
 from napari_mamamia.smartpaint.grow.compiled import prepare_steps
-from napari_mamamia.smartpaint.session.evidence_stroke import EVIDENCE_VERSION
+from napari_mamamia.smartpaint.session.evidence_stroke import EVIDENCE_VERSION, WEIGHTS
 from napari_mamamia.smartpaint.session.session import EditingSession
 
 _NOTE: Final = "replayed from the journal"
@@ -73,13 +73,15 @@ class Replay:
 class _Repeated:
     """Number of repeated strokes, and the numbers of strokes with another result.
 
-    `n_of_other_rules` counts strokes that were computed by another version of the rules.
+    `n_of_other_rules` counts strokes that were computed by another version of the rules,
+    `n_learned` those that a network proposed: a replay never runs it.
     """
 
     images: FeatureImages
     n_strokes: int = 0
     different: list[str] = field(default_factory=list)
     n_of_other_rules: int = 0
+    n_learned: int = 0
 
 
 @reads("a journal of which the mask can be rebuilt", "choose the journal next to the mask")
@@ -154,7 +156,10 @@ def _repeat_stroke(session: EditingSession, step: Step, repeated: _Repeated | No
     stroke, parameters = step.edit.stroke, dict(step.edit.parameters)
     if repeated is None or stroke is None or not stroke.path:
         return
-    if stroke.brush.tool is Tool.EVIDENCE and parameters.get(EVIDENCE_VERSION) != VERSION:
+    if WEIGHTS in parameters:
+        repeated.n_learned += 1
+        return
+    if stroke.brush.tool.is_smart and parameters.get(EVIDENCE_VERSION) != VERSION:
         repeated.n_of_other_rules += 1
         return
     locked = parameters.get("locked") or ""
@@ -206,6 +211,16 @@ def _stroke_notes(repeated: _Repeated) -> list[str]:
                 "{n} strokes were settled by the rules of another version of this program and were "
                 "not repeated; the mask is made from the record",
                 repeated.n_of_other_rules,
+            )
+        )
+    if repeated.n_learned:
+        notes.append(
+            tr_n(
+                "{n} stroke of the learned brush was not repeated; the mask is made from the "
+                "record",
+                "{n} strokes of the learned brush were not repeated; the mask is made from the "
+                "record",
+                repeated.n_learned,
             )
         )
     if not repeated.different:

@@ -93,10 +93,8 @@ def settle_scene(scene: Scene, n_rounds: int = N_ROUNDS) -> Settled:
     sign = 1 if scene.is_adding else -1
     window = _widen_window(scene)
     window &= ~scene.closed
-    core = _find_core(scene) & ~scene.closed
-    hold = scene.marks.hold.copy()
-    hold[(hold == -sign) & (scene.away <= scene.radius_mm)] = 0
-    hold[core] = sign
+    core = find_core(scene) & ~scene.closed
+    hold = hold_core(scene, core)
     if not core.any() or not window.any():
         return Settled(scene.mask.copy(), hold, window, 1.0)
     inner = Box.around(window).grown((1, 1, 1), window.shape)
@@ -122,7 +120,7 @@ def settle_scene(scene: Scene, n_rounds: int = N_ROUNDS) -> Settled:
     is_within = False
     for number in range(n_coarse, n_rounds + 1):
         if number == n_rounds:
-            unheard = _find_unheard(scene, mask, apart)
+            unheard = find_unheard(scene, mask, apart)
             if not unheard.any():
                 break
             core |= unheard
@@ -144,7 +142,7 @@ def settle_scene(scene: Scene, n_rounds: int = N_ROUNDS) -> Settled:
         membership = relax(energy, membership, _N_ITERATIONS)
         mask = scene.mask.copy()
         mask[slices] = membership >= _THRESHOLD
-    return Settled(_accept_changes(scene, mask, core, hold, window, inner), hold, window, apart)
+    return Settled(accept_changes(scene, mask, core, hold, window, inner), hold, window, apart)
 
 
 def _estimate_mask(scene: Scene) -> Bools:
@@ -164,7 +162,7 @@ def _estimate_coarsely(scene: Scene, n_rounds: int) -> Bools:
     return (mask | scene.mask) if scene.is_adding else (mask & scene.mask)
 
 
-def _find_unheard(scene: Scene, mask: Bools, apart: float) -> Bools:
+def find_unheard(scene: Scene, mask: Bools, apart: float) -> Bools:
     """Return the requested voxels if too few of them changed, otherwise nothing.
 
     In that case image and reader disagree, and the reader has priority. Only the middle of a circle
@@ -248,6 +246,15 @@ def _pull_circle(scene: Scene, part: Piece, pull: Floats) -> Floats:
     return pull
 
 
+def hold_core(scene: Scene, core: Bools) -> NDArray[np.int8]:
+    """Return what is held during a stroke: its core, and marks that its circle does not lift."""
+    sign = 1 if scene.is_adding else -1
+    hold = scene.marks.hold.copy()
+    hold[(hold == -sign) & (scene.away <= scene.radius_mm)] = 0
+    hold[core] = sign
+    return hold
+
+
 def _widen_window(scene: Scene) -> Bools:
     """Return the voxels that may change: the stroke's window, and around a whole lesion."""
     window = scene.window.copy()
@@ -274,7 +281,7 @@ def _widen_window(scene: Scene) -> Bools:
     return window
 
 
-def _find_core(scene: Scene) -> Bools:
+def find_core(scene: Scene) -> Bools:
     """Return the voxels that the stroke holds whatever the image shows, at least the nearest one.
 
     After each earlier stroke of its sign without effect it holds more, at last the whole circle.
@@ -371,7 +378,7 @@ def _weigh_edges(scene: Scene, features: Floats, memory: Floats) -> tuple[Floats
     return weights[0], weights[1], weights[2]
 
 
-def _accept_changes(
+def accept_changes(
     scene: Scene, mask: Bools, core: Bools, hold: NDArray[np.int8], window: Bools, inner: Box
 ) -> Bools:
     """Return the mask with only those changes that are connected with the stroke's core."""

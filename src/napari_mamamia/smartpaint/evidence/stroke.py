@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.box import Box
-from napari_mamamia.core.edits import Action, Brush, Voxel
+from napari_mamamia.core.edits import Action, Brush, Tool, Voxel
 from napari_mamamia.smartpaint.brush.features import FeatureImages
 from napari_mamamia.smartpaint.evidence.marks import unpack_marks
 from napari_mamamia.smartpaint.evidence.scene import (
@@ -33,6 +33,8 @@ from napari_mamamia.smartpaint.evidence.settle import (
     mark_stroke,
     settle_scene,
 )
+from napari_mamamia.smartpaint.evidence.settle_learned import SAMPLED, settle_learned
+from napari_mamamia.smartpaint.learned.network import load_network
 
 VERSION: Final = 5
 """Version of the rules, increased with each change of the resulting bits; a journal records it."""
@@ -41,6 +43,7 @@ WINDOW: Final = (1.6, 4.0)
 """A stroke changes nothing farther from its path than 1.6 radii and 4 mm."""
 
 _SAMPLED_MM: Final = 9.0  # beyond the window, where surroundings are sampled
+_PREVIEWED: Final = 3  # presses of the learned brush along a path, in its preview
 _WHOLE_MM: Final = 6.0  # around a lesion, the range of a stroke for the whole of it
 # Share of the lesion that a stroke for the whole of it may change beyond its circle: adding,
 # erasing.
@@ -56,7 +59,7 @@ class StrokeWork:
     images
         The images to compare; read, never changed.
     brush
-        Tool `Tool.EVIDENCE`, with action, radius, label and `whole`.
+        A smart brush, with action, radius, label and `whole`.
     path
         Pointer positions in voxel coordinates, at least one.
     box
@@ -88,6 +91,8 @@ class SettledStroke:
         0 (lesion and surroundings look the same to the stroke) to 1 (they share no value).
     notes
         Sentences for the reader.
+    weights
+        SHA-256 of the weights of the network that proposed it, "" if there was none.
     """
 
     box: Box
@@ -95,6 +100,7 @@ class SettledStroke:
     words: NDArray[np.uint16]
     apart: float = 1.0
     notes: tuple[str, ...] = ()
+    weights: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,7 +126,10 @@ def prepare_stroke(
     """
     spacing = images.case.grid.spacing_mm
     corners = tuple(thin_path(path, spacing, brush.radius_mm))
-    box = _box_of_path(corners, window_mm(brush) + _SAMPLED_MM, spacing, labels.shape)
+    sampled = window_mm(brush) + _SAMPLED_MM
+    if brush.tool is Tool.LEARNED:
+        sampled = max(window_mm(brush), SAMPLED * brush.radius_mm)
+    box = _box_of_path(corners, sampled, spacing, labels.shape)
     if brush.whole and not box.is_empty:
         touched = _box_of_path(corners, brush.radius_mm, spacing, labels.shape)
         lesion = _follow_lesion(labels, brush.label, touched)
@@ -140,10 +149,10 @@ def settle_stroke(work: StrokeWork) -> SettledStroke:
     if work.box.is_empty:
         return SettledStroke(work.box, work.labels, work.words)
     scene = _make_scene(work)
-    settled = settle_scene(scene)
+    settled = _settle(work, scene)
     if scene.whole_mm is not None and (settled.apart < ALIKE or _goes_too_far(scene, settled)):
         scene = replace(scene, whole_mm=None)
-        settled = settle_scene(scene)
+        settled = _settle(work, scene)
     is_adding = work.brush.action is Action.ADD
     labels = work.labels.copy()
     changed = settled.mask != scene.mask
@@ -151,7 +160,8 @@ def settle_stroke(work: StrokeWork) -> SettledStroke:
     words = mark_stroke(scene, settled, work.words)
     is_near = work.brush.whole and scene.whole_mm is None and bool(scene.mask.any())
     notes = _list_notes(settled, is_near=is_near)
-    return SettledStroke(work.box, labels, words, settled.apart, notes)
+    weights = load_network().sha256 if _is_learned(work.brush, scene) else ""
+    return SettledStroke(work.box, labels, words, settled.apart, notes, weights)
 
 
 def preview_stroke(work: StrokeWork) -> Preview:
@@ -159,12 +169,28 @@ def preview_stroke(work: StrokeWork) -> Preview:
     if work.box.is_empty:
         return Preview(work.box, np.zeros(work.box.shape, np.bool_))
     scene = _make_scene(work)
+    if _is_learned(work.brush, scene):
+        return Preview(work.box, _settle(work, scene, _PREVIEWED).mask)
     coarse, factors = coarsen_scene(scene)
     settled = settle_scene(coarse, n_rounds=1)
     mask = refine_mask(settled.mask, factors, scene.mask.shape)
     # Blocks never remove what an adding stroke keeps, nor add what an erasing one leaves out.
     mask = mask | scene.mask if scene.is_adding else mask & scene.mask
     return Preview(work.box, mask & scene.window | scene.mask & ~scene.window)
+
+
+def _is_learned(brush: Brush, scene: Scene) -> bool:
+    """Return whether the network settles a stroke; it never changes a whole lesion."""
+    return brush.tool is Tool.LEARNED and scene.whole_mm is None
+
+
+def _settle(work: StrokeWork, scene: Scene, most_presses: int | None = None) -> Settled:
+    """Return the result of a stroke, of the network or of the rules for the image."""
+    if not _is_learned(work.brush, scene):
+        return settle_scene(scene)
+    corners = (np.array(work.path) - np.array(work.box.start)).tolist()
+    path = tuple((z, y, x) for z, y, x in corners)
+    return settle_learned(scene, path, load_network(), most_presses)
 
 
 def window_mm(brush: Brush) -> float:

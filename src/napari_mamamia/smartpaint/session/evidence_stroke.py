@@ -29,9 +29,9 @@ EVIDENCE_VERSION: Final = "evidence version"
 APART: Final = "apart"
 NOTES: Final = "notes"
 HELD_BACK: Final = "voxels held back"
-"""Names of parameters in a stroke's record: version of the rules, see `SettledStroke`, and number
-of
-voxels that its result changed against its guarantees.
+WEIGHTS: Final = "weights sha256"
+"""Names of parameters in a stroke's record: version of the rules, see `SettledStroke`, number of
+voxels that its result changed against its guarantees, and the file of the network's weights.
 """
 
 _THINNED: Final = (
@@ -149,6 +149,8 @@ class LiftedStroke:
             parameters.append((NOTES, " ".join(settled.notes)))
         if held_back:
             parameters.append((HELD_BACK, held_back))
+        if settled.weights:
+            parameters.append((WEIGHTS, settled.weights))
         return replace(self.edit, parameters=tuple(parameters))
 
 

@@ -59,7 +59,7 @@ Record = Callable[[Step | Turn | Jump], None]
 LONGEST_PAUSE_S: Final = 30.0
 """Longest pause in seconds between two acts that counts as editing time; our choice."""
 FORGET_MARKS: Final = "forget marks"
-_LOOKING: Final = (Tool.SMARTPAINT, Tool.EVIDENCE)
+_LOOKING: Final = (Tool.SMARTPAINT, Tool.EVIDENCE, Tool.LEARNED)
 
 Settings = tuple[tuple[str, Setting], ...]
 
@@ -435,7 +435,7 @@ class RecordedMask:
 
 def _is_made_of_stamps(edit: Edit) -> bool:
     """Return whether a step is a stroke of stamps, which may change membership alone."""
-    return edit.stroke is not None and edit.stroke.brush.tool is not Tool.EVIDENCE
+    return edit.stroke is not None and not edit.stroke.brush.tool.is_smart
 
 
 def _require_buffer(labels: NDArray[np.uint8], grid: Grid) -> None:
@@ -539,7 +539,7 @@ class EditingSession(RecordedMask):
                 "wait until all phases are read, or choose the plain sphere"
             )
         self._clock.act()
-        if brush.tool is Tool.EVIDENCE and images is not None:
+        if brush.tool.is_smart and images is not None:
             self._stroke = CurrentEvidenceStroke(self.state, brush, spacing, images, self.locked)
         else:
             self._stroke = CurrentStroke(self.state, brush, spacing, images, self.locked)
@@ -642,7 +642,7 @@ class EditingSession(RecordedMask):
         is_blind = brush.tool in _LOOKING and images is None
         if is_blind or brush.label in self.locked:
             return Box.empty(), np.zeros((0, 0, 0), np.bool_)
-        if brush.tool is not Tool.EVIDENCE or images is None:
+        if not brush.tool.is_smart or images is None:
             return turned_by_press(self.state, point, brush, spacing, images, self.locked)
         stroke = CurrentEvidenceStroke(self.state, brush, spacing, images, self.locked)
         stroke.press(point)

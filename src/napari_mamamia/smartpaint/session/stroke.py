@@ -132,7 +132,7 @@ def stroke_name(brush: Brush) -> str:
     verb = "erase" if brush.action is Action.ERASE else "paint"
     verb = "smooth" if brush.tool is Tool.SMOOTH else verb
     kind = " (sphere)" if brush.tool is Tool.SPHERE else ""
-    kind = " (whole lesion)" if brush.tool is Tool.EVIDENCE and brush.whole else kind
+    kind = " (whole lesion)" if brush.tool.is_smart and brush.whole else kind
     return f"{verb} {brush.radius_mm:.3g} mm{kind}"
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.texts import tr
+from napari_mamamia.io.layouts.known import PROPOSED
 from napari_mamamia.services.case.layout_choice import (
     keep_layout_text,
     preview_layout,
@@ -27,7 +28,9 @@ class LayoutQuestion(WindowPart):
 
     def _propose(self, path: Path, error: MamamiaError) -> None:
         candidates = tuple(
-            remedy.values[0] for remedy in error.remedies if remedy.values != ("FILE",)
+            remedy.values[0]
+            for remedy in error.remedies
+            if remedy.values not in (("FILE",), (PROPOSED,))
         )
         self._jobs.start(
             "layout",

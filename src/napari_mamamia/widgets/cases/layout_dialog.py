@@ -84,7 +84,10 @@ class LayoutDialog(QDialog):
         question = (
             tr("Several layouts fit {folder}. Which layout is correct?", folder=root)
             if candidates
-            else tr("The layout of {folder} is not known. Describe it.", folder=root)
+            else tr(
+                "The layout of {folder} is not known. Check or correct this description.",
+                folder=root,
+            )
         )
         head = QLabel(question)
         head.setWordWrap(True)

@@ -105,6 +105,7 @@ class Painting(WindowPart):
         self._change: StrokeChange | None = None
         self._words = StepWords()
         self._brush = Brush()
+        self._smart = self._brush.tool
         self.marks_are_free = True
         self.is_comparing = False
         self._is_paused = False
@@ -149,7 +150,8 @@ class Painting(WindowPart):
     def state(self) -> RefineState:
         """The active tool, and its current or last brush."""
         mode = self._active_tool.mode_of(_OWNER)
-        return RefineState(PaintTool(mode) if mode else PaintTool.NONE, self._brush)
+        tool = PaintTool(mode) if mode else PaintTool.NONE
+        return RefineState(tool, self._brush, self._smart)
 
     @property
     def pressed(self) -> RefineState:
@@ -185,8 +187,7 @@ class Painting(WindowPart):
         if tool is PaintTool.NONE:
             self._active_tool.turn_off(_OWNER)
             return
-        if tool.brush_tool is not None:
-            self._brush = replace(self._brush, tool=tool.brush_tool)
+        self._brush = replace(self._brush, tool=self._brush_tool(tool) or self._brush.tool)
         self._active_tool.turn_on(MouseTool(_OWNER, str(tool), tool.shown, _PAGE))
 
     def toggle_tool(self, tool: PaintTool) -> None:
@@ -194,13 +195,22 @@ class Painting(WindowPart):
         self.set_tool(PaintTool.NONE if self.state.tool is tool else tool)
 
     def set_brush(self, brush: Brush) -> None:
-        """Set another brush without changing the tool."""
-        before, tool = self._brush, self.state.tool.brush_tool or brush.tool
-        self._brush = replace(brush, tool=tool)
-        if self._brush != before:
+        """Set another brush without changing the tool.
+
+        If it is a smart brush, SmartPaint uses it from now on.
+        """
+        before = self.state
+        if brush.tool.is_smart:
+            self._smart = brush.tool
+        self._brush = replace(brush, tool=self._brush_tool(before.tool) or brush.tool)
+        if self.state != before:
             self.state_changed.emit()
         self._show_cursor()
         self._preview.start()
+
+    def _brush_tool(self, tool: PaintTool) -> Tool | None:
+        """Return the brush of a tool, None for a tool without one."""
+        return self._smart if tool is PaintTool.SMARTPAINT else tool.brush_tool
 
     def set_label(self, value: int) -> None:
         """Paint another structure."""
@@ -395,7 +405,7 @@ class Painting(WindowPart):
         if not self.marks_are_free or not state.is_painting or self.problem_in(self._view):
             return
         self.pointed.emit(self._place)
-        if state.brush.tool in (Tool.SMOOTH, Tool.EVIDENCE):
+        if state.brush.tool is Tool.SMOOTH or state.brush.tool.is_smart:
             self._clear_preview()
             return
         box, turned = live.preview(self._place, state.brush)

@@ -46,10 +46,11 @@ _BRUSHES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class RefineState:
-    """The active tool, and its current or last brush."""
+    """The active tool, its current or last brush, and the brush that SmartPaint uses."""
 
     tool: PaintTool = PaintTool.NONE
     brush: Brush = field(default_factory=Brush)
+    smart: Tool = Tool.EVIDENCE
 
     @property
     def is_painting(self) -> bool:

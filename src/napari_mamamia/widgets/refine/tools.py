@@ -19,7 +19,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_mamamia.core.edits import Action, Extent
+from napari_mamamia.core.edits import Action, Extent, Tool
 from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.base.keys import with_key
 from napari_mamamia.widgets.controls.colours import (
@@ -85,6 +85,11 @@ _CUT_TIP: Final = tr(
 )
 _SMOOTH_TIP: Final = tr("Smooths the mask's edge in the circle.")
 _EXTENTS: Final = ((Extent.VOLUME, "3-D"), (Extent.PLANE, "2-D"))
+_SMARTS: Final = ((Tool.EVIDENCE, tr("Image values")), (Tool.LEARNED, tr("Neural network")))
+_SMART_TIP: Final = tr(
+    "How SmartPaint finds the edge: by comparing image values, or with a small neural network that "
+    "was trained on corrections."
+)
 _ACTIONS: Final = ((Action.ADD, tr("+ Add")), (Action.ERASE, tr("− Erase")))
 
 
@@ -144,6 +149,7 @@ class RefineTools(QWidget):
             control.setChecked(extent is state.brush.extent)
         for action, control in self.actions.items():
             control.setChecked(action is state.brush.action)
+        self.smart.setCurrentIndex(self.smart.findData(state.smart.value))
         _set_quietly(self.radius, round(state.brush.radius_mm / RADIUS_STEP_MM))
         self.radius_text.setText(tr("{radius_mm:.1f} mm", radius_mm=state.brush.radius_mm))
 
@@ -259,11 +265,18 @@ class RefineTools(QWidget):
         )
         self.images = label("refine_images", tip=tr("The images that SmartPaint compares."))
         first = row(smooth, *self.extents.values(), 1)
+        self.smart: QComboBox = named(QComboBox(), "refine_smart", _SMART_TIP)
+        for tool, text in _SMARTS:
+            self.smart.addItem(text, tool.value)
+        self.smart.activated.connect(
+            lambda index: self._change_brush(tool=Tool(self.smart.itemData(index)))
+        )
+        method = row(QLabel(tr("SmartPaint uses")), self.smart, 1)
         leaks = row(QLabel(tr("Leaks")), part_tool, cut, 1)
         second = row(QLabel(tr("Left button")), *self.actions.values(), 1, self.suggested)
-        for holder in (first, second, leaks):
+        for holder in (first, second, method, leaks):
             holder.layout().setSpacing(3)
-        holder = column(first, second, leaks, self.images)
+        holder = column(first, second, method, leaks, self.images)
         holder.layout().setSpacing(3)
         self.show_suggestion(None)
         self.show_images("")
