@@ -67,7 +67,7 @@ def test_score_never_writes_through_a_link_that_lies_in_its_output_folder(expert
     store.symlink_to(outside / "kept.jsonl")
     done = cold(*command, "--overwrite")
     assert done.returncode == 1, done.stdout
-    assert "it is a link to another place" in " ".join(done.stderr.split())
+    assert "it is a link to another path" in " ".join(done.stderr.split())
     assert (outside / "kept.jsonl").read_bytes() == kept
     store.unlink()
     store.hardlink_to(outside / "kept.jsonl")
@@ -162,7 +162,7 @@ def test_a_score_table_with_two_columns_of_one_name_is_refused_and_other_names_m
     table.write_text("case_id,dsc,norm_hd,DSC\nA,0.5,0.1,0.9\nB,0.4,0.2,0.8\n")
     done = quick("score-table", table, "--out", out, "--bootstrap", 0)
     assert done.returncode == 1
-    assert "expected one column dsc" in done.stderr
+    assert "expected only one column dsc" in done.stderr
     assert "columns 2, 4" in done.stderr
     table.write_text("case_id,dsc,norm_hd,note,note\nA,0.5,0.1,x,y\n")
     assert quick("score-table", table, "--out", out, "--bootstrap", 0).returncode == 0
