@@ -683,7 +683,9 @@ def _name_masks(rules: Sequence[str]) -> list[str]:
     A single kind of tumour masks is proposed as the reference, unless its name says that a model
     made it.
     """
-    lines, names, tumours = [], set(), []
+    lines: list[str] = []
+    names: set[str] = set()
+    tumours: list[int] = []
     for rule in rules:
         words = [re.sub(r"\{[^{}]*\}|\*", "", part).strip(_SEPARATORS) for part in rule.split("/")]
         name = next((word for word in reversed(words) if word), "mask")
