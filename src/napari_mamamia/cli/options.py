@@ -211,7 +211,9 @@ ImagesOption = Annotated[
 WorkspaceOption = Annotated[
     Path | None,
     typer.Option(
-        "--workspace", metavar="DIR", help="Folder of your tags (with --images, default: its own)."
+        "--workspace",
+        metavar="DIR",
+        help="Folder of your tags (default: that of the images, if they are given).",
     ),
 ]
 GateOption = Annotated[
