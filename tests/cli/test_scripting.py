@@ -1,6 +1,7 @@
 """Options for scripts: --json, -q, -v and --no-report, in processes of their own."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -93,6 +94,9 @@ def test_an_error_with_json_leaves_the_output_empty(tmp_path):
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_a_completion_script_is_printed_for_each_shell(shell):
-    done = mamamia("--show-completion", shell)
+    command = [Path(sys.executable).with_name("mamamia"), "--show-completion", shell]
+    # Otherwise the shell that started the tests is taken, if there is one.
+    own = os.environ | {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, env=own, check=False)
     assert done.returncode == 0
     assert "_MAMAMIA_COMPLETE" in done.stdout

@@ -121,6 +121,8 @@ SWEEP = (
     ("challenge run", "challenge --team submission --as-root", 3),
     ("challenge rank", "challenge --out board", 1),
     ("challenge verify", "challenge --quick", 0),
+    ("challenge publish", "challenge --out site", 1),  # nothing is ranked
+    ("prompt", ". --case A_1 --reader Ana --point 1,1,1 --server http://127.0.0.1:9", 1),
     ("site evaluate", f"{PAIR} --site S --key s.key --digest expert={64 * 'a'} --out s.json", 0),
     ("site merge", "s.json --out merged", 0),
     ("review init", f". --out study {PEOPLE} --freeze", 0),

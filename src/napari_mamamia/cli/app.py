@@ -68,8 +68,7 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
         Command(
             "check-computer",
             "napari_mamamia.cli.checking:check_computer",
-            "Check this computer: hardware, extras, isolation, and models on cases with known "
-            "results.",
+            "Check this computer: hardware, extras, isolation, models on cases with known results.",
         ),
     ),
     "Cases": (

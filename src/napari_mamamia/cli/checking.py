@@ -21,7 +21,7 @@ def check_computer(
     ] = None,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Check this computer: hardware, extras, isolation, and models with known results.
+    """Check this computer: hardware, extras, isolation, models on cases with known results.
 
     Example: mamamia check-computer --out check.txt
     """

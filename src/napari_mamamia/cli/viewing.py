@@ -134,7 +134,7 @@ def layouts(
         ),
     ] = None,
 ) -> None:
-    """List the data-set layouts that are known, or propose one for a folder.
+    """List the known data-set layouts, or propose one for a folder.
 
     Example: mamamia layouts --propose FOLDER
     """

@@ -10,6 +10,7 @@ import typer
 from napari_mamamia.cli.opening import open_at
 from napari_mamamia.cli.options import DataSetArgument, LayoutOption
 from napari_mamamia.cli.printing import run
+from napari_mamamia.cli.scripting import report_result, reports_result
 
 if TYPE_CHECKING:
     from napari_mamamia.features.prompt.segmentation.engine import EngineInfo
@@ -20,6 +21,7 @@ _LOCAL = "A model on this computer"
 _REMOTE = "A model on a server"
 
 
+@reports_result
 def prompt(
     data_set: DataSetArgument,
     case: Annotated[str, typer.Option("--case", metavar="ID", help="The case.")],
@@ -129,6 +131,8 @@ def prompt(
 
     The mask is edited and saved as that of READER in the workspace, with a journal of the prompts
     and the licence of the model. With --server one image of the case leaves this computer.
+
+    Example: mamamia prompt DATASET --case P001 --reader Ana --point 40,120,80 --model MODEL
     """
     from napari_mamamia.features.prompt.segmentation.engine import EngineSettings
     from napari_mamamia.features.prompt.segmentation.engines import PROMPT_ENGINES
@@ -159,6 +163,14 @@ def prompt(
             reader=reader,
             on_info=partial(_show_licence, accepts=accept_licence),
         )
+    )
+    report_result(
+        lambda: {
+            "model": outcome.info.name,
+            "licence": outcome.info.licence,
+            "steps": [(edit.name, edit.changed_voxels) for edit in outcome.steps],
+            "mask": None if outcome.saved is None else outcome.saved.path,
+        }
     )
     for note in outcome.notes:
         print(f"note      {note}")

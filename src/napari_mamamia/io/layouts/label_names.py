@@ -8,7 +8,6 @@ from typing import Any, Final
 from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.errors import FormatError, Remedy
 from napari_mamamia.core.names import name_some
-from napari_mamamia.io.data_set.volumes import read_labels
 from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.files.sources import CaseFiles
 
@@ -92,6 +91,9 @@ def read_tumour(
     FormatError
         If the mask cannot be read, or as `find_tumour_label`.
     """
+    # napari asks in its window's thread whether a folder is ours: nrrd is imported when needed
+    from napari_mamamia.io.data_set.volumes import read_labels
+
     labels = read_labels(path, label, zero_nonfinite=zero_nonfinite)
     tumour = find_tumour_label(path) if label is None else None
     return labels if tumour is None else labels.only(tumour)
@@ -107,4 +109,6 @@ def read_reference(path: Path, files: CaseFiles) -> LabelMap:
     """
     if files.reference_label is None:
         return read_tumour(path)
+    from napari_mamamia.io.data_set.volumes import read_labels
+
     return read_labels(path).only(files.reference_label)

@@ -213,10 +213,11 @@ def _require_common_case(
     if files.problems or any(expert and mask for expert, mask in files.pairs.values()):
         return
     named = [name_some([*map(repr, listing.masks)], 3) for listing in (reference, prediction)]
+    lost = "; the ids may have lost leading zeros" if find_lost_zeros(files.pairs) else ""
     raise FormatError(
-        f"expected masks of the same cases in both folders, but no case has both: the references "
-        f"are of {named[0]}, the predictions of {named[1]}; give both the same names, or use the "
-        "data set itself as the reference"
+        "expected masks of the same cases in both folders, but no case has both: the references "
+        f"are of {named[0]}, the predictions of {named[1]}{lost}; give both the same names, or use "
+        "the data set itself as the reference"
     )
 
 
