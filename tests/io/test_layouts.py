@@ -568,7 +568,7 @@ def test_a_listed_file_that_is_not_there_is_a_problem(tmp_path):
     files, texts, _ = TREES["monai"]
     kept = [file for file in files if "post2" not in file]
     case = find_data_set(make_tree(tmp_path / "set", kept, texts), "monai").cases[0]
-    assert "post2.nii.gz is listed and not there" in case.problems[0]
+    assert "post2.nii.gz" in case.problems[0]
 
 
 @pytest.mark.parametrize("root", ["", "nnUNet_raw/Dataset932_Breast"])

@@ -92,7 +92,7 @@ def test_every_record_comes_back_the_same_through_json(record):
         ({"share": None}, "'share' of x.json to be a number, got None"),
         ({"is_on": 1}, "'is_on' of x.json to be true or false, got 1"),
         ({"colour": "green"}, "'colour' of x.json to be one of red, blue, got 'green'"),
-        ({"path": 3}, "'path' of x.json to be a text, got 3"),
+        ({"path": 3}, "'path' of x.json to be a string, got 3"),
         ({"box": [1, 2]}, r"'box' of x.json to be a list of 3, got \[1, 2\]"),
         ({"box": "123"}, "'box' of x.json to be a list, got '123'"),
         ({"inner": {"name": "x"}}, "'inner.size' of x.json to be there, got nothing"),

@@ -416,8 +416,8 @@ def test_a_recipe_that_contradicts_a_silent_file_is_refused_at_the_first_tile(
         ({"output": "label logits", "threshold": 1.0}, "between 0 and 1"),
         ({"orientation": "RAR"}, "three letters"),
         ({"orientation": "RA"}, "three letters"),
-        ({"mirror_axes": [3]}, "different axes of 0 to 2"),
-        ({"mirror_axes": [0, 0]}, "different axes of 0 to 2"),
+        ({"mirror_axes": [3]}, "different axes from 0 to 2"),
+        ({"mirror_axes": [0, 0]}, "different axes from 0 to 2"),
         (
             {"weight": "round"},
             "'network.weight' of .* to be one of gaussian, constant, got",

@@ -160,7 +160,7 @@ def test_lines_of_a_later_version_are_told_and_passed_over(workspace):
         writer.append({"version": 2, "case_id": "A", "answers": {"finding@1": "halo"}})
     again = open_findings(workspace, "Ana", "A")
     assert values(workspace, "finding") == ("mass",)
-    assert again.problem.startswith("1 line of a later version")
+    assert again.problem.startswith("1 line from a later version")
 
 
 def test_ids_of_a_later_lexicon_are_kept(workspace):

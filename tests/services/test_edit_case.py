@@ -176,7 +176,7 @@ def test_after_a_crash_every_step_is_back_and_can_be_undone(opened):
     crash(editing)
     again = opened()
     assert again.recovered.n_steps == 3
-    assert again.recovered.text.startswith("3 steps of 20")
+    assert again.recovered.text.startswith("3 steps from 20")
     assert (again.session.labels == three).all()
     assert (again.recovered.labels.dense() == three).all()
     again.session.undo()

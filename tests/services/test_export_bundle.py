@@ -232,7 +232,7 @@ def test_a_value_without_a_rule_is_refused_by_name(opened, tmp_path):
         ("no json", "cannot read label rules"),
         ("[]", "expected"),
         ('{"rules": []}', "expected"),
-        ('{"rules": [3]}', "an object as rule 1"),
+        ('{"rules": [3]}', "expected rule 1 of"),
         ('{"rules": [{"source": 1, "targt": 1, "name": "x"}]}', "unknown key 'targt'"),
         ('{"rules": [{"source": "1", "target": 1, "name": "x"}]}', "source to be a number"),
         ('{"rules": [{"source": 1, "target": 1.5, "name": "x"}]}', "target a whole number"),

@@ -174,7 +174,7 @@ def test_phases_may_be_picked_and_times_start_at_0_again(tmp_path):
 @pytest.mark.parametrize("phases", [(0, 9), (1, 0), (1, 1), (-1, 0)])
 def test_phases_that_are_not_there_are_refused(tmp_path, phases):
     phantoms.write_exam(tmp_path / "in")
-    with pytest.raises(CaseError, match=r"ascending phases of 0 \.\. 2"):
+    with pytest.raises(CaseError, match=r"ascending phase numbers from 0 to 2"):
         imported(tmp_path / "in", tmp_path / "out", phases=phases)
     assert not (tmp_path / "out").exists()
 

@@ -231,7 +231,7 @@ def test_a_few_seconds_between_the_breasts_are_a_warning_and_the_earlier_one_tim
     other_side(times=[at + 12 for at in TIMES])(tmp_path / "in")
     (case,) = imported(tmp_path / "in", tmp_path / "out")
     assert case.times_s == TIMES
-    assert "right breast was taken up to 12 s after the left" in " ".join(
+    assert "right breast was scanned up to 12 s after the left" in " ".join(
         warning.text for warning in case.warnings
     )
 

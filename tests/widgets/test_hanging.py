@@ -449,7 +449,7 @@ def test_an_exam_of_the_other_breast_is_refused_and_the_view_stays(qtbot, both, 
     said = []
     both.notifier.said.connect(lambda _level, text: said.append(text))
     both.hanging.show_prior()
-    qtbot.waitUntil(lambda: any("is no prior of A_1" in text for text in said))
+    qtbot.waitUntil(lambda: any("is not a prior of A_1" in text for text in said))
     assert both.hanging.step is None
     assert both.hanging.prior is None
     assert both.session.case_id == "A_1"

@@ -548,7 +548,7 @@ def test_the_fat_of_a_series_is_chosen_beside_its_water(qtbot, dock, imports, lo
 
 def test_a_study_that_is_asked_about_says_that_ticks_decide(qtbot, dock, imports, looked):
     page = looked("two")
-    assert page.study.problem.text().endswith("the series to use in the table.")
+    assert page.study.problem.text().endswith("the series to be used in the table.")
     tick(page, 1, False)
     settle(qtbot, dock)
     assert cells(page)[0][1].startswith("DCE: pre – post 2")
@@ -561,7 +561,7 @@ def test_two_breasts_are_joined_where_that_is_ticked_and_asked_about_else(
     page = looked("breasts")
     assert page.study.join.isVisible()
     assert not page.study.join.isChecked()
-    assert "xpected series of the same size and position" in page.study.problem.text()
+    assert "xpected series with the same size and position" in page.study.problem.text()
     assert "click the right answer below" in page.study.problem.text()
     click(page.study.join)
     settle(qtbot, dock)
@@ -717,8 +717,8 @@ def test_what_is_asked_is_said_without_the_options_of_the_command_line(looked):
     assert "--" not in said
     assert "tick only the series to be used in the table" in said
     assert [line[1].split("\n")[1] for line in cells(page)] == [
-        "20 images, 5 of each slice",
-        "16 images, 4 of each slice",
+        "20 images, 5 for each slice",
+        "16 images, 4 for each slice",
     ]
 
 

@@ -75,7 +75,7 @@ REFUSED = {
     },
     "last phase was cut": {"--leave-out series=5,phase=6": "Leave out phase 6 of series 5"},
     "fMRI only": {"--use series=14": "Use series 14"},
-    "two slices": {"--allow-thin": "Accept the low number of slices"},
+    "two slices": {"--allow-thin": "Accept the small number of slices"},
     "an unreadable file": {"--leave-out role=unreadable": "Leave out unreadable files"},
 }
 """For each kind of refusal its remedies: as they are typed, and on which control they stand."""
@@ -136,7 +136,7 @@ def test_a_phase_that_is_not_there_leads_to_the_table_of_the_study(tmp_path):
             Remedy("leave_out", ("series=5,phase=1", "series=9")),
             "Leave out phase 1 of series 5; leave out series 9",
         ),
-        (Remedy("sides", ("two",)), "Make two cases, one of each breast"),
+        (Remedy("sides", ("two",)), "Make two cases, one for each breast"),
         (Remedy("use", ("series=none,side=left",)), "Use the left breast of series without number"),
         (Remedy("dry_run"), ""),
     ],

@@ -147,7 +147,7 @@ def test_steps_are_added_moved_and_removed_and_a_refused_order_says_why(form):
     for kind in (PostKind.LARGEST, PostKind.BREAST_BOX):
         steps.kind.setCurrentIndex(steps.kind.findData(kind))
         steps.add.click()
-    assert "comes before the breast" in steps.said.text()
+    assert "comes before the step breast" in steps.said.text()
     steps.up.click()
     assert steps.said.text() == ""
     assert form.recipe().post == (PostStep(PostKind.BREAST_BOX), PostStep(PostKind.LARGEST))

@@ -713,7 +713,7 @@ def test_a_mask_that_was_changed_meanwhile_is_not_grown_over(qtbot, refining):
     after = refining.editing.live.labels.copy()
     qtbot.waitUntil(lambda: not refining.growing.is_busy, timeout=20_000)
     np.testing.assert_array_equal(refining.editing.live.labels, after)
-    assert "changed while" in refining.header.message.text()
+    assert "was changed" in refining.header.message.text()
 
 
 def test_growing_can_be_stopped_in_the_header(qtbot, refining):

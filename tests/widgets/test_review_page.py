@@ -379,8 +379,8 @@ def test_a_tab_whose_text_grew_while_another_page_was_shown_is_not_cut(qtbot):
     [
         (3, 1, 1, ""),
         (3, 3, 0, "All 3 read and submitted. Next: sign them"),
-        (3, 1, 0, "2 cases of yours cannot be read now: they wait for the first reading"),
-        (3, 2, 0, "1 case of yours cannot be read now"),
+        (3, 1, 0, "2 of your cases cannot be read at the moment: they wait for the first"),
+        (3, 2, 0, "1 of your cases cannot be read at the moment"),
         (0, 0, 0, "No case of this study is assigned to you"),
     ],
 )
@@ -960,7 +960,7 @@ def test_lesions_of_two_readings_are_listed_and_a_line_goes_to_one(qtbot):
     with qtbot.assertNotEmitted(view.lesion_wanted):
         view.show_lesions(LesionTable(rows, 1, 0, 1, 1, lost_first=("5",)))
     assert view.lesions_told.text() == (
-        "Lesions: 1 of both readers, 0 only of Reader A, 1 only of Reader B, 1 split or merged; "
+        "Lesions: 1 found by both readers, 0 only by Reader A, 1 only by Reader B, 1 split or merged; "
         "lesions found by both readers: 1 of 2 answers agree; Reader A describes lesion 5, which "
         "is not in the mask"
     )

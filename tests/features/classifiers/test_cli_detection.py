@@ -342,7 +342,7 @@ def test_the_same_grid_in_another_order_of_axes_is_reordered_and_said(folders):
         nib.save(image, path)
     done, after = run_masks(folders, "--overwrite")
     assert done.returncode == 0, done.stderr
-    assert "axes stored in another order: 1 (first A): reordered, not resampled" in done.stderr
+    assert "axes stored in a different order: 1 (first A): reordered, not resampled" in done.stderr
     assert after["froc"] == before["froc"]
 
 
