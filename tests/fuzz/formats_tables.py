@@ -387,6 +387,12 @@ RULES = {
 TIMES = [{"case_id": "A", "times_s": [0, 82.15]}, {"case_id": "B", "times_s": "[0, 60]"}]
 
 
+def _read_label_names(path: Path) -> object:
+    from napari_mamamia.io.layouts.label_names import find_tumour_label
+
+    return find_tumour_label(path.with_name("A.nii.gz"))
+
+
 def _move_info(path: Path) -> object:
     from napari_mamamia.core.grid import Grid
     from napari_mamamia.core.reorientation import reorientation_to
@@ -544,6 +550,24 @@ JSONS = (
         ),
     ),
     Format("form", _make_form, _calls("io.forms.form_file", "read_form"), _FORM),
+    Format(
+        "label-names",
+        _texts("dataset.json", {"labels": {"background": 0, "breast": 1, "tumour": 2}}),
+        _read_label_names,
+        ("io.layouts.label_names.find_tumour_label",),
+    ),
+    Format(
+        "prompts",
+        _texts(
+            "prompts.json",
+            [
+                {"kind": "point", "points": [[1, 2, 3]], "include": False},
+                {"kind": "box", "points": [[0, 0, 0], [2, 3, 4.5]]},
+            ],
+        ),
+        _calls("features.prompt.segmentation.prompts", "read_prompts"),
+        ("features.prompt.segmentation.prompts.read_prompts",),
+    ),
     Format(
         "label-map",
         _texts("l.json", RULES),

@@ -14,6 +14,7 @@ ALLOWED = {
         *("os.fork", "os.waitstatus_to_exitcode", "os.open", "resource", "ctypes"),
     },
     "segmentation/sandbox/cuda.py": {"os.sysconf"},
+    "features/prompt/segmentation/worker.py": {"resource"},
     "kinetics/registration/itk.py": {"ctypes"},
     "segmentation/worker/shared_arrays.py": {"os.posix_fallocate"},
     "core/program/child_process.py": {"os.execve"},

@@ -80,7 +80,7 @@ def run_with(context: typer.Context) -> Iterator[None]:
     if not (run.is_quiet or run.as_json):
         yield
         return
-    with Path(os.devnull).open("w") as nothing:
+    with Path(os.devnull).open("w", encoding="utf-8") as nothing:
         try:
             with redirect_stdout(nothing if run.is_quiet else sys.stderr):
                 yield

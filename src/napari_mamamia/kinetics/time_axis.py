@@ -173,7 +173,7 @@ def odd_span(times_s: Sequence[float | None]) -> str:
     Examples
     --------
     >>> odd_span((0.0, 1.5, 3.0, 4.5))
-    'the phases span 4.5 s, less than any exam: are their times minutes?'
+    'the phases span 4.5 s, less than any exam: are their times in minutes?'
     """
     times, _ = known_times(times_s)
     if times is None or len(times) < _LEAST_PHASES:

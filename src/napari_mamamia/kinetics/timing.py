@@ -166,7 +166,7 @@ def choose_curve_phases(
     >>> choice.early, choice.early_s, choice.late, choice.late_s
     (2, 99.0, 5, 345.0)
     >>> choose_curve_phases((0.0, 60.0, 120.0, 180.0)).reason
-    'the last phase is at 150 s, but a delayed phase needs 270 s or later'
+    'the last phase is at 150 s, but a delayed phase must be at 270 s or later'
     """
     rule = rule or TimingRule()
     _require_post_contrast(len(times_s), rule)

@@ -50,7 +50,7 @@ def remapped(
     --------
     >>> table, refused = remapped([("smartpaint", "W")])
     >>> refused[0]
-    "the key W for 'smartpaint' is already that of 'other_action': choose another key"
+    "the key W for 'smartpaint' is already that of 'other_action': choose a different key"
     """
     table = {key.action: key for key in keys}
     refused = []
