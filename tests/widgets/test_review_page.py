@@ -961,8 +961,8 @@ def test_lesions_of_two_readings_are_listed_and_a_line_goes_to_one(qtbot):
         view.show_lesions(LesionTable(rows, 1, 0, 1, 1, lost_first=("5",)))
     assert view.lesions_told.text() == (
         "Lesions: 1 found by both readers, 0 only by Reader A, 1 only by Reader B, 1 split or "
-        "merged; lesions found by both readers: 1 of 2 answers agree; Reader A describes lesion 5, which "
-        "is not in the mask"
+        "merged; lesions found by both readers: 1 of 2 answers agree; Reader A describes lesion "
+        "5, which is not in the mask"
     )
     assert [view.lesions.item(k).text() for k in range(3)] == [
         "only Reader B: lesion 3 · 0.12 ml",
