@@ -1194,11 +1194,11 @@ HOSTILE = (
              lambda folder: second_injection_without_a_pre(folder, 5),
              said="--leave-out series=5,phase=5,6,7,8"),
     Protocol("a position lost at the end", positions_lost(5), P[:5], times=AT_FIVE,
-             said="images of 5 are here (missing: 6)"),
+             said="images of only 5 (missing: 6)"),
     Protocol("positions lost amid", positions_lost(2, 3), (0, 1, 4, 5), times=(0, 75, 300, 375),
              said="images of 4 are here (missing: 3, 4)"),
     Protocol("a series of one position lost", positions_lost_in_series_of_one, P[:5],
-             times=AT_FIVE, said="images of 5 are here"),
+             times=AT_FIVE, said="images of only 5"),
     Protocol("view sharing", view_sharing, (None,) * 14, said="view sharing",
              times=tuple(range(0, 84, 6))),
 )  # fmt: skip

@@ -182,7 +182,7 @@ def test_a_flat_layer_is_refused(tmp_path):
 
 def test_another_suffix_is_refused(tmp_path):
     layer = Labels(np.zeros((3, 4, 5), np.uint8))
-    with pytest.raises(FormatError, match="choose another name"):
+    with pytest.raises(FormatError, match="choose a different name"):
         commands.write_labels(str(tmp_path / "m.tif"), *layer.as_layer_data_tuple()[:2])
 
 

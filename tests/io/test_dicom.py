@@ -284,7 +284,7 @@ def test_a_missing_slice_is_refused_with_the_files_beside_the_gap(tmp_path):
 
 def test_a_doubled_slice_is_refused_with_both_files(tmp_path):
     write_series(tmp_path, heights=(0, 2, 2, 4))
-    refused(tmp_path, CaseError, "A_003.dcm", "A_002.dcm", "same place")
+    refused(tmp_path, CaseError, "A_003.dcm", "A_002.dcm", "same position")
 
 
 def test_a_series_of_several_times_that_no_clock_orders_is_refused(tmp_path):
@@ -343,7 +343,7 @@ def test_two_exams_in_one_folder_are_refused(tmp_path):
 def test_slices_of_one_series_that_differ_are_refused(tmp_path, elements, word):
     write_series(tmp_path / "a")
     write_series(tmp_path / "b", **({"shape": (1, 3, 5), "origin": (-10, -20, 38)} | elements))
-    refused(tmp_path, CaseError, f"expected one {word}", "series 1")
+    refused(tmp_path, CaseError, f"expected the same {word}", "series 1")
 
 
 @pytest.mark.parametrize(
@@ -438,7 +438,7 @@ def test_without_pydicom_the_extra_is_named(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("folder", "error", "word"),
     [
-        ("refuse/sliceorientation", CaseError, "expected only one orientation"),
+        ("refuse/sliceorientation", CaseError, "expected the same orientation"),
         ("refuse/slicecount", CaseError, "at least 3 slices"),
     ],
 )

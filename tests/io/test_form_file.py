@@ -230,5 +230,5 @@ def test_a_form_that_was_written_out_comes_back_the_same(tmp_path):
     path = saved(tmp_path, form_text(form))
     assert read_form(path) == form
     path.write_text(form_text(form).replace('"text": "Which?"', '"text": "What?"'), "utf-8")
-    with pytest.raises(FormatError, match="found others"):
+    with pytest.raises(FormatError, match="their hash differs"):
         read_form(path)

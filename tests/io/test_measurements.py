@@ -171,8 +171,8 @@ def test_an_event_that_another_program_made_up_is_passed_over(tmp_path, body):
     ("change", "why"),
     [
         ({"points_mm": ((0.0, 0.0, 0.0),)}, "2 point"),
-        ({"points_mm": ((0.0, 0.0, 0.0), (float("nan"), 0.0, 0.0))}, "RAS mm"),
-        ({"points_mm": ((0.0, 0.0, 0.0), (0.0, 0.0))}, "RAS mm"),
+        ({"points_mm": ((0.0, 0.0, 0.0), (float("nan"), 0.0, 0.0))}, "RAS, mm"),
+        ({"points_mm": ((0.0, 0.0, 0.0), (0.0, 0.0))}, "RAS, mm"),
         ({"plane": "oblique"}, "plane"),
         ({"phase": -1}, "phase"),
         ({"text": "x" * 501}, "500"),

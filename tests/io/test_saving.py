@@ -70,7 +70,7 @@ def test_a_saved_file_has_the_permissions_of_any_new_file(tmp_path):
 def test_an_existing_target_is_a_conflict_and_stays_as_it_was(tmp_path):
     target = tmp_path / "mask.txt"
     target.write_text("expert")
-    with pytest.raises(SaveConflictError, match=r"already exists at .*mask\.txt.*another name"):
+    with pytest.raises(SaveConflictError, match=r"already exists at .*mask\.txt.*different name"):
         write_text_atomically(target, "new")
     assert target.read_text() == "expert"
 

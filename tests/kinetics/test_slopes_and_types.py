@@ -123,7 +123,7 @@ def test_slopes_without_usable_times_are_an_error_with_the_reason(times, reason)
 
 def test_the_type_map_without_a_delayed_phase_is_an_error_with_the_reason():
     choice = choose_curve_phases((0.0, 100.0, 200.0, 300.0))
-    with pytest.raises(CaseError, match="a delayed phase needs 270 s"):
+    with pytest.raises(CaseError, match="a delayed phase must be at 270 s"):
         map_recipe(MapKind.TYPE, MapNeeds(choice, (), TimingRule()))
 
 

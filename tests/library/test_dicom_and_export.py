@@ -74,7 +74,7 @@ WRONG = {
     "no source": (lambda d, t: mm.import_dicom(t / "gone", t / "x"), mm.FormatError, "gone"),
     "no DICOM": (lambda d, t: mm.import_dicom(t, t / "x"), mm.FormatError, "DICOM"),
     "no path": (lambda d, t: mm.import_dicom(None, t / "x"), mm.ArgumentError, "a path"),
-    "an id": (lambda d, t: mm.import_dicom(t, t / "x", 3), mm.ArgumentError, "as text"),
+    "an id": (lambda d, t: mm.import_dicom(t, t / "x", 3), mm.ArgumentError, "to be a string"),
     "a clock": (lambda d, t: mm.import_dicom(t, t / "x", clock="x"), mm.ArgumentError, "Trigger"),
     "phases": (lambda d, t: mm.import_dicom(t, t / "x", phases="01"), mm.ArgumentError, "numbers"),
     "sides": (lambda d, t: mm.import_dicom(t, t / "x", sides="all"), mm.ArgumentError, '"join"'),

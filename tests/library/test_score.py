@@ -138,7 +138,7 @@ def test_folders_that_are_missing_or_hold_no_mask_are_named(data_set, prediction
     (tmp_path / "empty").mkdir()
     with pytest.raises(mm.FormatError, match="holds no mask"):
         _score(data_set, tmp_path / "empty")
-    with pytest.raises(mm.FormatError, match="nothing is there"):
+    with pytest.raises(mm.FormatError, match="there is nothing"):
         _score(tmp_path / "gone", predictions)
 
 

@@ -49,8 +49,8 @@ def test_a_label_may_be_a_number_of_numpy(data_set):
 
 
 WRONG = {
-    "case_ids": (lambda d, out: mm.predict(d, out=out, case_ids=5), "texts for case_ids"),
-    "formats": (lambda d, out: mm.export(d, out, out, formats=5), "texts for formats"),
+    "case_ids": (lambda d, out: mm.predict(d, out=out, case_ids=5), "list of strings for case_ids"),
+    "formats": (lambda d, out: mm.export(d, out, out, formats=5), "list of strings for formats"),
     "time": (lambda d, out: mm.predict(d, out=out, time_limit_s="a"), "seconds above 0"),
     "click": (lambda d, out: mm.predict(d[0], click=(1.5, 2, 3)), "three whole numbers"),
     "variant": (

@@ -212,7 +212,7 @@ def test_a_soft_mask_counts_from_one_half_clinically_and_on_paper():
     assert score_label_maps("C1", labels(cube()), labels(soft), PAPER).dsc == 1
     faint = score_label_maps("C1", labels(cube()), labels(soft * 0.6))
     assert faint.status is ScoreStatus.PREDICTION_EMPTY
-    assert "its largest value is 0.3; 0.5 and above is foreground" in faint.reason
+    assert "its largest value is 0.3; values of at least 0.5 are foreground" in faint.reason
 
 
 def test_255_as_the_only_value_is_a_mask_and_2_is_another_label_on_paper():

@@ -74,7 +74,7 @@ def test_a_variant_without_gate_and_baseline_is_refused(name):
 
 
 def test_a_gate_outside_the_scale_is_refused():
-    with pytest.raises(ValueError, match="from 0 to below 1"):
+    with pytest.raises(ValueError, match="at least 0 and below 1"):
         CompositeChoice((CompositeName.GATED,), gate=1.2)
 
 

@@ -146,7 +146,7 @@ def test_a_network_of_other_extents_than_its_window_is_refused(tmp_path):
     inference["network_def"]["strides"] = [1]
     engine = engine_of(write_bundle(tmp_path / "b", inference))
     engine.network = torch.nn.Conv3d(2, 3, 1, stride=2)
-    with pytest.raises(ModelError, match="one output of"):
+    with pytest.raises(ModelError, match="one output with"):
         engine.predict(EngineInput(images(GRID), GRID))
 
 

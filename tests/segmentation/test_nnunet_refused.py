@@ -209,9 +209,9 @@ NAN, INFINITE = float("nan"), float("inf")
         ("patch_size", [16, 0, 16], "expected the patch to have 2 or 3 extents"),
         ("patch_size", [16, 16, 10**9], "expected the patch to have 2 or 3 extents"),
         ("patch_size", [16, INFINITE, 16], "expected 3d_fullres as nnU-Net v2 describes it"),
-        ("spacing", [NAN, 1, 1], "expected a spacing of 3 numbers"),
-        ("spacing", [1e-9, 1, 1], "expected a spacing of 3 numbers"),
-        ("spacing", [1, 1], "expected a spacing of 3 numbers"),
+        ("spacing", [NAN, 1, 1], "expected the spacing to be 3 numbers"),
+        ("spacing", [1e-9, 1, 1], "expected the spacing to be 3 numbers"),
+        ("spacing", [1, 1], "expected the spacing to be 3 numbers"),
         ("previous_stage", "/../../elsewhere", "could lead to another folder"),
     ],
 )
@@ -326,7 +326,7 @@ def test_weights_that_give_no_numbers_are_an_error_and_never_an_empty_mask(made,
 def test_splines_of_an_order_that_does_not_exist_are_refused(made, tmp_path, key, order):
     root = made.write_model(tmp_path, made.Spec())
     edited(root, lambda c: c["resampling_fn_data_kwargs"].update({key: order}))
-    with pytest.raises(ModelError, match="order 0 to 5"):
+    with pytest.raises(ModelError, match="spline orders from 0 to 5"):
         loaded(root)
 
 

@@ -226,5 +226,5 @@ def test_a_zip_whose_member_is_smaller_than_its_directory_says_is_named(tmp_path
     entry = data.rindex(b"PK\x01\x02")  # the central directory: the full size stands at byte 24
     data[entry + 24 : entry + 28] = (81).to_bytes(4, "little")
     path.write_bytes(bytes(data))
-    with pytest.raises(ModelError, match=r"model\.zip to hold .*but it is smaller"):
+    with pytest.raises(ModelError, match=r"model\.zip to have the size .*but it is smaller"):
         unpack(path, tmp_path / "cache")

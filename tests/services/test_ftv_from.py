@@ -124,7 +124,7 @@ BAD = {
     ),
     "no VOI": ({"regions": []}, "expected a VOI"),
     "no measure": ({"measures": []}, "UCSF's own FTV"),
-    "phases that are not there": ({"phases": (0, 1, 9)}, "got a case of 4 phases"),
+    "phases that are not there": ({"phases": (0, 1, 9)}, "got a case with 4 phases"),
     "other pixels": ({"spacing": (0.7, 0.8)}, "0.7 x 0.8 mm"),
     "elsewhere": ({"shift": 9}, "rows and"),
     "VOI outside": ({"regions": [region((900, 900, 900), (5, 5, 5))]}, "a VOI inside the image"),

@@ -642,7 +642,7 @@ def test_real_series_equal_their_reference_voxel_for_voxel(
     ("folder", "reason"),
     [
         ("slicecount", "expected at least 3 slices in series 4, got 2"),
-        ("sliceorientation", "expected only one orientation in series 202"),
+        ("sliceorientation", "expected the same orientation throughout series 202"),
     ],
 )
 def test_real_series_that_must_be_refused_are_and_nothing_is_written(

@@ -173,7 +173,7 @@ def test_real_exams_show_their_phases_with_a_picture_each(real_data, name):
 
 @pytest.mark.real
 @pytest.mark.parametrize(
-    ("name", "why"), [("slicecount", "at least 3 slices"), ("sliceorientation", "one orientation")]
+    ("name", "why"), [("slicecount", "at least 3 slices"), ("sliceorientation", "the same orientation")]
 )
 def test_real_series_that_must_be_refused_say_why_in_their_row(real_data, name, why):
     (found,) = look(real_data("dicom") / "refuse" / name).studies
@@ -417,7 +417,7 @@ def test_one_id_for_two_studies_writes_nothing(tmp_path):
     phantoms.write_exam(tmp_path / "in")
     (found,) = look(tmp_path / "in").studies
     twins = [WantedStudy(replace(found, case_id=name), ImportSettings()) for name in ("P", "p")]
-    with pytest.raises(CaseError, match="an id for each study"):
+    with pytest.raises(CaseError, match="a different id for each study"):
         import_studies(twins, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

@@ -136,7 +136,7 @@ def test_a_harmonised_mask_must_lie_on_the_image_beside_it(bundle):
 
     replace_and_admit(bundle, name, moved)
     edit_manifest(bundle, lie)
-    assert problems(bundle) == (f"{name}: it lies up to 1.00 mm from the image of A_1 beside it",)
+    assert problems(bundle) == (f"{name}: it lies up to 1.00 mm from the image of A_1 next to it",)
 
 
 def test_a_label_without_a_name_is_named(bundle):

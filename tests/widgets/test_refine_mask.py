@@ -324,7 +324,7 @@ def test_while_phases_are_read_the_sphere_works_and_smartpaint_waits(adopted):
     phases = (Phase(0, 0.0, loaded=False), Phase(1, 90.0))
     dock = adopted(Case("LOADING", Grid((6, 30, 30), np.eye(4)), signal, phases))
     tools = dock.refine_page.tools
-    assert "still being read" in tools.hint.text()
+    assert "still loading" in tools.hint.text()
     assert not tools.tools[PaintTool.SMARTPAINT].isEnabled()
     stroke(dock)
     assert dock.editing.live.labels.any()

@@ -92,7 +92,7 @@ def test_a_frozen_list_takes_only_its_cases_and_each_needs_a_reference(tmp_path)
     settings = ChallengeSettings(reference=masks, case_ids=("c_01", "C_02"))
     opened = begin_challenge(tmp_path / "a", settings).opened
     assert opened.challenge.case_ids == ("C_01", "C_02")
-    with pytest.raises(CaseError, match="none of X"):
+    with pytest.raises(CaseError, match="none for X"):
         begin_challenge(tmp_path / "b", replace(settings, case_ids=("X",)))
     with pytest.raises(CaseError, match="one twice"):
         begin_challenge(tmp_path / "b", replace(settings, case_ids=("C_01", "c_01")))
@@ -177,7 +177,7 @@ def test_without_a_submission_the_run_says_where_to_put_one(tmp_path):
     begin_challenge(tmp_path / "c", ChallengeSettings(reference=masks))
     with pytest.raises(CaseError, match=r"TEAM\.zip"):
         run_challenge(tmp_path / "c")
-    with pytest.raises(CaseError, match="submission of delta"):
+    with pytest.raises(CaseError, match="submission from delta"):
         run_challenge(tmp_path / "c", ["delta"])
 
 

@@ -170,7 +170,7 @@ def test_ranking_stops_at_a_ledger_or_a_score_that_was_changed(challenge):
     (table,) = (challenge / "results" / "beta").rglob("case_scores.csv")
     whole = table.read_text()
     table.write_text(whole.replace(",ok,", ",ok,", 1).replace("0.", "0.9", 1))
-    with pytest.raises(FormatError, match="scores of beta as recorded in the ledger"):
+    with pytest.raises(FormatError, match="scores of beta to be as recorded in the ledger"):
         written(challenge)
     table.write_text(whole)
     (path,) = (challenge / "attempts").rglob("*.jsonl")

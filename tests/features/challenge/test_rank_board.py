@@ -257,7 +257,7 @@ def test_a_table_of_other_teams_is_not_shown_as_theirs(tmp_path):
     (folder / "case_values.csv").write_text(f"{HEAD},A,B,X\n,,,c1,1,2,3\n")
     (table,) = open_board(folder).tables
     assert table.grid is None
-    assert "other teams" in table.why_no_grid
+    assert "different teams" in table.why_no_grid
 
 
 def test_a_damaged_file_of_details_is_a_note(tmp_path):

@@ -154,7 +154,7 @@ def test_tables_of_spreadsheet_programs_are_read(text, write):
         ("case,A\nc1,good\n", "column A, row 2 .* got 'good'"),
         ("case,A\nc1,1_000\n", "got '1_000'"),
         ('case,A\nc1,"1,000"\n', "may have a decimal comma or a comma between thousands"),
-        ("case,A\n,1\n", "name of a case in row 2"),
+        ("case,A\n,1\n", "case's name in row 2"),
         ("algorithm,case,value,site\nA,c1,1,\n", "name of a site in row 2"),
         ("algorithm,case,value\n,c1,1\n", "name of a algorithm in row 2"),
         ("case,A,B\nc1,1\n", "2 cells where the header has 3"),
@@ -301,7 +301,7 @@ def test_scores_of_other_profiles_are_refused(write, tmp_path):
         AlgorithmTable(name, write(f"case_id,dsc,profile\nc1,.5,{profile}\n", f"{name}.csv"))
         for name, profile in (("a", "clinical"), ("b", "paper"))
     ]
-    with pytest.raises(FormatError, match="under one profile, but found clinical, paper"):
+    with pytest.raises(FormatError, match="the same profile, but found clinical, paper"):
         rank_files(RankInputs(tuple(tables)), tmp_path / "out", FEW)
 
 

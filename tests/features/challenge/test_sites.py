@@ -112,7 +112,7 @@ def test_aggregates_hold_no_case_and_no_group_of_fewer_than_ten(world, tmp_path)
 def test_a_site_with_fewer_than_ten_cases_gives_no_aggregates(tmp_path):
     write_references(tmp_path, 9)
     write_team(tmp_path / "a", 0, 9)
-    with pytest.raises(CaseError, match="10 cases or more"):
+    with pytest.raises(CaseError, match="at least 10 cases"):
         evaluated(tmp_path, tmp_path / "s.json", SiteShare.AGGREGATES, models=("a",))
     assert not (tmp_path / "s.json").exists()
 
@@ -143,7 +143,7 @@ def test_a_reference_that_cannot_be_read_counts_for_nobody_and_is_named(tmp_path
 
 
 def test_which_model_made_the_masks_must_be_known(world, tmp_path):
-    with pytest.raises(CaseError, match="made the masks of a,") as refused:
+    with pytest.raises(CaseError, match="wrote the masks of a,") as refused:
         evaluated(world, tmp_path / "s.json", digests={})
     assert refused.value.remedies == (Remedy("digest", ("a=SHA256",)),)
     with pytest.raises(CaseError, match="64 hexadecimal digits"):
@@ -206,11 +206,11 @@ def test_a_site_that_ran_some_models_is_listed_and_not_ranked(first):
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"profile": "paper"}, "one profile"),
-        ({"profile_version": 99}, "one version of the profile"),
-        ({"definitions": "0" * 64}, "one definitions"),
-        ({"rule": "leave-out"}, "one rule"),
-        ({"metrics": ("dsc", "norm_hd", "iou"), "numbers": (), "rows": ()}, "one metrics"),
+        ({"profile": "paper"}, "the same profile"),
+        ({"profile_version": 99}, "the same version of the profile"),
+        ({"definitions": "0" * 64}, "the same definitions"),
+        ({"rule": "leave-out"}, "the same rule"),
+        ({"metrics": ("dsc", "norm_hd", "iou"), "numbers": (), "rows": ()}, "the same metrics"),
         ({"site": "gum "}, "one file per site"),
     ],
 )
@@ -221,7 +221,7 @@ def test_unequal_sites_are_refused(first, change, why):
 
 def test_another_digest_under_one_name_is_refused(first):
     models = tuple(replace(one, digest="c" * 64) for one in first.models)
-    with pytest.raises(CaseError, match="one model a at all sites"):
+    with pytest.raises(CaseError, match="the same model a at all sites"):
         require_equal([first, replace(first, site="HCB", models=models)])
 
 

@@ -156,7 +156,7 @@ def spoil(data, t1, phantom, change):
         ({"t1": 1400.0}, "milliseconds"),
         ({"t1": 0.0}, "no T1 at all"),
         ({"t1": np.nan}, "no T1 at all"),
-        ({"t1_grid": True}, "other affine|lies|grid"),
+        ({"t1_grid": True}, "other affine|lie|grid"),
         ({"words": ("--tr", "5")}, "found no flip angle"),
         ({"words": ("--flip-angle", "12")}, "found no repetition time"),
         ({"mask": 0}, "whose curve gives the arrival of contrast"),

@@ -203,7 +203,7 @@ def test_the_gate_counts_phases_before_and_after_arrival():
     assert require_points(times, 21.0) == 4
     with pytest.raises(CaseError, match="a phase before contrast"):
         require_points(times, -1.0)
-    with pytest.raises(CaseError, match=r"8 phases or more.*got 7"):
+    with pytest.raises(CaseError, match=r"at least 8 phases.*got 7"):
         require_points(tuple(np.arange(0, 9) * 15.0), 15.0)
     with pytest.raises(CaseError, match="got 100 s around 50 s"):
         require_points((0.0, *(100 + 5.0 * k for k in range(30))), 50.0)

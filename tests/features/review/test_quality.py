@@ -99,7 +99,7 @@ def test_a_drawn_part_is_drawn_evenly():
 
 @pytest.mark.parametrize("cases", [[], [Case("a"), Case("a")]])
 def test_no_case_and_a_case_twice_are_refused(cases):
-    with pytest.raises(CaseError, match="each case once"):
+    with pytest.raises(CaseError, match="each only once"):
         order_queue(cases, 1)
 
 

@@ -189,7 +189,7 @@ def test_a_reading_that_does_not_count_is_said_so_to_its_reader_and_kept(tmp_pat
     ana.start(task)
     lea.reject(task.case, "motion")
     with pytest.raises(
-        CaseError, match="but the case already has the state rejected: mask and answers"
+        CaseError, match="but the case already has the state rejected: its mask and answers"
     ):
         ana.finish(task, mask_file(tmp_path, 4))
     assert verified(lea) == []
