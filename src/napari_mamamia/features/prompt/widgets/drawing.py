@@ -20,6 +20,7 @@ from napari_mamamia.widgets.viewer.marks import Marks
 OWNER: Final = "prompt model"
 PAGE: Final = "Prompt"
 _LEFT: Final = 1
+_RIGHT: Final = 2
 KIND_TEXTS: Final = MappingProxyType(
     {
         PromptKind.POINT: tr("Point"),
@@ -77,9 +78,10 @@ class PromptDrawing(WindowPart):
         return PromptKind(mode) if mode else None
 
     def turn_on(self, kind: PromptKind, *, is_including: bool) -> None:
-        """Turn a tool on; Alt while drawing swaps including and excluding."""
+        """Turn a tool on; the right button swaps including and excluding."""
         self.is_including = is_including
         what = tr("in the lesion") if is_including else tr("not in the lesion")
+        self._marks.prepare()
         name = f"{KIND_TEXTS[kind]} · {what}"
         self._active_tool.turn_on(MouseTool(OWNER, kind.value, name, PAGE, waits=True))
 
@@ -91,18 +93,18 @@ class PromptDrawing(WindowPart):
 
     def _follow_drag(self, viewer: Any, event: Any) -> Iterator[None]:
         kind, grid = self.kind, self._scene.grid
-        held = {str(getattr(key, "name", key)) for key in event.modifiers}
-        if kind is None or grid is None or event.button != _LEFT or held - {"Alt"}:
+        is_button = event.button in (_LEFT, _RIGHT) and not event.modifiers
+        if kind is None or grid is None or not is_button:
             return
         shown = self._scene.view.slice_shown_in(viewer)
         is_inside = self._scene.view.voxel_at(event.position) is not None
         if shown is None or not is_inside or self._aim.problem_in(viewer):
             return
         event.handled = True
-        is_including = self.is_including != ("Alt" in held)
+        is_including = self.is_including != (event.button == _RIGHT)
         colour = "line" if is_including else "erase"
         camera = viewer.scene.camera
-        camera.mouse_pan = False
+        camera.mouse_pan = camera.mouse_zoom = False  # a drag with the right button zooms
         axis, index = shown
         points = [self._find_voxel(event, axis, index)]
         self._marks.clear()
@@ -114,7 +116,7 @@ class PromptDrawing(WindowPart):
                 self._draw_part(kind, points, place, axis, colour)
                 points.append(place)
             yield
-        camera.mouse_pan = True
+        camera.mouse_pan = camera.mouse_zoom = True
         self._marks.clear()
         if self.kind is not kind:
             return

@@ -104,6 +104,7 @@ class PromptFlow(WindowPart):
         drawing.tool_changed.connect(lambda: page.show_kind(drawing.kind))
         drawing.drawn.connect(self._take_drawn)
         editing.opened.connect(self._follow_mask)
+        editing.stepped.connect(self._withdraw_text)
         self._session.case_changed.connect(self._follow_case)
         self._follow_case()
 
@@ -128,16 +129,7 @@ class PromptFlow(WindowPart):
         name, settings = page.engine_name, page.settings
         try:
             channel = choose_channel(case, page.channel.currentData() or "")
-            own.save_settings(
-                {
-                    "engine": name,
-                    "model": str(settings.model or ""),
-                    "fold": settings.fold,
-                    "environment": str(settings.environment or ""),
-                    "device": settings.device,
-                    "server": settings.server,
-                }
-            )
+            own.save_settings({"engine": name, **page.storable})
         except MamamiaError as error:
             page.show_error(error)
             return
@@ -313,6 +305,11 @@ class PromptFlow(WindowPart):
         starts, self._starts_when_open = self._starts_when_open and live is not None, False
         if starts:
             self.start()
+
+    def _withdraw_text(self) -> None:
+        """Withdraw the text on the last prompt once the mask changes again."""
+        if self._prompts is not None and not self._prompts.is_waiting:
+            self.page.say("")
 
     def _follow_case(self) -> None:
         case = self._session.case

@@ -62,6 +62,7 @@ _REMEDIES: Final = MappingProxyType(
     }
 )
 _REMOTE: Final = ("server", "api_key", "allow_plain_http")
+_STORED: Final = ("model", "fold", "environment", "device", "server")
 _ENGINE_TEXTS: Final = MappingProxyType(
     {
         "local": tr("nnInteractive on this computer"),
@@ -193,9 +194,9 @@ class PromptPage(Page):
             tr("Stops waiting for the model; your mask stays."),
             self.cancel_wanted.emit,
         )
-        self.add_form(self.setup, self.licence, self.tools, self.state)
-        for control in (self.start, self.cancel, self.stop):
-            self.body.addWidget(control)
+        buttons = (self.start, self.cancel, self.stop)
+        # The stretch keeps the parts together at the top: which are shown depends on the state.
+        self.add_form(column(self.setup, self.licence, self.tools, self.state, *buttons, 1))
         self.body.addStretch()
         self.engine.currentIndexChanged.connect(lambda _at: self._follow_choice())
         self.form.changed.connect(self._follow_choice)
@@ -216,12 +217,19 @@ class PromptPage(Page):
         chosen = self.form.settings()
         return EngineSettings(**{one.name: getattr(chosen, one.name) for one in fields(chosen)})
 
+    @property
+    def storable(self) -> dict[str, str]:
+        """The settings of the chosen engine to keep; those of other engines stay as stored."""
+        rows, settings = self.form.rows, self.settings
+        return {n: str(getattr(settings, n) or "") for n in _STORED if not rows[n].isHidden()}
+
     def show_stored(self, stored: dict[str, str]) -> None:
         """Fill in the settings of an earlier session."""
         self.engine.setCurrentIndex(max(self.engine.findData(stored.get("engine")), 0))
-        for name in ("model", "fold", "environment", "server"):
-            self.fields[name].setText(stored.get(name, ""))
         devices = self.fields["device"]
+        for name in _STORED:
+            if name != "device":
+                self.fields[name].setText(stored.get(name, ""))
         devices.setCurrentIndex(max(devices.findData(stored.get("device")), 0))
 
     def show_channels(self, channels: tuple[Channel, ...]) -> None:
@@ -247,7 +255,7 @@ class PromptPage(Page):
         for kind, control in self.kinds.items():
             control.setVisible(kind in info.abilities.kinds)
         self.model.setText(
-            tr("{name}, {channel}", name=info.name, channel=self.channel.currentText())
+            tr("{name} sees {channel}.", name=info.name, channel=self.channel.currentText())
         )
         licence = info.licence
         if licence == UNKNOWN_LICENCE:
@@ -305,20 +313,20 @@ class PromptPage(Page):
             True: self._make_choice(
                 "prompt_include",
                 tr("+ Lesion"),
-                tr("Prompts mark the lesion (Alt: the other)."),
+                tr("Prompts mark the lesion (right button: the other)."),
                 True,
             ),
             False: self._make_choice(
                 "prompt_exclude",
                 tr("− Not lesion"),
-                tr("Prompts mark what does not belong to the lesion (Alt: the other)."),
+                tr("Prompts mark what does not belong to the lesion (right button: the other)."),
                 False,
             ),
         }
         self.signs[True].setChecked(True)
         self.hint = label("prompt_hint", tip=tr("How to use the tools."))
         self.hint.setText(
-            with_key(tr("Alt while drawing swaps + and −. Undo takes a prompt back"), "undo")
+            with_key(tr("The right button swaps + and −. Undo takes a prompt back"), "undo")
         )
         rows = row(*self.kinds.values(), 1), row(*self.signs.values(), 1)
         return column(self.model, *rows, self.hint)
