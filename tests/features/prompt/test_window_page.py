@@ -215,6 +215,13 @@ def test_a_late_answer_after_another_case_is_dropped(qtbot, dock, prompting):
     assert flow.page.start.isVisible()
 
 
+def test_the_model_ends_with_the_window(qtbot, dock, prompting):
+    start(qtbot, dock)
+    assert prompting.engine.is_open
+    dock.close_down()
+    assert not prompting.engine.is_open
+
+
 def test_an_error_names_the_control_that_fixes_it(qtbot, dock, prompting):
     flow = dock.flow("Prompt")
     page = flow.page

@@ -194,17 +194,16 @@ class PromptFlow(WindowPart):
         self._send_image()
 
     def _send_image(self) -> None:
-        engine, image = self._engine, self._image
-        if engine is not None and image is not None:
-            self._run(lambda: engine.set_image(image.array), lambda _none: self._begin())
-
-    def _begin(self) -> None:
         live, image, engine, info = self._live, self._image, self._engine, self._info
         if live is None or image is None or engine is None or info is None:
             return
-        self._prompts = PromptSession(live, image, engine, info)
-        self.page.show_state(State.READY, info)
-        self.page.say(tr("The model is ready: choose a tool and draw on the image."))
+
+        def begin(_sent: None) -> None:
+            self._prompts = PromptSession(live, image, engine, info)
+            self.page.show_state(State.READY, info)
+            self.page.say(tr("The model is ready: choose a tool and draw on the image."))
+
+        self._run(lambda: engine.set_image(image.array), begin)
 
     def stop(self, text: str = "") -> None:
         """End the model; the mask stays."""

@@ -1,6 +1,6 @@
 """The Prompt page: the model or server, its licence, the tools, and what happened."""
 
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from enum import Enum, auto
 from pathlib import Path
 from types import MappingProxyType
@@ -214,8 +214,7 @@ class PromptPage(Page):
     @property
     def settings(self) -> EngineSettings:
         """The settings of the chosen engine."""
-        chosen = self.form.settings()
-        return EngineSettings(**{one.name: getattr(chosen, one.name) for one in fields(chosen)})
+        return EngineSettings(**asdict(self.form.settings()))
 
     @property
     def storable(self) -> dict[str, str]:
@@ -324,10 +323,8 @@ class PromptPage(Page):
             ),
         }
         self.signs[True].setChecked(True)
-        self.hint = label("prompt_hint", tip=tr("How to use the tools."))
-        self.hint.setText(
-            with_key(tr("The right button swaps + and −. Undo takes a prompt back"), "undo")
-        )
+        text = tr("The right button swaps + and −. Undo takes a prompt back")
+        self.hint = label("prompt_hint", with_key(text, "undo"), tr("How to use the tools."))
         rows = row(*self.kinds.values(), 1), row(*self.signs.values(), 1)
         return column(self.model, *rows, self.hint)
 
