@@ -681,9 +681,9 @@ PROTOCOLS = (
     Protocol("wiped times", wiped_times, said="--clock"),
     Protocol("two dynamics", two_dynamics, said="--use"),
     Protocol("unproven repeats", unproven_repeats, said="--use"),
-    Protocol("changed matrix", changed_matrix, said="one size and place"),
+    Protocol("changed matrix", changed_matrix, said="the same size and position"),
     Protocol("copies without any time", copies_without_any_time, said="--leave-out"),
-    Protocol("reversed times", reversed_times, said="come and stay"),
+    Protocol("reversed times", reversed_times, said="arrive and stay"),
     Protocol("map without any time", map_without_any_time, said="--leave-out"),
     Protocol("forty phases", forty_phases, tuple((min(k, 5), k) for k in range(40)),
              times=tuple(range(0, 1200, 30))),
@@ -694,5 +694,5 @@ PROTOCOLS = (
     Protocol("post only", post_only, (None,) * 5, times=(0, 75, 150, 225, 300),
              said="no contrast comes between any two phases"),
     Protocol("another visit", another_visit, said="one injection"),
-    Protocol("post with another pre", post_only_with_another_pre, said="one size and place"),
+    Protocol("post with another pre", post_only_with_another_pre, said="same size and position"),
 )  # fmt: skip

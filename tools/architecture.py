@@ -33,14 +33,14 @@ PECULIAR = frozenset(
 )
 """Local names that say what happened to a thing, or nothing, in place of what it is."""
 LIMITS = {
-    "lines of code: widgets": 31_175,
+    "lines of code: widgets": 31_250,
     "lines of code: services": 16_475,
-    "lines of code: io": 20_950,
+    "lines of code: io": 21_050,
     "lines of code: scoring": 9_100,
-    "lines of code: segmentation": 11_700,
+    "lines of code: segmentation": 11_750,
     "lines of code: smartpaint": 5_240,
     "lines of code: kinetics": 2_800,
-    "lines of code: cli": 3_340,
+    "lines of code: cli": 3_360,
     "lines of code: core": 2_900,
     "lines of code: phantom": 2_050,
     "lines of code: library": 2_700,
@@ -48,11 +48,11 @@ LIMITS = {
     "lines of code: findings": 850,
     "lines of code: annotations": 450,
     "lines of code: features/review": 13_550,
-    "lines of code: features/challenge": 9_500,
+    "lines of code: features/challenge": 9_550,
     "lines of code: features/classifiers": 3_990,
     "lines of code: features/perfusion": 1_550,
-    "lines of code: features/prompt": 2_800,
-    "complexity, mean": 3.52,
+    "lines of code: features/prompt": 2_300,
+    "complexity, mean": 3.54,
     "peculiar local names, %": 2.4,
 }
 """Goals: at most 111,000 lines, a mean complexity of 3.0, 1 % of peculiar names."""

@@ -208,6 +208,7 @@ TASKS = {
     "Masks and grids": ("Mask", "Grid", "read_mask", "write_mask", "from_nibabel", "to_nibabel"),
     "DICOM": ("inspect_dicom", "import_dicom", "Imported"),
     "Segment": ("predict", "Prediction", "Predictions", "grow", "Growth", "Outline"),
+    "Prompt models": ("prompt", "Prompt", "Prompted"),
     "Score": ("score", "score_table", "Scores", "Comparison", "metrics"),
     "Kinetics": ("kinetics", "measure_kinetics", "Measurements"),
     "Lesion detection": ("score_detection", "Detections", "FocalLoss", "risk_adjusted_focal"),

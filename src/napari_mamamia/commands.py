@@ -175,7 +175,7 @@ def write_labels(path: str, data: Any, attributes: Mapping[str, Any]) -> list[st
     if not target.name.lower().endswith(WRITTEN_SUFFIXES):
         raise FormatError(
             f"expected a name that ends in {', '.join(WRITTEN_SUFFIXES)}, got {target.name}: "
-            "choose another name"
+            "choose a different name"
         )
     array, grid = _array_and_grid(data, attributes)
     write_mask(Mask(grid, np.asarray(array) > 0), target, overwrite=True)

@@ -110,7 +110,7 @@ def test_islands_below_10_mm3_are_counted_and_larger_parts_are_not():
     mask = mask_at(slice(4, 8), slice(30, 40), slice(20, 30))
     mask[5, 50, 40:44] = True  # 4 voxels of 2 mm3
     assert [f.text for f in check_mask(mask, GRID, body())] == [
-        "1 island of less than 10 mm3 beside the largest component"
+        "1 island of less than 10 mm3 besides the largest component"
     ]
     mask[5, 50, 44] = True  # 10 mm3
     assert check_mask(mask, GRID, body()) == ()
@@ -131,7 +131,7 @@ def test_a_phase_of_another_place_is_named_with_its_distance(mm, light):
     """The spacing is 1 mm: up to 0.05 mm is one place, but more than rounding is worth a look."""
     (found,) = check_grids([GRID, GRID, moved(GRID, mm)])
     assert found.light is light
-    assert found.text == f"phase 2 lies up to {mm:g} mm from phase 0 (other affine)"
+    assert found.text == f"phase 2 lies up to {mm:g} mm from phase 0 (different affine)"
 
 
 def test_a_phase_of_another_shape_is_red():

@@ -137,7 +137,7 @@ def test_a_needed_field_without_a_value_is_told_in_lines_of_a_terminals_width(re
     )  # fmt: skip
     assert code == 1
     lines = said.strip().splitlines()
-    assert "expected values of age for fairness in" in lines[0]
+    assert "expected values for age for fairness in" in lines[0]
     assert lines[0].endswith("found none in 3 cases (0 rows refused)")
     assert '  proposed: "Age (y)" as age for its name' in said
     assert "write the proposal to a file, check it" in " ".join(said.split())

@@ -140,7 +140,7 @@ def test_labels_that_the_challenge_does_not_know_are_told(tmp_path):
     )  # fmt: skip
     assert done.exit_code == 0, done.output
     # of 5 x 5 x 2 voxels those from row 4 on, 4 x 5 x 2, have label 2
-    assert "holds label 1 alone: 40 voxels of other labels of expert" in done.stdout
+    assert "holds only label 1: 40 voxels of other labels in expert" in done.stdout
 
 
 def test_no_case_id_is_run_as_a_formula_by_who_opens_the_quality_table(tmp_path):

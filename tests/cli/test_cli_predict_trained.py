@@ -291,7 +291,7 @@ def test_after_a_kill_resuming_makes_what_is_missing(small_data_set, model, mask
     assert sorted(file.name for file in out.glob("*.nii.gz")) == ["A_1.nii.gz"]
     kept = (out / "A_1.nii.gz").stat().st_mtime_ns
     said = predicted(small_data_set, model, out, "--resume")
-    assert "1 case done by an earlier run" in said
+    assert "1 case done in an earlier run" in said
     assert "2 predictions saved" in said
     assert (out / "A_1.nii.gz").stat().st_mtime_ns == kept
     assert_same(masks_here, out)

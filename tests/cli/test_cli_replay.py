@@ -121,7 +121,7 @@ def test_replay_of_a_journal_with_another_case_behind_it_gives_its_own_mask(
     journal.write_bytes(b"".join(lines) + editing.journal.path.read_bytes())
     done = mamamia("replay", journal, "--out", out)
     assert done.returncode == 3, done.stderr
-    assert "it is of case B_1, reader Ana: another journal" in " ".join(done.stdout.split())
+    assert "it belongs to case B_1, reader Ana: " in " ".join(done.stdout.split())
     assert (read_labels(out).dense() == masks[-1]).all()
 
 
@@ -140,7 +140,7 @@ def test_a_journal_that_contradicts_its_checksum_is_not_replayed_to_the_end(tmp_
             lines.add(encoded(record))
     result = CliRunner().invoke(app, ["replay", str(journal), "--out", str(out)])
     assert result.exit_code == 3, result.output
-    assert "is not the one that the records before it give" in " ".join(result.output.split())
+    assert "is not the one that the records before it produce" in " ".join(result.output.split())
     assert not read_labels(out).dense().any()
 
 

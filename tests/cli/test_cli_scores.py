@@ -67,7 +67,7 @@ def test_score_never_writes_through_a_link_that_lies_in_its_output_folder(expert
     store.symlink_to(outside / "kept.jsonl")
     done = cold(*command, "--overwrite")
     assert done.returncode == 1, done.stdout
-    assert "it is a link to another place" in " ".join(done.stderr.split())
+    assert "it is a link to another path" in " ".join(done.stderr.split())
     assert (outside / "kept.jsonl").read_bytes() == kept
     store.unlink()
     store.hardlink_to(outside / "kept.jsonl")
@@ -162,7 +162,7 @@ def test_a_score_table_with_two_columns_of_one_name_is_refused_and_other_names_m
     table.write_text("case_id,dsc,norm_hd,DSC\nA,0.5,0.1,0.9\nB,0.4,0.2,0.8\n")
     done = quick("score-table", table, "--out", out, "--bootstrap", 0)
     assert done.returncode == 1
-    assert "expected one column dsc" in done.stderr
+    assert "expected only one column dsc" in done.stderr
     assert "columns 2, 4" in done.stderr
     table.write_text("case_id,dsc,norm_hd,note,note\nA,0.5,0.1,x,y\n")
     assert quick("score-table", table, "--out", out, "--bootstrap", 0).returncode == 0
@@ -236,3 +236,23 @@ def test_the_least_group_is_named_beside_what_it_leaves_out(tmp_path):
     assert "group 61-70 (n = 3)" in done.stdout
     for wrong in (("--minimum-group", 1, "--clinical", clinical), ("--minimum-group", 9)):
         assert quick(*common, *wrong, "--out", tmp_path / "wrong").returncode == 2
+
+
+def test_the_reference_may_be_the_data_set_itself(small_data_set, expert, tmp_path):
+    words = ("--prediction", expert, "--bootstrap", 0, "--no-report")
+    done = quick("score", "--reference", small_data_set, *words, "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert (found["n_scored"], found["task1"]["mean_dsc"]) == (3, 1.0)
+
+
+def test_folders_without_a_common_case_are_refused_and_not_scored_as_0(expert, tmp_path):
+    renamed = tmp_path / "renamed"
+    renamed.mkdir()
+    for path in expert.glob("*.nii.gz"):
+        (renamed / f"{path.name[0]}__{path.name[2:]}").write_bytes(path.read_bytes())
+    done = quick("score", "--reference", expert, "--prediction", renamed, "--out", tmp_path / "out")
+    assert done.returncode == 1
+    assert "'A_1'" in done.stderr
+    assert "'A__1'" in done.stderr
+    assert not (tmp_path / "out").exists()

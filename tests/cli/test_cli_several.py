@@ -117,7 +117,7 @@ def test_the_mean_of_two_models_here_and_by_workers_and_resumed(
 
     again = mamamia(*words, here, "--probability", "--resume")
     assert again.exit_code == 0, again.output
-    assert "1 case done by an earlier run" in again.output
+    assert "1 case done in an earlier run" in again.output
     other = mamamia("predict", small_data_set, *MEAN[:-1], "staple", "--out", here, "--resume")
     assert other.exit_code == 1
     assert "results of another run" in other.output
@@ -161,8 +161,12 @@ def test_any_members_weights_settings_and_the_rule_change_what_resuming_compares
     ("words", "said", "code"),
     [
         (("--model", "a", "--model", "b"), "2 models (a, b) need a rule: add --fuse mean", 2),
-        (("--model", "a", "--fuse", "mean"), "--fuse mean needs two models or more, but got a", 2),
-        (("--fuse", "staple"), "--fuse staple needs two models or more, but got kinetic", 2),
+        (
+            ("--model", "a", "--fuse", "mean"),
+            "--fuse mean needs at least two models, but got only a",
+            2,
+        ),
+        (("--fuse", "staple"), "--fuse staple needs at least two models, but got only kinetic", 2),
         (
             ("--model", "a", "--model", "kinetic", "--fuse", "mean"),
             "the mean needs every model's probability, but kinetic gives none",

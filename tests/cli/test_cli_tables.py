@@ -156,7 +156,7 @@ def test_a_frame_that_is_refused_names_its_column_and_the_argument():
     assert "in the DataFrame table, found the columns 'case_id', 'overlap', 'norm_hd'" in text
     assert "table.rename(columns={'its column': 'dsc'})" in text
     text = message(FRAME.assign(dsc=FRAME.dsc * 100))
-    assert text.startswith("expected numbers of one kind in column dsc of the DataFrame table")
+    assert text.startswith("expected all numbers in column dsc of the DataFrame table")
     clinical = pd.DataFrame({"patient_id": IDS, "Age (y)": 50.0, "Density": "b"})
     text = message(FRAME, clinical=clinical)
     assert "in the DataFrame clinical" in text

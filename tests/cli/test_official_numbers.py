@@ -283,4 +283,4 @@ def test_constant_responses_have_the_official_number_everywhere_and_no_place(wor
                     "--out", tmp_path / "plain")  # fmt: skip
     task = json.loads((tmp_path / "plain" / "summary.json").read_text())["task2"]
     assert task["ranking_score"] is None
-    assert "refuses constant predictions" in plain.stdout
+    assert "rejects constant predictions" in plain.stdout

@@ -98,14 +98,14 @@ def test_a_text_of_numbers_refuses_what_is_no_measure(
 def test_an_empty_text_is_never_taken_for_nothing_or_for_the_current_folder(words, param):
     code, said = typed(*words, param.opts[0], "")
     assert code == 2
-    assert f"expected a value for {param.opts[0]}, got an empty text" in said, said
+    assert f"expected a value for {param.opts[0]}, but got an empty string" in said, said
 
 
 @pytest.mark.parametrize("words", [words for words, _ in commands_of(typer.main.get_command(app))])
 def test_an_empty_argument_is_no_folder(words):
     code, said = typed(*words, "")
     assert code == 2, said
-    assert re.search("got an empty text|unexpected extra argument|Missing option", said), said
+    assert re.search("got an empty string|unexpected extra argument|Missing option", said), said
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def test_a_voxel_that_is_no_signal_is_named_by_its_place_and_phase(tmp_path, odd
 
 @pytest.mark.parametrize(
     ("factor", "said"),
-    [(1 / 60, "are their times minutes?"), (60, "are their times milliseconds?")],
+    [(1 / 60, "are their times in minutes?"), (60, "are their times in milliseconds?")],
 )
 def test_times_of_another_unit_are_told(tmp_path, factor, said):
     write_ultrafast_data_set(tmp_path / "data", spacing_s=10.0, **SMALL)
@@ -108,7 +108,7 @@ def test_a_vessel_that_changed_is_not_answered_from_an_earlier_run(tmp_path):
     write_nifti(tmp_path / "vessels" / "ULTRAFAST_1.nii.gz", nothing, RAS)
     done = CliRunner().invoke(app, [*words, "--resume"])
     assert done.exit_code == 0
-    assert "done by an earlier run" not in done.output
+    assert "done in an earlier run" not in done.output
     (row,) = rows_of(tmp_path / "out" / "kinetics.csv")
     assert row["time_to_enhancement_s"] == ""
     assert "is empty" in row["ultrafast_reason"]

@@ -85,7 +85,7 @@ def test_a_case_names_what_contradicts_itself():
 
 def test_a_case_says_what_it_lacks():
     case = Case("A", GRID, np.zeros((1, 2, 3, 4)), (Phase(0, loaded=False),))
-    with pytest.raises(CaseError, match=r"has 1 phase, this needs at least 2"):
+    with pytest.raises(CaseError, match=r"has 1 phase, but this needs at least 2"):
         case.require_phases(2)
     with pytest.raises(CaseError, match="still opening"):
         case.require_phases(1)

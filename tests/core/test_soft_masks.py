@@ -53,17 +53,17 @@ def test_a_number_for_each_lesion_is_no_scale():
 @pytest.mark.parametrize(
     ("values", "found"),
     [
-        (np.rint(BALL * 100).astype(np.uint8), "from 0 to 100, which is another scale"),
-        (np.rint(BALL * 255).astype(np.uint8), "from 0 to 255, which is another scale"),
-        (np.rint(BALL * 1000).astype(np.int16), "from 0 to 1000, which is another scale"),
+        (np.rint(BALL * 100).astype(np.uint8), "from 0 to 100, which is a different scale"),
+        (np.rint(BALL * 255).astype(np.uint8), "from 0 to 255, which is a different scale"),
+        (np.rint(BALL * 1000).astype(np.int16), "from 0 to 1000, which is a different scale"),
         (np.rint(BALL * 65535).astype(np.uint16), "from 0 to 65535"),
-        (np.rint(BALL * 30).astype(np.uint8), "from 0 to 30, which is another scale"),
-        (np.rint(BALL * 10).astype(np.uint8), "from 0 to 10, which is another scale"),
-        (BALL * 100, "from 0 to 100, which is another scale"),
+        (np.rint(BALL * 30).astype(np.uint8), "from 0 to 30, which is a different scale"),
+        (np.rint(BALL * 10).astype(np.uint8), "from 0 to 10, which is a different scale"),
+        (BALL * 100, "from 0 to 100, which is a different scale"),
         ((BALL * 255).astype(np.float32), "from 0 to 255"),
         (BALL * 8 - 4, "from -4 to 4, like logits"),
         (np.rint(BALL * 80 - 40).astype(np.int16), "from -40 to 40, like logits"),
-        (BALL * 2, "from 0 to 2, which is another scale"),
+        (BALL * 2, "from 0 to 2, which is a different scale"),
     ],
 )
 def test_another_scale_is_refused_with_its_range(values, found):
@@ -84,7 +84,7 @@ def test_a_chosen_label_is_taken_of_labels_and_a_soft_mask_has_none():
     assert foreground(organs, 117).sum() == 1
     np.testing.assert_array_equal(foreground(BALL.astype(np.float32), 2), CORE)
     assert not foreground(CORE.astype(np.float32), 2).any()
-    with pytest.raises(NotAMaskError, match="another scale"):
+    with pytest.raises(NotAMaskError, match="a different scale"):
         foreground(BALL * 100, 1)
 
 

@@ -269,7 +269,7 @@ def test_a_failed_phase_is_left_out_by_one_click_beside_the_refusal(
     program, dropped, picture_folder
 ):
     phases = dropped(studies.failed_last_phase)
-    assert "are not alike" in program.widget("import_problem")["text"]
+    assert "differ too much" in program.widget("import_problem")["text"]
     assert program.widget("import_remedy_0")["text"] == "Leave out phase 5 of series 5"
     press(program, "import_remedy_0")
     assert [what for _, what, _, _ in table(program)] == [

@@ -45,7 +45,7 @@ def test_a_moved_workspace_is_listed_by_the_command(start, moved):
     assert program.process.wait(120) == 0
     line = next(line for line in program.output.splitlines() if " A_2 " in line)
     assert "kinetic" in line
-    assert f"{moved / 'masks'} (beside the data set)" in program.output
+    assert f"{moved / 'masks'} (next to the data set)" in program.output
 
 
 @pytest.mark.night

@@ -16,7 +16,7 @@ from napari_mamamia.services.case.data_set import open_data_set
 
 pytestmark = [pytest.mark.door, pytest.mark.night]  # by day: tests/widgets/test_review_page.py
 
-UNSEEN = "This study was not read on this computer yet"
+UNSEEN = "This study has not been read on this computer yet"
 
 
 def test_a_study_never_seen_says_so_and_gives_no_case_until_it_is(

@@ -251,7 +251,7 @@ def test_a_share_that_takes_nothing_loses_nothing_and_the_next_command_sends_it(
     after = {path: path.read_bytes() for path in read.study.rglob("*") if path.is_file()}
     assert {path: after[path] for path in before} == before
     code, text = read.run("sign", *more, "--case", "A_1", "--meaning", "author")
-    assert (code, "numbered here, such as case-0001" in text) == (1, True), text
+    assert (code, "called by numbers here, such as case-0001" in text) == (1, True), text
     code, text = read.run("sign", *more, "--case", "case-0001", "--meaning", "author")
     assert (code, "waiting on this computer" in text) == (0, False), text
     events = "".join(path.read_text() for path in (read.study / "events/ana").glob("*.jsonl"))

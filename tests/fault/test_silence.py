@@ -153,9 +153,9 @@ def strike_silent(trials: Trials, way: Way, at: int, usual: str, silent: str = "
     assert answer["orphans"] == []
     assert answer["code"] in ENDS, (at, answer, trials.said)
     if answer["code"] == 1 and trials.said != usual:
-        assert "the share does not answer" in trials.said, at
+        assert "the network share does not respond" in trials.said, at
         assert len(trials.said) < 1000
-    assert at > 1 or "the share does not answer" in trials.said
+    assert at > 1 or "the network share does not respond" in trials.said
 
 
 def export_there(world: Path) -> list[str]:
@@ -260,6 +260,6 @@ def test_a_program_ends_although_a_thread_of_it_hangs_in_the_share(trials):
         env=dict(os.environ, **environment(world)),
     )  # fmt: skip
     assert done.returncode == 1, done.stderr
-    assert "the share does not answer" in done.stderr
+    assert "the network share does not respond" in done.stderr
     assert "Traceback" not in done.stderr
     assert time.monotonic() - began < 100

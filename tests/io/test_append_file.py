@@ -33,7 +33,7 @@ def write(path, *lines, keep=True):
 def test_a_symbolic_link_is_refused_and_its_target_stays_as_it_is(path, secret, keep):
     path.parent.mkdir()
     path.symlink_to(secret)
-    with pytest.raises(SaveError, match="it is a link to another place"):
+    with pytest.raises(SaveError, match="it is a link to another path"):
         write(path, b"x\n", keep=keep)
     assert (secret.read_text(), path.is_symlink()) == ("mine\n", True)
 
@@ -59,7 +59,7 @@ def test_a_second_name_of_a_file_keeps_its_bytes(path, secret, keep):
 def test_a_named_pipe_is_refused_and_nobody_waits_for_its_other_end(path):
     path.parent.mkdir()
     os.mkfifo(path)
-    with pytest.raises(SaveError, match="not a plain file"):
+    with pytest.raises(SaveError, match="not a regular file"):
         write(path, b"x\n")
 
 

@@ -323,7 +323,7 @@ def test_unequal_slice_counts_are_refused_with_both(tmp_path):
 def test_series_of_another_place_are_refused(tmp_path, other):
     write_series(tmp_path, "A", 1, "120000")
     write_series(tmp_path, "B", 2, "120100", **other)
-    refused(tmp_path, CaseError, "one size and place", "series 1", "series 2")
+    refused(tmp_path, CaseError, "the same size and position", "series 1", "series 2")
 
 
 def test_two_exams_in_one_folder_are_refused(tmp_path):
@@ -438,7 +438,7 @@ def test_without_pydicom_the_extra_is_named(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("folder", "error", "word"),
     [
-        ("refuse/sliceorientation", CaseError, "expected one orientation"),
+        ("refuse/sliceorientation", CaseError, "expected only one orientation"),
         ("refuse/slicecount", CaseError, "at least 3 slices"),
     ],
 )

@@ -324,7 +324,7 @@ def test_the_user_may_name_the_series_that_count(tmp_path):
     phantoms.write_phase(
         tmp_path / "b", 7, shape=(6, 16, 20), SeriesInstanceUID="2.25.9", SeriesNumber=9
     )
-    with pytest.raises(CaseError, match="one size and place"):
+    with pytest.raises(CaseError, match="the same size and position"):
         exam_of(tmp_path)
     assert len(exam_of(tmp_path, selection=Selection(named_series((5, 6, 7)))).stacks) == 3
 
@@ -393,7 +393,7 @@ def test_a_series_that_turns_midway_is_refused_by_its_orientation(tmp_path):
     phantoms.write_phase(
         tmp_path, 4, prefix="SAG", ImageOrientationPatient=list(phantoms.SAGITTAL), EchoTime=9.0
     )
-    with pytest.raises(CaseError, match="expected one orientation in series 1"):
+    with pytest.raises(CaseError, match="expected only one orientation in series 1"):
         exam_of(tmp_path)
 
 

@@ -233,7 +233,7 @@ def test_a_folder_of_mosaics_opens_as_a_case_and_is_imported(tmp_path):
     ("options", "reason"),
     [
         ({"fields": {"SliceNormalVector": None}}, "the direction of the slices is unknown"),
-        ({"fields": {"SliceNormalVector": ["0", "1"]}}, "three numbers as SliceNormalVector"),
+        ({"fields": {"SliceNormalVector": ["0", "1"]}}, "SliceNormalVector in the CSA header"),
         ({"fields": {"SliceNormalVector": ["0", "1", "0"]}}, r"the cosine .* is 0\.0000"),
         ({"fields": {"NumberOfImagesInMosaic": None}}, "NumberOfImagesInMosaic .* it is missing"),
         ({"private": 8}, "one NumberOfImagesInMosaic .* it says 8 and 7"),

@@ -356,7 +356,7 @@ def test_a_pacs_that_never_reads_what_it_is_sent_is_left(rogue, tmp_path):
     image = pydicom.dcmread(file)
     image.add_new(0x00420011, "OB", bytes(16 << 20))  # more than all buffers between take
     image.save_as(file)
-    with pytest.raises(PacsError, match=rf"0 of 1 files were stored, {file} was not"):
+    with pytest.raises(PacsError, match=rf"0 of 1 files were stored, but {file} was not"):
         store_files(rogue(say_nothing), [file], limits=replace(LIMITS, idle_s=0.3))
 
 

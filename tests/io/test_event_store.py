@@ -161,7 +161,7 @@ def test_only_what_is_new_is_read_again(tmp_path):
     assert grown.problems == ()
     path.write_bytes(content[:-10])
     (problem,) = read_events(tmp_path, known=grown).problems
-    assert problem.text == "events that were read before and are missing now: 2"
+    assert problem.text == "events that were read before but are missing now: 2"
     shutil.rmtree(tmp_path / "Ben")
     assert "is missing now" in read_events(tmp_path, known=log).problems[0].text
 
@@ -175,7 +175,7 @@ def test_a_link_is_neither_read_nor_written_through(tmp_path):
     link.symlink_to(outside)
     assert read_events(tmp_path / "store").events == ()
     before = outside.read_bytes()
-    with pytest.raises(OSError, match="it is a link to another place"):
+    with pytest.raises(OSError, match="it is a link to another path"):
         EventWriter(tmp_path / "store", "Ana", host="H", session="1")
     assert outside.read_bytes() == before
 

@@ -177,7 +177,7 @@ def test_a_protocol_without_questions_has_no_form(tmp_path):
         ([question(id="a\nb")], "printable"),
         ([question(terms=[])], "expected terms"),
         ([question(kind="number")], "expected terms"),
-        ([{"id": "n", "text": "N", "kind": "text", "unit": "mm"}], "for a number alone"),
+        ([{"id": "n", "text": "N", "kind": "text", "unit": "mm"}], "only for a number"),
         ([{"id": "n", "text": "N", "kind": "number", "low": 2, "high": 1}], "at or below"),
         ([question(measure="volume-mm3")], "scope lesion"),
         ([question(asked_if=[{"field": "q", "values": ["y"]}])], "comes before it, got 'q'"),

@@ -336,3 +336,20 @@ def test_proposal_finds_the_folders_of_dicom_studies_by_their_headers(tmp_path, 
         for case in find_data_set(root, "proposed").cases
     ]
     assert found == [(patient, visit, 3, ()) for patient in ("PA1", "PA2") for visit in visits]
+
+
+@pytest.mark.parametrize(
+    ("folders", "is_reference"),
+    [(("ROI",), True), (("auto_mask",), False), (("roi_a", "roi_b"), False)],
+)
+def test_the_only_masks_are_proposed_as_the_reference_unless_a_model_made_them(
+    tmp_path, folders, is_reference
+):
+    for patient in ("S01", "S02"):
+        for name in ("dyn_pre", "dyn_post1", "dyn_post2"):
+            save(tmp_path / "scans" / patient / f"{name}.nii.gz")
+        for folder in folders:
+            save(tmp_path / folder / f"{patient}_mask.nii.gz", mask=True)
+    cases = find_data_set(tmp_path, "proposed").cases
+    assert len(cases) == 2
+    assert [case.reference is not None for case in cases] == [is_reference] * 2

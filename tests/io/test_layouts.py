@@ -496,7 +496,7 @@ def test_series_that_a_download_lists_and_lacks_are_reported(tmp_path):
     texts = {"manifest-1/metadata.csv": "\n".join([header, *rows])}
     warnings = list_missing_series(list_tree(make_tree(tmp_path / "set", files, texts)))
     assert warnings == [
-        "1 series of the list manifest-1/metadata.csv are missing: C/P1/01-02-2003-S/2.0-late"
+        "1 series in the list manifest-1/metadata.csv are missing: C/P1/01-02-2003-S/2.0-late"
     ]
 
 

@@ -187,7 +187,7 @@ def test_voxels_outside_of_the_folder_are_refused_by_name(tmp_path, meta_file, n
     (tmp_path.parent / "a.raw").write_bytes(ARRAY.tobytes())
     path = meta_file(name="a.mhd")
     path.write_bytes(path.read_bytes().partition(b"LOCAL")[0] + name.encode() + b"\n")
-    with pytest.raises(FormatError, match=r"a\.mhd: expected the name of a file beside it"):
+    with pytest.raises(FormatError, match=r"a\.mhd: expected the name of a voxel file"):
         read_volume(path)
 
 

@@ -51,7 +51,7 @@ def test_a_name_is_enough(tmp_path):
         ("{", "cannot read"),
         ([1], r"the protocol is \[1\], not an object"),
         ({}, "the key 'name' is missing"),
-        ({"name": " "}, "'name' of the protocol is ' ', not a text"),
+        ({"name": " "}, "'name' of the protocol is ' ', not a string"),
         ({"name": "a", "brushes": {}}, "has the key 'brushes', which is not one of name, phase"),
         ({"name": "a", "phase": -1}, "'phase' of the protocol is -1, not a whole number"),
         ({"name": "a", "phase": True}, "'phase' of the protocol is True"),

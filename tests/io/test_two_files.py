@@ -120,5 +120,5 @@ def test_a_detached_nrrd_that_leads_out_of_its_folder_is_refused(tmp_path, name)
         "NRRD0004\ntype: uchar\ndimension: 3\nspace: RAS\nsizes: 2 2 2\nencoding: raw\n"
         f"space directions: (1,0,0) (0,1,0) (0,0,1)\ndata file: {name}\n\n"
     )
-    with pytest.raises(FormatError, match=r"a\.nhdr: expected the name of a file beside it"):
+    with pytest.raises(FormatError, match=r"a\.nhdr: expected the name of a voxel file"):
         read_header(path)

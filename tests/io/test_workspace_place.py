@@ -74,7 +74,7 @@ def found(root: Path, preferences=None):
 def test_a_workspace_beside_the_data_set_is_found_by_its_note(trial):
     place = found(trial / "dataset")
     assert place.root == trial / "workspace"
-    assert place.why == "beside the data set"
+    assert place.why == "next to the data set"
     assert place.warnings == ()
 
 

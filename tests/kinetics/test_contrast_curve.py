@@ -50,7 +50,7 @@ def test_a_curve_on_ucsfs_clock_takes_a_later_initial_phase():
     assert found.choice.early == 2
     assert (
         found.choice.reason
-        == "the last phase is at 250 s, but a delayed phase needs 270 s or later"
+        == "the last phase is at 250 s, but a delayed phase must be at 270 s or later"
     )
     assert found.delayed is DelayedCourse.UNDEFINED
 

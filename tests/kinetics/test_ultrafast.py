@@ -141,7 +141,7 @@ def test_every_map_equals_a_plain_loop_over_voxels():
 
 
 def test_an_exam_without_close_phases_has_no_maps():
-    with pytest.raises(CaseError, match="choose another measure"):
+    with pytest.raises(CaseError, match="choose a different measure"):
         ultrafast_times((0.0, 90.0, 180.0, 300.0))
 
 

@@ -99,7 +99,7 @@ def test_a_case_that_is_not_there_is_told_with_some_that_are(data_set, wrong):
 
 @pytest.mark.parametrize("wrong", [None, 1.0, True, ("A_1",)])
 def test_an_index_of_another_kind_is_an_argument_error(data_set, wrong):
-    with pytest.raises(mm.ArgumentError, match="expected a case id or a place"):
+    with pytest.raises(mm.ArgumentError, match="expected a case id or an index"):
         data_set[wrong]
 
 

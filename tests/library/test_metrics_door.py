@@ -84,7 +84,7 @@ def test_a_mask_record_brings_its_grid():
     [
         (lambda: _cube() * 0.7, "apply a threshold to probabilities yourself"),
         (lambda: np.where(_cube(), np.nan, 0), "NaN or infinite"),
-        (lambda: _cube().astype(int) * -1, "labels from 0 on"),
+        (lambda: _cube().astype(int) * -1, "labels of 0 and above"),
         (lambda: np.arange(480).reshape(GRID.shape), "looks like an image"),
         (lambda: _cube() + _cube(1).astype(int), "mask == 1"),
         (lambda: _cube()[0], r"expected an array \(z, y, x\)"),
@@ -115,7 +115,7 @@ def test_distances_in_mm_need_a_grid_that_is_one():
         mm.metrics.assd_mm(_cube(), _cube(1))
     with pytest.raises(mm.ArgumentError, match="expected a Grid, got tuple"):
         mm.metrics.assd_mm(_cube(), _cube(1), (2.0, 0.5, 1.5))
-    with pytest.raises(mm.ArgumentError, match="tolerance of 0 mm or more"):
+    with pytest.raises(mm.ArgumentError, match="tolerance of 0 mm or above"):
         mm.metrics.nsd(_cube(), _cube(1), GRID, -1.0)
 
 

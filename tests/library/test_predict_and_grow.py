@@ -47,7 +47,7 @@ def test_a_folder_with_results_is_refused_gone_on_with_or_replaced(data_set, pre
     with pytest.raises(mm.SaveConflictError):
         mm.predict(data_set, out=predictions, progress=False)
     again = mm.predict(data_set, out=predictions, existing="resume", progress=False)
-    assert "3 were there already" in repr(again)
+    assert "3 were already there" in repr(again)
     assert (predictions.folder / "A_1.nii.gz").stat().st_mtime_ns == before
 
 
@@ -107,7 +107,7 @@ WRONG = {
     "a box of nothing": (
         lambda d: mm.predict(d[0], box=((1, 1, 1), (1, 1, 1))),
         mm.ArgumentError,
-        "the one behind the last",
+        "the one after the last",
     ),
     "no device": (lambda d: mm.predict(d[0], device="gpu"), mm.ArgumentError, '"cuda"'),
     "choices of a network": (lambda d: mm.predict(d[0], fast=True), mm.ModelError, "trained model"),

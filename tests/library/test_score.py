@@ -110,8 +110,8 @@ def test_masks_on_other_grids_are_a_status_and_no_number(data_set):
 
 
 WRONG_PAIRS = {
-    "the same folder twice": (lambda r, p: (p, p), "in different places"),
-    "the same folder by another way": (lambda r, p: (p, p / ".." / p.name), "in different places"),
+    "the same folder twice": (lambda r, p: (p, p), "in different folders"),
+    "the same folder by another way": (lambda r, p: (p, p / ".." / p.name), "in different folders"),
     "a folder and a file": (lambda r, p: (r, p / "A_1.nii.gz"), "two of the same kind"),
     "nothing": (
         lambda r, p: (r, None),
@@ -133,7 +133,7 @@ def test_pairs_that_cannot_be_meant_are_refused(data_set, predictions, wrong):
 
 
 def test_folders_that_are_missing_or_hold_no_mask_are_named(data_set, predictions, tmp_path):
-    with pytest.raises(mm.FormatError, match="nothing is there: check the path"):
+    with pytest.raises(mm.FormatError, match="there is nothing: check the path"):
         _score(data_set, tmp_path / "gone")
     (tmp_path / "empty").mkdir()
     with pytest.raises(mm.FormatError, match="holds no mask"):
@@ -233,11 +233,11 @@ def test_models_are_compared_by_rank_and_by_case(data_set, scores, tmp_path, qui
     assert {p.name for p in out.iterdir()} >= {"perfect", "shifted", "comparison.json"}
     with pytest.raises(mm.ArgumentError, match="different names for all models"):
         scores.compare(scores)
-    with pytest.raises(mm.ArgumentError, match="two models or more"):
+    with pytest.raises(mm.ArgumentError, match="at least two models"):
         scores.compare()
     with pytest.raises(mm.ArgumentError, match="as the baseline"):
         scores.compare(best, baseline="nobody")
-    with pytest.raises(mm.ArgumentError, match="one profile for all"):
+    with pytest.raises(mm.ArgumentError, match="the same profile for all"):
         scores.compare(_score(data_set, perfect, name="p", profile="paper"))
     with pytest.raises(mm.ArgumentError, match="expected the scores of models"):
         scores.compare(scores.cases)

@@ -56,7 +56,7 @@ def test_calibration_without_cases_is_nan_without_bins():
 
 
 def test_a_diagram_without_bins_is_refused():
-    with pytest.raises(ValueError, match="1 bin or more"):
+    with pytest.raises(ValueError, match="at least 1 bin"):
         calibration(np.ones(1), np.ones(1), n_bins=0)
 
 

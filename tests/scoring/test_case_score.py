@@ -208,7 +208,7 @@ def test_a_soft_mask_counts_from_one_half_clinically_and_on_paper():
     soft[8:9, 4:8, 4:8] = 0.25
     score = score_label_maps("C1", labels(cube()), labels(soft))
     assert score.dsc == 1
-    assert "is a soft mask (values up to 0.5): 0.5 and more is foreground" in score.warning
+    assert "is a soft mask (values up to 0.5): values of at least 0.5 are" in score.warning
     assert score_label_maps("C1", labels(cube()), labels(soft), PAPER).dsc == 1
     faint = score_label_maps("C1", labels(cube()), labels(soft * 0.6))
     assert faint.status is ScoreStatus.PREDICTION_EMPTY

@@ -153,7 +153,7 @@ def test_constant_predictions_are_recognised():
         ([("A", 2, 0.5)], "expected predicted to be 0 or 1, got 2 for case A"),
         ([("A", NAN, 0.5)], "expected predicted to be 0 or 1, got nan"),
         ([("A", 1, 1.5)], "expected score to be a probability"),
-        ([("A", 1, 0.5), ("A", 0, 0.5)], "case A, but expected one"),
+        ([("A", 1, 0.5), ("A", 0, 0.5)], "expected one prediction for case A"),
     ],
 )
 def test_impossible_predictions_are_refused(rows, said):

@@ -103,7 +103,7 @@ def test_models_without_common_cases_cannot_be_compared():
     found = compare_models((model("a", [0.5], ids="P"), model("b", [0.5], ids="Q")), ("dsc",))[0]
     assert found.n == 0
     assert np.isnan([found.mean_difference, found.p_t_test]).all()
-    assert "the test needs 2 or more" in found.reason
+    assert "the test needs at least 2" in found.reason
 
 
 def test_an_unknown_metric_is_refused():

@@ -108,7 +108,7 @@ def test_one_group_of_enough_cases_has_no_interval_and_says_why():
     assert not one.interval.is_defined
     assert np.isnan(one.by_chance)
     said = " ".join(say_disparity(one, 5))
-    assert "one group of breast density has 5 cases or more, but a gap needs two groups" in said
+    assert "one group of breast density has at least 5 cases, but a gap needs two groups" in said
     assert "Left out because too small: a (n = 1), b (n = 4)." in said
     assert not found.fairness.is_defined
 

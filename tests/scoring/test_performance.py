@@ -43,7 +43,7 @@ def test_without_a_defined_score_performance_is_nan_with_a_reason():
         ([("A", -0.1, 0.1)], "got -0.1"),
         ([("A", 0.5, -0.1)], "expected norm_hd to be 0 or above"),
         ([("A", 0.5, float("inf"))], "got inf"),
-        ([("A", 0.5, 0.1), ("A", 0.5, 0.1)], "case A, but expected one"),
+        ([("A", 0.5, 0.1), ("A", 0.5, 0.1)], "expected one score for case A"),
     ],
 )
 def test_impossible_scores_are_refused_with_case_and_value(rows, said):

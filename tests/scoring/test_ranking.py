@@ -90,7 +90,7 @@ def test_adaptive_weight_rises_with_performance():
 
 
 def test_adaptive_weighting_refuses_a_falling_ramp():
-    with pytest.raises(ValueError, match="start below full"):
+    with pytest.raises(ValueError, match="start to be below full"):
         Adaptive(start=0.9, full=0.5)
 
 

@@ -71,7 +71,7 @@ def test_constant_predictions_are_refused():
     rows = [(f"C{i}", 0, i / 10) for i in range(8)]
     predictions = ResponsePredictions.of(rows, small_cohort())
     found = score_of_cohort(predictions, small_cohort(), rules_of("clinical"))
-    assert "refuses constant predictions" in found.refused
+    assert "rejects constant predictions" in found.refused
     assert found.reason == found.refused
     assert np.isnan([found.balanced_accuracy, found.fairness, found.ranking_score]).all()
     assert found.discrimination.auc == 0.0  # the score orders all pairs wrongly

@@ -152,7 +152,7 @@ def test_a_zip_with_a_name_that_leaves_its_folder_is_refused(whole, tmp_path):
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr("b/configs/metadata.json", json.dumps(metadata()))
         archive.writestr("../outside.txt", "x")
-    with pytest.raises(ModelError, match="leads out of the folder"):
+    with pytest.raises(ModelError, match="points outside the folder"):
         recognise_model(packed)
     assert not (tmp_path.parent / "outside.txt").exists()
 
@@ -257,11 +257,11 @@ def test_weights_that_do_not_fit_and_files_cut_off_are_said(whole, tmp_path):
     ("chosen", "said"),
     [
         ({"folds": ("0", "1")}, "no folds"),
-        ({"step": 0.75}, "overlap of their own"),
+        ({"step": 0.75}, "their own overlap"),
         ({"most_copies": 4}, "does not average mirrored copies"),
         ({"backend": "openvino"}, "torch only"),
         ({"precision": "bf16"}, "own precision"),
-        ({"checkpoint": "checkpoint_best.pth"}, "one file of weights"),
+        ({"checkpoint": "checkpoint_best.pth"}, "only one weights file"),
         ({"accept_trainer": True}, "no trainer"),
     ],
 )

@@ -69,11 +69,11 @@ BREACHES = {
     "4-D": (lambda o: write(o, four(labels())), "2 volumes"),
     "not a volume": (
         lambda o: write(o, labels()).write_bytes(b"PK\x03\x04 nothing"),
-        "violates the contract",
+        "is not as required",
     ),
     "cut off": (
         lambda o: (lambda p: p.write_bytes(p.read_bytes()[:-30]))(write(o, labels())),
-        "violates the contract",
+        "is not as required",
     ),
 }
 
@@ -144,7 +144,7 @@ TABLES = {
     "no score": ("patient_id,pcr\nA_1,1\nA_2,0\n", "columns patient_id, pcr, score"),
     "missing case": (HEAD + "A_1,1,0.9\n", "none for A_2"),
     "other case": (HEAD + "A_1,1,0.9\nA_2,0,0.1\nZ_9,0,0.1\n", "row 4"),
-    "letter case": (HEAD + "a_1,1,0.9\nA_2,0,0.1\n", "a patient_id of its input"),
+    "letter case": (HEAD + "a_1,1,0.9\nA_2,0,0.1\n", "the patient_id of one of its input cases"),
     "twice": (HEAD + "A_1,1,0.9\nA_1,0,0.1\nA_2,0,0.1\n", "each patient once"),
     "pcr 2": (HEAD + "A_1,2,0.9\nA_2,0,0.1\n", "a pcr of 0 or 1"),
     "pcr 0.7": (HEAD + "A_1,0.7,0.9\nA_2,0,0.1\n", "a pcr of 0 or 1"),

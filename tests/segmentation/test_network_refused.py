@@ -288,7 +288,7 @@ def test_onnx_weights_that_promise_more_than_the_file_has_are_refused(graph, tmp
 @pytest.mark.parametrize(
     ("location", "reason"),
     [("../weights.data", "is outside its folder"), ("/etc/passwd", "is outside its folder"),
-     ("C:\\weights", "is outside its folder"), ("absent.data", "is not there; copy it too"),
+     ("C:\\weights", "is outside its folder"), ("absent.data", "is missing; copy it too"),
      ("link.data", "link that points outside the folder")],
 )  # fmt: skip
 def test_weights_of_onnx_that_do_not_lie_beside_it_are_refused(location, reason, graph, tmp_path):

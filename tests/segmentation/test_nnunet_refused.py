@@ -147,7 +147,7 @@ def test_folds_without_a_common_checkpoint_are_refused(made, tmp_path):
     root = made.write_model(tmp_path, made.Spec(folds=("0", "1")))
     file = root / "fold_1" / "checkpoint_final.pth"
     file.rename(file.with_name("checkpoint_best.pth"))
-    with pytest.raises(ModelError, match="share a checkpoint of one name"):
+    with pytest.raises(ModelError, match="have a checkpoint with the same name"):
         loaded(root)
     assert loaded(root, folds=("1",), checkpoint="checkpoint_best.pth").folds == ("1",)
 
@@ -206,8 +206,8 @@ NAN, INFINITE = float("nan"), float("inf")
 @pytest.mark.parametrize(
     ("key", "value", "said"),
     [
-        ("patch_size", [16, 0, 16], "expected a patch of 2 or 3 extents"),
-        ("patch_size", [16, 16, 10**9], "expected a patch of 2 or 3 extents"),
+        ("patch_size", [16, 0, 16], "expected the patch to have 2 or 3 extents"),
+        ("patch_size", [16, 16, 10**9], "expected the patch to have 2 or 3 extents"),
         ("patch_size", [16, INFINITE, 16], "expected 3d_fullres as nnU-Net v2 describes it"),
         ("spacing", [NAN, 1, 1], "expected a spacing of 3 numbers"),
         ("spacing", [1e-9, 1, 1], "expected a spacing of 3 numbers"),

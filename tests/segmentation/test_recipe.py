@@ -221,7 +221,7 @@ def test_a_recipe_survives_its_file(recipe, tmp_path):
         ({"mirroring": "false"}, "'mirroring' of here.* to be true or false, got 'false'"),
         ({"margin_mm": "nan"}, "'margin_mm' of here.* to be a number"),
         ({"network": {"channels": ["a"], "shape": 3}}, "the unknown key shape"),
-        ({"normalise": {"scope": "all phases", "percentiles": [90, 10]}}, "the lower first"),
+        ({"normalise": {"scope": "all phases", "percentiles": [90, 10]}}, "the lower one first"),
     ],
 )
 def test_a_broken_recipe_is_refused_with_the_file(change, what):

@@ -31,8 +31,8 @@ def test_one_failure_costs_one_row():
 def test_what_the_system_refuses_is_a_plain_reason_without_a_traceback(caplog):
     (failure,) = for_each_case(["full"], half_and_whole).failures
     assert failure.reason == (
-        "expected to read and write files, but the system refused at out/A_2.nii.gz (No space left "
-        "on device): check that the disk has room and can be read, then continue"
+        "expected to read and write files, but the system did not allow it at out/A_2.nii.gz (No "
+        "space left on device): check that the disk has room and can be read, then continue"
     )
     assert caplog.text == ""
 

@@ -240,7 +240,7 @@ def test_an_own_mask_begun_with_all_in_sight_is_neither_shown_nor_edited_blind(w
     case = case_of(world, opened)
     shown = open_masks(case, opened.data_set.case("A_2"), opened.workspace, "Ana")
     assert shown.masks == ()
-    assert "read under another name" in shown.problems[0]
+    assert "read under a different name" in shown.problems[0]
     with pytest.raises(HiddenError, match="visible"):
         open_editing(case, opened.workspace, "Ana")
     assert mask.read_bytes() == before

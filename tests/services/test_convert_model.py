@@ -425,7 +425,7 @@ def test_what_a_killed_conversion_left_is_removed_by_the_next_one(root, tmp_path
 def test_a_model_cannot_make_its_conversion_write_or_copy_elsewhere(root, tmp_path, where):
     out = tmp_path / "inner" / "place" / "new"
     plans = json.loads((root / "plans.json").read_text())
-    model, said = root, "leads out of its folder"
+    model, said = root, "points outside its folder"
     if where == "licence":
         (tmp_path / "secret").write_text("private")
         (root / "LICENSE").symlink_to(tmp_path / "secret")

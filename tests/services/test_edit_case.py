@@ -381,7 +381,7 @@ def test_an_opening_waits_for_one_of_the_same_program_that_was_cancelled(case, w
         next(first)
     second = Stepped(open_editing, case, workspace, "Ana")
     said = [next(second).text for _ in range(3)]
-    assert said[1:] == ["Waiting for an earlier opening to end"] * 2
+    assert said[1:] == ["Waiting until an earlier request to open it ends"] * 2
     first.close()
     editing = second()
     assert editing.problem == ""

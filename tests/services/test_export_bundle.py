@@ -234,8 +234,8 @@ def test_a_value_without_a_rule_is_refused_by_name(opened, tmp_path):
         ('{"rules": []}', "expected"),
         ('{"rules": [3]}', "an object as rule 1"),
         ('{"rules": [{"source": 1, "targt": 1, "name": "x"}]}', "unknown key 'targt'"),
-        ('{"rules": [{"source": "1", "target": 1, "name": "x"}]}', "a number as source"),
-        ('{"rules": [{"source": 1, "target": 1.5, "name": "x"}]}', "whole number as target"),
+        ('{"rules": [{"source": "1", "target": 1, "name": "x"}]}', "source to be a number"),
+        ('{"rules": [{"source": 1, "target": 1.5, "name": "x"}]}', "target a whole number"),
         ('{"rules": [{"source": 1, "target": 1}]}', "a name such as"),
         ('{"rules": [{"source": 1, "target": 256, "name": "x"}]}', "0 to 255, got 256"),
         ('{"rules": [{"source": 0, "target": 1, "name": "x"}]}', "background"),
@@ -285,7 +285,7 @@ def test_staple_says_how_well_each_reader_did(opened, tmp_path):
 
 
 def test_fusing_one_set_is_refused(opened, expert, tmp_path):
-    with pytest.raises(CaseError, match="two sets of masks or more"):
+    with pytest.raises(CaseError, match="at least two sets of masks"):
         export(opened, tmp_path / "out", expert, fuse=FuseRule.STAPLE)
 
 
@@ -346,7 +346,7 @@ def test_two_labels_of_one_name_or_called_background_are_no_nnunet_labels(opened
     save_mask(tmp_path / "ana" / "A_1.nii.gz", blob() + blob(2, (0, 0, 0)))
     for names in (("tumour", "tumour"), ("tumour", "background")):
         rules = tuple(LabelRule(k + 1.0, k + 1, name) for k, name in enumerate(names))
-        with pytest.raises(CaseError, match="give each target a name of its own"):
+        with pytest.raises(CaseError, match="give each target its own name"):
             export(
                 opened,
                 tmp_path / "out",
@@ -370,7 +370,7 @@ def test_unequal_numbers_of_phases_need_a_number_of_channels(opened, expert, tmp
 
 def test_nnunet_needs_one_mask_of_each_case(opened, expert, tmp_path):
     save_mask(tmp_path / "ana" / "A_1.nii.gz", blob())
-    with pytest.raises(CaseError, match="one mask of each case, got 2 sets"):
+    with pytest.raises(CaseError, match="one mask per case, got 2 sets"):
         export(opened, tmp_path / "out", expert, tmp_path / "ana", formats=(ExportFormat.NNUNET,))
 
 
@@ -568,14 +568,14 @@ def test_an_export_never_writes_into_the_data_set_or_the_masks(opened, expert, t
     root = opened.data_set.root
     before = names_below(root)
     for out in (root, root / "images", expert, tmp_path):
-        with pytest.raises(CaseError, match="an output folder without the input"):
+        with pytest.raises(CaseError, match="the output folder not to contain the input"):
             export(opened, out, expert, existing=Existing.OVERWRITE)
     assert names_below(root) == before
 
 
 def test_a_read_only_folder_and_a_file_in_its_place_are_save_errors(opened, expert, tmp_path):
     (tmp_path / "file").write_text("x")
-    with pytest.raises(SaveError, match="choose another one"):
+    with pytest.raises(SaveError, match="choose a different one"):
         export(opened, tmp_path / "file", expert)
 
 

@@ -120,7 +120,7 @@ BAD = {
     ),
     "another exam": (
         {"thresholds": {**THRESHOLDS, "pre_contrast_threshold": 47}},
-        "of another exam, or the images were changed",
+        "belongs to another exam, or the images were changed",
     ),
     "no VOI": ({"regions": []}, "expected a VOI"),
     "no measure": ({"measures": []}, "UCSF's own FTV"),

@@ -49,7 +49,7 @@ def test_a_case_of_both_breasts_with_a_prior_has_all_steps_in_their_order():
     [
         (case_of((0,)), (), "one phase only"),
         (case_of((0, 90, 360), NARROW), (MIP, LATE), "one breast only"),
-        (case_of((0, 60, 120, 180)), (MIP, BOTH, SIDES), "a delayed phase needs 270 s"),
+        (case_of((0, 60, 120, 180)), (MIP, BOTH, SIDES), "a delayed phase must be at 270 s"),
         (case_of((0, 90, 360), shape=(1, 20, 24)), (SIDES, LATE), "a single slice"),
     ],
 )
@@ -108,7 +108,7 @@ def sided(x_mm):
 def test_a_prior_of_the_other_side_or_patient_is_refused():
     right, left, middle = sided(80.0), sided(-80.0), sided(5.0)
     assert [find_imaged_side(grid) for grid in (right, left, middle)] == ["right", "left", ""]
-    assert "shows the left breast, this exam the right" in refuse_prior(right, None, left, None)
+    assert "shows the left breast, but this" in refuse_prior(right, None, left, None)
     assert refuse_prior(right, None, right, None) == ""
     assert refuse_prior(right, None, middle, None) == ""  # not known is not another one
     assert refuse_prior(right, None, Grid((6, 20, 24), WIDE), None) == ""

@@ -222,7 +222,7 @@ def test_values_that_break_off_in_one_phase_are_refused_with_the_file(tmp_path, 
     raw = file.read_bytes()
     n_bytes = 2 * 20 * n_rows
     file.write_bytes(raw[:-n_bytes] + bytes(n_bytes))
-    blank = "16 rows hold one value" if n_rows == 16 else f"last {n_rows} of 16 rows are blank"
+    blank = "16 rows hold only one value" if n_rows == 16 else f"last {n_rows} of 16 rows are blank"
     with refuses(MamamiaError, f"IM_1_002.*its {blank}.*--leave-out series=1,phase=1"):
         imported(tmp_path / "in", tmp_path / "out")
     assert not (tmp_path / "out").exists()
@@ -340,7 +340,7 @@ def test_a_series_that_was_named_and_does_not_count_is_told(tmp_path):
     assert case.times_s == protocols.TIMES[:3]
     (told,) = [warning.text for warning in case.warnings if "was chosen" in warning.text]
     assert told.startswith(
-        "series 8 was chosen, but left out, because it is another sequence than the phases (GR 3D "
+        "series 8 was chosen, but left out, because its sequence differs from that of "
     )
     assert "TE 2.8 ms" in told
 

@@ -229,7 +229,7 @@ def test_phases_in_the_wrong_order_are_asked_about_and_imported_with_a_warning(t
             values=phantoms.dce_values(2 - phase),
             AcquisitionTime=f"10{phase:02d}00",
         )
-    with pytest.raises(CaseError, match="contrast to come and stay"):
+    with pytest.raises(CaseError, match="contrast to arrive and stay"):
         imported(tmp_path / "in", tmp_path / "out")
     named = named_series([1])
     (case,) = imported(tmp_path / "in", tmp_path / "out", use=named).imported
@@ -528,7 +528,7 @@ def test_a_zip_is_imported_like_its_folder(tmp_path):
 def test_a_zip_whose_names_lead_out_of_the_folder_is_refused(tmp_path, name):
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         archive.writestr(name, b"x")
-    with pytest.raises(FormatError, match="leads out of the folder"):
+    with pytest.raises(FormatError, match="points outside the folder"):
         imported(tmp_path / "a.zip", tmp_path / "out")
     assert files_below(tmp_path) == ["a.zip"]
 
@@ -642,7 +642,7 @@ def test_real_series_equal_their_reference_voxel_for_voxel(
     ("folder", "reason"),
     [
         ("slicecount", "expected at least 3 slices in series 4, got 2"),
-        ("sliceorientation", "expected one orientation in series 202"),
+        ("sliceorientation", "expected only one orientation in series 202"),
     ],
 )
 def test_real_series_that_must_be_refused_are_and_nothing_is_written(

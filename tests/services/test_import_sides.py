@@ -223,7 +223,7 @@ def test_a_breast_without_contrast_is_refused_in_a_joined_exam_as_alone(tmp_path
         ImageOrientationPatient=protocols.SAGITTAL,
         ImagePositionPatient=lambda _, z: [-60.0 - 2.0 * z, -20.0, 30.0],
     )  # fmt: skip
-    with pytest.raises(CaseError, match="contrast to come and stay"):
+    with pytest.raises(CaseError, match="contrast to arrive and stay"):
         imported(tmp_path / "in", tmp_path / "out")
 
 

@@ -58,7 +58,7 @@ def test_who_sees_no_list_is_told_why_the_model_is_unsure_and_where_the_candidat
     doubtful = replace(made, unsure="candidate 1: muscle?")
     *_, said = save_prediction(doubtful, case, tmp_path / "doubt.nii.gz").notes
     assert said.startswith(
-        "it is unsure which region is the tumour (candidate 1: muscle?); look at 1 ("
+        "it is uncertain which region is the tumour (candidate 1: muscle?); look at 1 ("
     )
     z, y, x = made.candidates[0].box.centre
     assert f" ml at z {z:.0f}, y {y:.0f}, x {x:.0f})" in said

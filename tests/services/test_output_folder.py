@@ -36,7 +36,7 @@ def test_the_same_run_can_be_resumed(tmp_path):
 @pytest.mark.parametrize(
     ("command", "parameters", "said"),
     [
-        ("score", PARAMETERS, r"another run \(of predict, this is score\)"),
+        ("score", PARAMETERS, r"another run \(from predict, but this is score\)"),
         ("predict", (("model", "other"),), r"another run \(model kinetic there, other here\)"),
     ],
 )

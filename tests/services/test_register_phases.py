@@ -183,7 +183,7 @@ def test_a_folder_that_holds_results_is_refused_and_resumed_only_for_the_same_ru
     again = CliRunner().invoke(
         app, ["register", str(data_set), "--out", str(out), "--transform", "rigid", "--resume"]
     )
-    assert "1 case done by an earlier run" in again.output
+    assert "1 case done in an earlier run" in again.output
     assert (out / "images" / "A_1" / "A_1_0000.nii.gz").stat().st_mtime_ns == before
 
 

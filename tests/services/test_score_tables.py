@@ -184,7 +184,7 @@ def test_constant_predictions_are_refused_but_the_auc_stands(tmp_path):
     text = "patient_id,pcr,score\n" + "\n".join(f"P{n},0,{n / 10}" for n in range(8))
     _, found = pcr_numbers(tmp_path, text, n_resamples=10)
     task2 = found["task2"]
-    assert "refuses constant predictions" in task2["refused"]
+    assert "rejects constant predictions" in task2["refused"]
     for name in ("balanced_accuracy", "fairness", "ranking_score"):
         assert task2[name] is None
         assert "constant" in task2["reasons"][name]

@@ -444,7 +444,7 @@ def test_the_priors_masks_are_shown_hidden_and_outlined_with_the_cases(
 def test_an_exam_of_the_other_breast_is_refused_and_the_view_stays(qtbot, both, new_case):
     affine = np.diag([-1.5, 2.0, 3.0, 1.0])
     affine[0, 3] = -90.0
-    why = "it shows the left breast, this exam the right"
+    why = "it shows the left breast, but this exam the right one"
     give_prior(both, new_case("A_2", affine), problem=why)
     said = []
     both.notifier.said.connect(lambda _level, text: said.append(text))

@@ -296,7 +296,7 @@ def test_without_times_slopes_are_refused_and_the_axis_counts_phases(qtbot, dock
     dock.open_data_set(Path("data"), "A_1")
     qtbot.waitUntil(lambda: dock.session.case is not None and dock.session.case.is_loaded)
     dock.show_page("Kinetics")
-    assert "no times known" in find(dock, "kinetics_times_source").text()
+    assert "phase times unknown" in find(dock, "kinetics_times_source").text()
     page = dock.kinetics_page
     page.maps.setCurrentIndex(page.maps.findData(MapKind.WASH_IN))
     qtbot.waitUntil(lambda: "enter the times" in page.map_text.text())

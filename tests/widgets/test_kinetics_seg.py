@@ -105,7 +105,7 @@ def test_a_seg_that_does_not_fit_is_refused_and_the_numbers_of_another_go(
     make_seg(small_data_set, tmp_path / "away.dcm", shift=9)
     seg_wanted(tmp_path / "away.dcm")
     said = text(dock, "kinetics_ftv_seg_remark")
-    assert said.startswith("expected the SEG's pixels on those of the image, but they are")
+    assert said.startswith("expected the SEG's pixels to lie on those of the image, but they are")
     assert said.endswith("give the SEG of this exam, and the exam as it was acquired")
     assert find(dock, "kinetics_ftv_seg_remark").property("level") == "error"
     assert not find(dock, "kinetics_ftv_seg_numbers").isVisible()

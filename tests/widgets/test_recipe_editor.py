@@ -123,7 +123,7 @@ def test_percentiles_in_the_wrong_order_are_refused(form):
     field.clipped.setChecked(True)
     field.low.setValue(60)
     field.high.setValue(40)
-    assert "the lower first, but got 60.0 and 40.0" in field.said.text()
+    assert "the lower one first, but got 60.0 and 40.0" in field.said.text()
     field.clipped.setChecked(False)
     assert field.problem == ""
     assert form.recipe().normalise == Normalise(Scope.ALL)

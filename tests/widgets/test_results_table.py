@@ -407,8 +407,8 @@ def test_a_large_table_is_filtered_and_sorted_in_a_thread(qtbot, panel):
 def test_before_any_run_the_panel_says_what_to_do(qtbot):
     made = ResultsPanel(JobRunner(Notifier()))
     qtbot.addWidget(made)
-    assert made.cases.summary.text().startswith("Nothing was scored yet")
-    assert "Nothing was scored yet" in made.cohort.page.toPlainText()
+    assert made.cases.summary.text().startswith("Nothing has been scored yet")
+    assert "Nothing has been scored yet" in made.cohort.page.toPlainText()
     assert made.case_ids() == []
     assert not made.cohort.report.isEnabled()
 

@@ -408,8 +408,8 @@ def test_of_a_study_that_was_never_seen_no_number_is_said_until_it_is(qtbot):
     assert view.left.isHidden()
     assert view.progress.isHidden()
     assert not view.next.isEnabled()
-    assert view.advice.text().startswith("This study was not read on this computer yet")
-    assert describe_waiting(leave_out_unseen(seen)) == "The study cannot be reached now."
+    assert view.advice.text().startswith("This study has not been read on this computer yet")
+    assert describe_waiting(leave_out_unseen(seen)) == "The study cannot be reached at the moment."
     view.show_look(seen)
     assert not view.left.isHidden()
     assert view.left.text() == "1 of 3 read, 2 left"
@@ -496,8 +496,8 @@ def test_closing_waits_shortly_for_a_share_that_hangs_and_says_that_all_is_kept(
     dock.notifier.said.connect(lambda _level, text: said.append(text))
     dock.flow("Review").close()
     ends.set()
-    assert "its folder does not answer yet" in said[0]
-    assert "was left before its folder answered" in said[1]
+    assert "waiting for its folder to respond" in said[0]
+    assert "was closed before its folder responded" in said[1]
     qtbot.waitUntil(lambda: not dock.jobs.is_running("review end"))
     assert dock.flow("Review").client is None
 

@@ -272,7 +272,7 @@ def test_a_blind_window_stays_with_its_data_set(qtbot, blind, world, tmp_path, w
     assert blind.session.case_id == "A_2"
     assert [layer.name for layer in blind.viewer.layers] == ["A_2 phases"]
     if what != "folder of masks":  # which is no data set
-        assert "limited to the data set" in blind.header.message.text()
+        assert "shows only the data set" in blind.header.message.text()
 
 
 def test_the_next_case_is_blind_too(qtbot, blind):
@@ -616,7 +616,7 @@ def test_own_work_of_before_the_blind_reading_is_not_shown(qtbot, docked, world,
     assert Role.REFINED not in docked.session.masks
     assert docked.scene.layer(Role.REFINED) is None
     assert docked.editing.live is None
-    assert "read under another name" in docked.header.message.text()
+    assert "read under a different name" in docked.header.message.text()
     docked.editing.start(None)
     settle(qtbot, docked)
     assert docked.editing.live is None

@@ -237,8 +237,8 @@ def test_a_share_that_falls_silent_stops_neither_the_window_nor_the_reader_nor_t
         panel.close_down()
     assert time.monotonic() - began < 30
     leaving, left = (one.getMessage() for one in caplog.records[-2:])
-    assert "its folder does not answer yet" in leaving
-    assert "was left before its folder answered" in left
+    assert "waiting for its folder to respond" in leaving
+    assert "was closed before its folder responded" in left
     assert silent.asked_here == []
     silent.answer_again()
     again = StudyClient(study, "Ana López", user_folders.review_folder())

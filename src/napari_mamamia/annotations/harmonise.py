@@ -66,7 +66,7 @@ def map_labels(values: NDArray[Any], rules: Sequence[LabelRule]) -> NDArray[np.u
         listing = ", ".join(f"{value:g}" for value in np.unique(values[left])[:5])
         raise FormatError(
             f"expected a rule for every value of a mask, but {listing} has none: add a rule; "
-            "one to 0 leaves the value out"
+            "target 0 leaves the value out"
         )
     return out
 

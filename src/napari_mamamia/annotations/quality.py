@@ -89,7 +89,7 @@ def check_grids(grids: Sequence[Grid]) -> tuple[Finding, ...]:
         apart_mm = grids[0].farthest_corner_mm(grid)
         if apart_mm > _ROUNDING_MM:
             light = Light.AMBER if grid.is_same_place(grids[0]) else Light.RED
-            text = f"phase {k} lies up to {apart_mm:.3g} mm from phase 0 (other affine)"
+            text = f"phase {k} lies up to {apart_mm:.3g} mm from phase 0 (different affine)"
             findings.append(Finding(light, Check.GEOMETRY, text))
     return tuple(findings)
 
@@ -154,7 +154,7 @@ def check_mask(
 
 def _of_values(k: int, size: int, negative: int, unknown: int, flat: bool) -> Iterator[Finding]:
     if flat:
-        yield Finding(Light.RED, Check.VALUES, f"phase {k} has one value everywhere")
+        yield Finding(Light.RED, Check.VALUES, f"phase {k} has the same value everywhere")
     if unknown:
         text = f"phase {k} has {unknown} of {size} values that are not finite"
         yield Finding(Light.AMBER, Check.VALUES, text)
@@ -187,7 +187,7 @@ def _check_islands(inside: NDArray[np.bool_], grid: Grid) -> Iterator[Finding]:
     small = int(np.count_nonzero(np.sort(volumes)[:-1] < _SMALL_MM3))
     if small:
         text = (
-            f"{count_of(small, 'island')} of less than {_SMALL_MM3:g} mm3 beside the largest "
+            f"{count_of(small, 'island')} of less than {_SMALL_MM3:g} mm3 besides the largest "
             "component"
         )
         yield Finding(Light.AMBER, Check.ISLANDS, text)

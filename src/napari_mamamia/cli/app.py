@@ -68,7 +68,8 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
         Command(
             "check-computer",
             "napari_mamamia.cli.checking:check_computer",
-            "Check this computer: hardware, extras, isolation, and models with known results.",
+            "Check this computer: hardware, extras, isolation, and models on cases with known "
+            "results.",
         ),
     ),
     "Cases": (
@@ -88,7 +89,7 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
         Command(
             "layouts",
             "napari_mamamia.cli.viewing:layouts",
-            "List the data-set layouts that are known, or propose one for a folder.",
+            "List the known data-set layouts, or propose one for a folder.",
         ),
         Command(
             "clinical",

@@ -44,7 +44,7 @@ def clinical(
         write(seen.confirmed(choice), write_columns, overwrite=overwrite)
         print(
             f"Columns written to {write_columns}: check them, then pass the file with --columns, "
-            f"or keep it as {COLUMNS_FILE} beside the table"
+            f"or keep it as {COLUMNS_FILE} next to the table"
         )
         if seen.cohort is None:
             return

@@ -59,7 +59,9 @@ FormatOption = Annotated[
 ]
 HarmoniseOption = Annotated[
     OrientationProfile,
-    typer.Option("--harmonise", help="Further orientation to write (flips and permutations only)."),
+    typer.Option(
+        "--harmonise", help=("Additional orientation to write (flips and permutations only).")
+    ),
 ]
 LabelMapOption = Annotated[
     Path | None, typer.Option("--label-map", metavar="FILE", help="JSON file of label rules.")
@@ -122,7 +124,7 @@ def export(
         FuseRule, typer.Option("--fuse", help="Add a mask fused from several readers'.")
     ] = FuseRule.NONE,
     tie: Annotated[
-        TieRule, typer.Option("--tie", help="Label of a voxel with a tie (majority).")
+        TieRule, typer.Option("--tie", help="Label for a voxel with a tie (majority).")
     ] = TieRule.BACKGROUND,
     study: StudyOption = None,
     made_by: Annotated[

@@ -81,8 +81,8 @@ class Command(TyperCommand):
             if any(isinstance(value, str) and not value.strip() for value in values):
                 name = param.opts[0] if param.param_type_name == "option" else param.metavar
                 raise typer.BadParameter(
-                    f"expected a value for {name}, got an empty text: type one, or leave it out "
-                    "(is a variable of your script empty?)",
+                    f"expected a value for {name}, but got an empty string: type one, or leave "
+                    "it out (is a variable in your script empty?)",
                     ctx=ctx,
                 )
         return super().parse_args(ctx, args)

@@ -53,7 +53,9 @@ def import_(
     case: Annotated[
         str,
         typer.Option(
-            "--case", metavar="ID", help="Id of the case; of several studies their prefix."
+            "--case",
+            metavar="ID",
+            help=("Id of the case, or the prefix of the ids if there are several studies."),
         ),
     ] = "",
     clock: Annotated[
@@ -61,7 +63,7 @@ def import_(
         typer.Option("--clock", help="Element that orders the phases (default: chosen)."),
     ] = None,
     phases: Annotated[
-        str, typer.Option("--phases", metavar="0,1,2", help="Keep these phases only.")
+        str, typer.Option("--phases", metavar="0,1,2", help="Keep only these phases.")
     ] = "",
     series: Annotated[
         str, typer.Option("--series", metavar="4,5", help="The same as --use series=4,5.")
@@ -138,7 +140,7 @@ def _dry_run(found: "tuple[FoundStudy, ...]", settings: "ImportSettings") -> Non
         origin = f", {study.origin}" * bool(len(found) > 1 and study.origin)
         print(f"{study.case_id}: {count_of(study.n_images, 'image')} in {study.place}{origin}")
         if study.n_foreign:
-            print(f"    {count_of(study.n_foreign, 'file')} below the source left out, not DICOM")
+            print(f"    {count_of(study.n_foreign, 'file')} below the source left out: not DICOM")
         for archive in study.archives:
             print(f"    {archive} is a zip and was not opened: import it separately")
         _print_table(study)

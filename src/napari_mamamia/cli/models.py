@@ -219,7 +219,7 @@ def verify(model: NameArgument, registry: RegistryOption = None) -> None:
 
 
 def _in_a_line(card: "ModelCard") -> str:
-    """Return a one-line description of a model, without items that its kind does not have."""
+    """Return a one-line description of a model, omitting fields that do not apply to its kind."""
     parts = [card.kind]
     if card.channels:
         parts.append(count_of(len(card.channels), "channel"))

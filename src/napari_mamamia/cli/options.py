@@ -46,7 +46,10 @@ LayoutOption = Annotated[
     typer.Option(
         "--layout",
         metavar="NAME|FILE",
-        help="How the files lie: a known layout by its name, or a .toml file that describes one.",
+        help=(
+            "How the files are arranged: the name of a known layout, or a .toml file that "
+            "describes one."
+        ),
     ),
 ]
 PatientOption = Annotated[
@@ -208,7 +211,9 @@ ImagesOption = Annotated[
 WorkspaceOption = Annotated[
     Path | None,
     typer.Option(
-        "--workspace", metavar="DIR", help="Folder of your tags (with --images, default: its own)."
+        "--workspace",
+        metavar="DIR",
+        help="Folder of your tags (default: that of the images, if they are given).",
     ),
 ]
 GateOption = Annotated[
@@ -238,7 +243,9 @@ ProfileOption = Annotated[
     str, open_option(PROFILES, "--profile", "The profile: definitions of all numbers.")
 ]
 
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name it was added by, or path.")]
+NameArgument = Annotated[
+    str, typer.Argument(metavar="NAME", help="Name under which it was added, or its path.")
+]
 
 
 UnusableOption = Annotated[

@@ -134,7 +134,7 @@ def fetch(
     )
     transfer = run(partial(fetch_study, url, study, out, limits=limits))
     report_result(lambda: transfer)
-    note = f", {transfer.n_kept} of them existed already" if transfer.n_kept else ""
+    note = f", {transfer.n_kept} of them already existed" if transfer.n_kept else ""
     print(f"{transfer.n_images} image(s) in {transfer.folder}{note}")
     print("They are the originals, with the patient's name: mamamia import makes a case of them.")
 

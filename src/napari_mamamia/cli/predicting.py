@@ -114,7 +114,7 @@ def predict(
         typer.Option(
             "--step",
             parser=_STEP,
-            help="Distance of tiles as a share of the patch, above 0, at most 1.",
+            help="Distance between tiles as a share of the patch, above 0, at most 1.",
             rich_help_panel=_TRAINED,
         ),
     ] = 0.5,
@@ -180,7 +180,7 @@ def predict(
 
     if fit_time and time_limit is None:
         raise typer.BadParameter(
-            "expected a limit for --fit-time, but got none: add --time-limit SECONDS"
+            "expected a time limit for --fit-time, but got none: add --time-limit SECONDS"
         )
     models = model or [_DEFAULT_MODEL]
     _require_rule(models, fuse)
@@ -272,8 +272,8 @@ def _require_rule(wanted: list[str], fuse: FusionRule | None) -> None:
     """Refuse several models without a fusion rule, and a fusion rule without several models."""
     if fuse is not None and len(wanted) < 2:
         raise typer.BadParameter(
-            f"--fuse {fuse.value} needs two models or more, but got {wanted[0]}: name another one "
-            "with --model, or leave --fuse out"
+            f"--fuse {fuse.value} needs at least two models, but got only {wanted[0]}: name "
+            "another one with --model, or leave --fuse out"
         )
     if fuse is None and len(wanted) > 1:
         raise typer.BadParameter(
@@ -321,6 +321,6 @@ def _print_summary(summary: "PredictSummary", out: Path, segmenter: "Segmenter")
         for note in saved.notes:
             print(f"    {note}")
     if summary.skipped:
-        print(f"{count_of(len(summary.skipped), 'case')} done by an earlier run")
+        print(f"{count_of(len(summary.skipped), 'case')} done in an earlier run")
     print(f"{count_of(len(summary.saved), 'prediction')} saved in {out} ({segmenter.note})")
     finish(summary.failures)

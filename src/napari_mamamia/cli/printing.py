@@ -119,7 +119,7 @@ def shown(value: float, digits: int) -> str:
 def finish_rows(summary: "RowSummary[Any]", places: Sequence[str]) -> None:
     """Print the number of reused cases and the results' folders; exit with 3 if a case failed."""
     if summary.n_reused:
-        print(f"{count_of(summary.n_reused, 'case')} done by an earlier run")
+        print(f"{count_of(summary.n_reused, 'case')} done in an earlier run")
     print("\n".join(places))
     finish(summary.failures)
 

@@ -110,8 +110,8 @@ def times_of_text(text: str) -> tuple[float, ...] | None:
     times = numbers_of_text(text, SECONDS_OF_PHASE, "0,82,148")
     if times is not None and any(late <= early for early, late in pairwise(times)):
         raise typer.BadParameter(
-            f"expected times that rise from phase to phase, got {text}: type the seconds of every "
-            "phase in order"
+            f"expected times that rise from phase to phase, got {text}: type the time of every "
+            "phase in seconds, in order"
         )
     return times
 

@@ -113,7 +113,7 @@ def score(
     folders = [prediction_folder(text) for text in prediction]
     if len(folders) == 1 and baseline:
         raise typer.BadParameter(
-            "expected several models for --baseline, got one: give --prediction twice or more"
+            "expected several models for --baseline, got one: give --prediction at least twice"
         )
     with ExitStack() as stack:
         if (reference is None) is (study is None):

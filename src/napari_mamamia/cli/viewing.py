@@ -95,8 +95,10 @@ def cases(
         bool,
         typer.Option(
             "--keep-layout",
-            help="With --layout: describe the data set so from now on, in DATASET.layout.toml "
-            "beside it.",
+            help=(
+                "With --layout: use this layout for the data set from now on; writes "
+                "DATASET.layout.toml next to it."
+            ),
         ),
     ] = False,
 ) -> None:
@@ -128,7 +130,7 @@ def layouts(
         typer.Option(
             "--propose",
             metavar="FOLDER",
-            help="Print a layout for this folder, from the names in it, to be corrected and used.",
+            help="Propose a layout for this folder from the names in it, to be corrected and used.",
         ),
     ] = None,
 ) -> None:
@@ -212,7 +214,7 @@ def view(
         raise typer.BadParameter("expected --case ID with the data set that contains it")
     for path in paths:
         if not in_window and not path.exists():
-            raise FormatError(f"there is no file or folder {path}: check the path")
+            raise FormatError(f"there is no file or folder at {path}: check the path")
     if find_spec("napari") is None or find_spec("qtpy") is None:
         raise MissingExtraError("napari", "pyqt6")
     if IS_LINUX and not any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"))):

@@ -33,7 +33,7 @@ class Place:
             is_breast is not (self.scope is FieldScope.BREAST)
         ):
             raise ArgumentError(
-                f"expected no name for the case, right or left for a breast and a number for a "
+                "expected no name for the case, right or left for a breast, and a number for a "
                 f"lesion, got {self.name!r} for a {self.scope}: correct the name"
             )
 
@@ -72,7 +72,7 @@ class MarkedPoint:
         point = self.point_mm
         if self.side is Side.BOTH:
             raise ArgumentError(
-                f"expected a {self.landmark} of one breast, got both: name one breast"
+                f"expected the {self.landmark} of one breast, got both: name one breast"
             )
         if point is not None and not (
             len(point) == 3 and all(isfinite(mm) and abs(mm) < _FARTHEST_MM for mm in point)

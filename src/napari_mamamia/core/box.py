@@ -28,7 +28,9 @@ class Box:
 
     def __post_init__(self) -> None:
         if any(a < 0 or b < a for a, b in zip(self.start, self.stop, strict=True)):
-            raise ValueError(f"a box needs 0 <= start <= stop, got {self.start} to {self.stop}")
+            raise ValueError(
+                f"expected 0 <= start <= stop for a box, got {self.start} to {self.stop}"
+            )
 
     @classmethod
     def empty(cls) -> Self:
@@ -115,7 +117,7 @@ def box_of(corners: Corners, shape: tuple[int, int, int]) -> Box:
         start, stop = (tuple(int(n) for n in corner) for corner in corners)
     except (TypeError, ValueError) as error:
         raise ArgumentError(
-            "expected a box as ((z, y, x) of the first voxel, (z, y, x) behind the last), got "
+            "expected a box as ((z, y, x) of the first voxel, (z, y, x) after the last), got "
             f"{corners!r}: pass two corners"
         ) from error
     inside = len(start) == len(stop) == 3 and all(
@@ -123,7 +125,7 @@ def box_of(corners: Corners, shape: tuple[int, int, int]) -> Box:
     )
     if not inside:
         raise ArgumentError(
-            f"expected a box inside {shape} (z, y, x), got {start} to {stop}: pass the first voxel "
-            "and the one behind the last"
+            f"expected a box inside {shape} (z, y, x), got {start} to {stop}: pass the first "
+            "voxel and the one after the last"
         )
     return Box((start[0], start[1], start[2]), (stop[0], stop[1], stop[2]))

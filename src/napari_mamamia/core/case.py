@@ -139,8 +139,8 @@ class Case:
         """Raise `CaseError` unless the case has `at_least` phases, all of them read."""
         if len(self.phases) < at_least:
             raise CaseError(
-                f"{self.case_id} has {count_of(len(self.phases), 'phase')}, this needs at least "
-                f"{at_least}: add the missing phases to the data set"
+                f"{self.case_id} has {count_of(len(self.phases), 'phase')}, but this needs at "
+                f"least {at_least}: add the missing phases to the data set"
             )
         if not self.is_loaded:
             raise CaseError(f"{self.case_id} is still opening: wait until all phases are read")
@@ -162,7 +162,8 @@ class Mask:
             )
         if self.array.shape != self.grid.shape:
             raise GridMismatchError(
-                f"the mask has shape {self.array.shape}, its grid has {self.grid.shape} (z, y, x)"
+                f"the mask has shape {self.array.shape}, but its grid has {self.grid.shape} (z, "
+                "y, x)"
             )
         # The view is locked, not the array itself: its owner may go on writing to it.
         view = self.array.view()
@@ -239,7 +240,7 @@ class LabelMap:
             )
         if any(stop > n for stop, n in zip(self.box.stop, self.grid.shape, strict=True)):
             raise ValueError(
-                f"expected a box inside the grid {self.grid.shape}, got one up to {self.box.stop}"
+                f"expected a box inside the grid {self.grid.shape}, but it reaches {self.box.stop}"
             )
 
     @classmethod
@@ -454,8 +455,8 @@ def explain_not_a_mask(
     remedy = "divide them by the value of certainty (100, 255, 1000)"
     choose = ", or choose one of them if they are labels" if is_whole and takes_label else ""
     return (
-        f"{expected} {found}, which is another scale: {remedy}, or save the mask itself as 0 and 1"
-        f"{choose}"
+        f"{expected} {found}, which is a different scale: {remedy}, or save the mask itself as 0 "
+        f"and 1{choose}"
     )
 
 

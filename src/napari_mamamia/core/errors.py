@@ -188,6 +188,6 @@ def refusal_text(error: OSError) -> str:
     """Return the message for an operating-system error that no reader or writer handled."""
     where = f" at {error.filename}" if error.filename else ""
     return (
-        f"expected to read and write files, but the system refused{where} "
+        f"expected to read and write files, but the system did not allow it{where} "
         f"({error.strerror or error}): check that the disk has room and can be read, then continue"
     )

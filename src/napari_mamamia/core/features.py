@@ -253,7 +253,8 @@ def find_hook(name: str) -> Callable[..., Any]:
         if name in feature.hooks:
             return load_attribute(feature.hooks[name])  # type: ignore[no-any-return]
     raise MamamiaError(
-        f"expected a feature with {name}, but none is installed: install the package that has it"
+        f"expected a feature with {name}, but none is installed: install the package that "
+        "provides it"
     )
 
 

@@ -157,7 +157,7 @@ class Field:
             self.unit or self.low is not None or self.high is not None
         ):
             raise FormatError(
-                f"expected unit and limits for a number alone, got them for {self.id!r}, which is "
+                f"expected unit and limits only for a number, got them for {self.id!r}, which is "
                 f"{self.kind}: leave them out"
             )
         if self.low is not None and self.high is not None and not self.low <= self.high:
@@ -167,8 +167,8 @@ class Field:
             )
         if self.measure is not None and self.scope is not FieldScope.LESION:
             raise FormatError(
-                f"expected a measured question to have the scope lesion, got {self.id!r} of a "
-                f"{self.scope}: change its scope"
+                f"expected a measured question to have the scope lesion, got {self.id!r} with "
+                f"scope {self.scope}: change its scope"
             )
 
     @property
@@ -292,8 +292,8 @@ def _require_condition(condition: Condition, of: Field, before: dict[str, Field]
         )
     if other.scope not in (of.scope, FieldScope.CASE):
         raise FormatError(
-            f"expected the question {of.id!r} to depend on one of the same {of.scope} or of the "
-            f"case, got {other.id!r} of a {other.scope}: change its scope"
+            f"expected the question {of.id!r} to depend on one about the same {of.scope} or about "
+            f"the case, got {other.id!r} about a {other.scope}: change its scope"
         )
     unknown = [value for value in condition.values if other.term(value) is None]
     if not condition.values or unknown:

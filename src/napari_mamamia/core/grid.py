@@ -18,8 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 from napari_mamamia.core.errors import ArgumentError, GridMismatchError
 
 IDENTITY_WARNING: Final = (
-    "the grid is an identity (1 x 1 x 1 mm, origin 0 or in the middle), typical of files that lost "
-    "their spacing: mm and ml count voxels here; write the image's own affine into the file"
+    "the grid is an identity (1 x 1 x 1 mm, origin 0 or in the middle), typical of files that "
+    "lost their spacing: mm and ml are counts of voxels here; write the image's own affine into "
+    "the file"
 )
 IMPOSSIBLE_SPACING: Final = "the spacing is impossible for an image of a body"
 _WIDEST_VOXEL_MM: Final = 100.0
@@ -441,6 +442,6 @@ def require_same_grid(a: Grid, b: Grid, name_a: str = "a", name_b: str = "b") ->
         raise GridMismatchError(
             f"{name_a} and {name_b} have equal shape {a.shape} but lie up to "
             f"{a.farthest_corner_mm(b):.2f} mm apart ({a.orientation} and {b.orientation}; they "
-            f"differ in {a.differences(b) or 'their affine'}): one of them has another affine; "
+            f"differ in {a.differences(b) or 'their affine'}): one of them has a wrong affine; "
             "export it again from the image's own header"
         )

@@ -161,8 +161,8 @@ def _require_whole_labels(values: NDArray[Any], name: str) -> NDArray[Any]:
             )
     if values.size and values.min() < 0:
         raise ArgumentError(
-            f"expected labels from 0 on in {name}, got {values.min():g}: it looks like an image; "
-            "pass the mask"
+            f"expected labels of 0 and above in {name}, got {values.min():g}: it looks like an "
+            "image; pass the mask"
         )
     labels = np.unique(values)
     if len(labels) > _MOST_LABELS:

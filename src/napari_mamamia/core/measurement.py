@@ -86,7 +86,7 @@ class Measurement:
     def __post_init__(self) -> None:
         if len(self.points_mm) != POINTS[self.kind]:
             raise ArgumentError(
-                f"expected {count_of(POINTS[self.kind], 'point')} of a {self.kind}, got "
+                f"expected {count_of(POINTS[self.kind], 'point')} for a {self.kind}, got "
                 f"{len(self.points_mm)}: draw it again"
             )
         for point in self.points_mm:
@@ -94,15 +94,16 @@ class Measurement:
                 math.isfinite(mm) and abs(mm) <= _FARTHEST_MM for mm in point
             ):
                 raise ArgumentError(
-                    f"expected points of a patient in RAS mm, within {_FARTHEST_MM:g} mm, got "
-                    f"{point}: draw it again"
+                    f"expected points in patient coordinates (RAS, mm), within {_FARTHEST_MM:g} "
+                    f"mm, got {point}: draw it again"
                 )
         if self.plane not in PLANES:
             raise ArgumentError(
-                f"expected one of {', '.join(PLANES)}, got the plane {self.plane!r}: draw it again"
+                f"expected the plane to be one of {', '.join(PLANES)}, got {self.plane!r}: draw "
+                "it again"
             )
         if self.phase is not None and self.phase < 0:
-            raise ArgumentError(f"expected a phase from 0 on, got {self.phase}: draw it again")
+            raise ArgumentError(f"expected a phase of 0 or above, got {self.phase}: draw it again")
         if len(self.text) > _MOST_TEXT:
             raise ArgumentError(
                 f"expected at most {_MOST_TEXT} characters in the text of a measurement, got "

@@ -93,8 +93,8 @@ def reorientation_to(grid: Grid, orientation: str) -> Reorientation:
     code = orientation.upper()
     if len(code) != 3 or sorted(_find_world_axis(letter) for letter in code) != [0, 1, 2]:
         raise ValueError(
-            "expected an orientation of R or L, A or P, and S or I once each, got "
-            f"{orientation!r}: write it like 'RAS' or 'LPS'"
+            "expected an orientation with one of R and L, one of A and P, and one of S and I, "
+            f"got {orientation!r}: write it like 'RAS' or 'LPS'"
         )
     grid_letters = grid.orientation[::-1]
     order, flips = [], []

@@ -54,8 +54,8 @@ def bolus_arrival_s(times_s: Sequence[float | None], signal: Sequence[float]) ->
     percent = 100 * (float(values.max()) - baseline) / baseline if baseline > 0 else math.nan
     if phase < 1 or not percent >= _LEAST_RISE_PERCENT:
         raise CaseError(
-            f"expected a vessel or heart that rises by {_LEAST_RISE_PERCENT:g} % after its first "
-            f"phases, but found {percent:.0f} % with the steepest rise after phase {phase}; give "
-            "another mask, or the time of the injection in seconds"
+            f"expected the signal of a vessel or heart to rise by {_LEAST_RISE_PERCENT:g} % after "
+            f"its first phases, but found {percent:.0f} % with the steepest rise after phase "
+            f"{phase}; give a different mask, or the time of the injection in seconds"
         )
     return max(float(rise.arrival_s[0]), times[0])

@@ -37,7 +37,7 @@ def region_curve(signal: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[np.fl
     """
     if mask.shape != signal.shape[1:]:
         raise ValueError(
-            f"expected a mask of the phases' shape {signal.shape[1:]}, but got {mask.shape}"
+            f"expected a mask with the phases' shape {signal.shape[1:]}, but got {mask.shape}"
         )
     values = signal[:, mask].astype(np.float64)
     values = values[:, np.isfinite(values).all(axis=0)]

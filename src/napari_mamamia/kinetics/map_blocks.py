@@ -237,7 +237,7 @@ def type_recipe(choice: PhaseChoice, thresholds: CurveThresholds | None = None) 
 
 def _require_late(choice: PhaseChoice, name: str) -> int:
     if choice.late is None:
-        raise CaseError(f"{name} needs a late phase, but {choice.reason}; choose another map")
+        raise CaseError(f"{name} needs a late phase, but {choice.reason}; choose a different map")
     return choice.late
 
 

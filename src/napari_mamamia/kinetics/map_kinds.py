@@ -174,7 +174,7 @@ _MAPS: Final[Mapping[str, MapSpec]] = {
     ),
     MapKind.WASH_IN: MapSpec(
         partial(_of_slope, map_formulas.wash_in_slope, "wash-in slope"),
-        lambda _: "PE at the peak over its time since the first phase",
+        lambda _: "PE at the peak divided by the time from the first phase to the peak",
         "PE_max / (t_max - t_0)",
         "OSIPI CAPLEX Q.CD1.011",
         _list_ranges(MapRange("0–3 %/s", (0.0, 3.0))),
@@ -227,7 +227,7 @@ _MAPS: Final[Mapping[str, MapSpec]] = {
     MapKind.TIME_TO_ENHANCEMENT: MapSpec(
         partial(_of_close_phases, UltrafastMeasure.TIME_TO_ENHANCEMENT),
         _told_tte,
-        "bolus arrival minus the time of the clock's injection",
+        "bolus arrival minus the entered time of injection",
         _ULTRAFAST,
         _list_ranges(MapRange("0–20 s", (0.0, 20.0))),
         "s",

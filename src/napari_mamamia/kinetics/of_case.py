@@ -372,8 +372,8 @@ def _find_region(
         region = box_around_mask(_choose_mask(case, read, mask), read.grid, FTV_MARGIN_MM)
         if region.is_empty:
             raise CaseError(
-                f"the mask of {read.case_id} is empty, but FTV needs a region; pass another mask "
-                "or a box"
+                f"the mask of {read.case_id} is empty, but FTV needs a region; pass a different "
+                "mask or a box"
             )
         return region
     return box_of(box, read.grid.shape)

@@ -179,9 +179,11 @@ def odd_span(times_s: Sequence[float | None]) -> str:
     if times is None or len(times) < _LEAST_PHASES:
         return ""
     if times[-1] < _LEAST_SPAN_S:
-        return f"the phases span {times[-1]:g} s, less than any exam: are their times minutes?"
+        return f"the phases span {times[-1]:g} s, less than any exam: are their times in minutes?"
     if times[-1] > _MOST_SPAN_S:
-        return f"the phases span {times[-1]:g} s, more than any exam: are their times milliseconds?"
+        return (
+            f"the phases span {times[-1]:g} s, more than any exam: are their times in milliseconds?"
+        )
     return ""
 
 

@@ -187,7 +187,7 @@ def choose_curve_phases(
         why = f"there is no phase after the initial phase {initial}"
     elif seconds[last] < WASHOUT_FROM_S:
         why = (
-            f"the last phase is at {seconds[last]:.0f} s, but a delayed phase needs "
+            f"the last phase is at {seconds[last]:.0f} s, but a delayed phase must be at "
             f"{WASHOUT_FROM_S:.0f} s or later"
         )
     delayed = None if why else last

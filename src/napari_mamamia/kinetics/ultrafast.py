@@ -101,7 +101,7 @@ def ultrafast_times(times_s: Sequence[float | None]) -> tuple[float, ...]:
         spacing = f"{least:g} s" if math.isfinite(least) else count_of(len(times), "phase")
         raise CaseError(
             f"ultrafast measures need phases at most {MOST_GAP_S:g} s apart, but got {spacing}; "
-            "choose another measure"
+            "choose a different measure"
         )
     return times
 

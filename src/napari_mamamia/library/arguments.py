@@ -35,11 +35,13 @@ def path_of(given: object, what: str) -> Path:
     """Return a path with ``~`` resolved; raise `ArgumentError` if `given` is not a path."""
     if not isinstance(given, str | os.PathLike) or not os.fspath(given):
         raise ArgumentError(
-            f"expected a path for {what}, got {_cut_value(given)}: pass it as text or pathlib.Path"
+            f"expected a path for {what}, got {_cut_value(given)}: pass a string or pathlib.Path"
         )
     path = os.fspath(given)
     if isinstance(path, bytes) or "\0" in path:
-        raise ArgumentError(f"expected a path for {what} as text, got {given!r}: pass a string")
+        raise ArgumentError(
+            f"expected the path for {what} to be a string, got {given!r}: pass a string"
+        )
     return Path(path).expanduser()
 
 
@@ -144,7 +146,7 @@ def _say_missing(error: MissingColumnsError, argument: str) -> str:
             absent = dict.fromkeys(error.missing)
             remedy += f", or columns={absent!r} if the table has none"
     return (
-        f"expected values of {', '.join(error.missing)} in the DataFrame {argument}, found the "
+        f"expected values for {', '.join(error.missing)} in the DataFrame {argument}, found the "
         f"columns {there}: {remedy}"
     )
 
@@ -160,8 +162,8 @@ def columns_of(given: PathLike | Mapping[str, str | None] | None) -> ColumnChoic
     if unknown or wrong:
         culprit = f"the field {unknown[0]!r}" if unknown else f"the column {wrong[0]!r}"
         raise ArgumentError(
-            f"expected fields ({', '.join(COLUMNS)}), each with its column's name or None, for "
-            f"columns, got {culprit}: correct it"
+            f"expected columns to map fields ({', '.join(COLUMNS)}) to column names or None, got "
+            f"{culprit}: correct it"
         )
     return ColumnChoice(tuple(given.items()))
 
@@ -172,7 +174,7 @@ def case_ids_of(given: str | Iterable[str] | None) -> tuple[str, ...]:
         return ()
     ids = texts_of(given, "case_ids")
     if wrong := [identifier for identifier in ids if not isinstance(identifier, str)]:
-        raise ArgumentError(f"expected ids of cases as text, got {wrong[0]!r}: pass strings")
+        raise ArgumentError(f"expected case ids to be strings, got {wrong[0]!r}: pass strings")
     if not ids:
         raise ArgumentError(
             "the list of case ids is empty: leave the argument out to use every case"
@@ -188,14 +190,14 @@ def texts_of(given: str | Iterable[str], what: str) -> tuple[str, ...]:
         return tuple(given)
     except TypeError:
         raise ArgumentError(
-            f"expected a text or a list of texts for {what}, got {_cut_value(given)}: pass one"
+            f"expected a string or a list of strings for {what}, got {_cut_value(given)}: pass one"
         ) from None
 
 
 def label_of(given: Any) -> float | None:
-    """Return a label value, None for any label; raise `ArgumentError` if it is not a number.
+    """Return a label value, or None for any label; raise `ArgumentError` if it is not a number.
 
-    No voxel equals a text or NaN, so such a label would remove the tumour silently.
+    No voxel equals a string or NaN, so such a label would silently remove the tumour.
     """
     if given is None:
         return None

@@ -189,7 +189,7 @@ class Case:
         """
         if not self.files.phases:
             raise CaseError(
-                f"expected phases of {self.case_id}, found none: add {self.case_id}_0000.nii.gz"
+                f"expected phases for {self.case_id}, found none: add {self.case_id}_0000.nii.gz"
             )
         return read_phase_header(self.files.phases[0]).grid
 
@@ -424,7 +424,7 @@ class Case:
         there = ", ".join(known) or "none"
         raise CaseError(
             f"expected a {role} mask of {self.case_id} by {name!r} in the workspace, found "
-            f"{there}: name one of these, or make it first"
+            f"{there}: name one of these, or create it first"
         )
 
     def _read_mask(self, path: Path | None) -> Mask | None:

@@ -401,13 +401,13 @@ class DataSet:
             return self._find_spelling(case_id)
         if isinstance(case_id, bool) or not hasattr(case_id, "__index__"):
             raise ArgumentError(
-                f"expected a case id or a place from 0 on, got {case_id!r}: pass one such as "
+                f"expected a case id or an index of 0 or above, got {case_id!r}: pass one such as "
                 f"{self.case_ids[0]!r}"
             )
         place = index(case_id)
         if not -len(self) <= place < len(self):
             raise CaseError(
-                f"expected a place from 0 to {len(self) - 1}, got {place}: {self.name} holds "
+                f"expected an index from 0 to {len(self) - 1}, got {place}: {self.name} holds "
                 f"{len(self)} cases"
             )
         return self.case_ids[place]

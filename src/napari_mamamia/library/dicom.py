@@ -254,7 +254,7 @@ def _make_settings(
 ) -> ImportSettings:
     if not all(_is_index(k) for k in phases):
         raise ArgumentError(
-            f"expected the numbers of phases from 0 on, got {phases!r}: pass such as [0, 1, 2]"
+            f"expected phase numbers of 0 or above, got {phases!r}: pass, for example, [0, 1, 2]"
         )
     return ImportSettings(
         None if clock is None else named(Clock, clock, "clock"),
@@ -275,5 +275,5 @@ def _is_index(value: object) -> bool:
 
 def _require_id(case_id: str) -> str:
     if not isinstance(case_id, str):
-        raise ArgumentError(f"expected a case id as text, got {case_id!r}: pass a string")
+        raise ArgumentError(f"expected the case id to be a string, got {case_id!r}: pass a string")
     return case_id

@@ -117,7 +117,8 @@ def _convert_start(case: Case, kind: str, value: Any) -> Any:
     outlines = (value,) if isinstance(value, Outline) else tuple(value)
     if not outlines or not all(isinstance(outline, Outline) for outline in outlines):
         raise ArgumentError(
-            f"expected an outline, got {value!r}: pass  Outline(axis, index, inside)  or several"
+            f"expected an outline, got {value!r}: pass  Outline(axis, index, inside)  or a list "
+            "of them"
         )
     return tuple(
         Outline(outline.axis, outline.index, _convert_outline(outline)) for outline in outlines

@@ -178,6 +178,6 @@ def _parse_times(given: Sequence[float] | None) -> tuple[float, ...] | None:
         return tuple(float(time) for time in given)
     except (TypeError, ValueError) as error:
         raise ArgumentError(
-            f"expected seconds of each phase for times_s, but got {given!r}; pass numbers such as "
-            "(0, 90, 180)"
+            f"expected the time of each phase in seconds for times_s, but got {given!r}; pass "
+            "numbers such as (0, 90, 180)"
         ) from error

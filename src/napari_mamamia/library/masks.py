@@ -178,7 +178,7 @@ def from_nibabel(image: "SpatialImage") -> Mask:
     """
     if not hasattr(image, "dataobj") or not hasattr(image, "affine"):
         raise ArgumentError(
-            f"expected nibabel's image of a mask, got {type(image).__name__}: open the file with  "
+            f"expected a mask as a nibabel image, got {type(image).__name__}: open the file with  "
             "read_mask(path)"
         )
     grid, voxels = grid_and_voxels(image)

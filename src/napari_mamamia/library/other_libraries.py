@@ -50,7 +50,7 @@ def make_sitk_image(array: Any, grid: Grid) -> Any:
     directions = matrix / spacing
     if np.abs(directions.T @ directions - np.eye(3)).max() > _RIGHT_ANGLE:
         raise ArgumentError(
-            "expected axes at right angles for SimpleITK, but the grid is sheared: make it upright "
+            "expected axes at right angles for SimpleITK, but the grid is sheared: straighten it "
             "first"
         )
     voxels = array.astype(np.uint8) if array.dtype == np.bool_ else np.ascontiguousarray(array)
@@ -145,7 +145,7 @@ class TorchDataSet:
             If the case lacks one of the phases.
         """
         if not -len(self) <= place < len(self):
-            raise IndexError(f"expected a place below {len(self)}, got {place}")
+            raise IndexError(f"expected an index below {len(self)}, got {place}")
         torch, case = load_package("torch"), self._cases[place]
         signal = case.signal if self._phases is None else case.signal[list(self._phases)]
         item: dict[str, Any] = {

@@ -45,14 +45,14 @@ def open_files(
     """
     if not isinstance(case_id, str) or (case_id and safe_case_id(case_id) != case_id):
         raise ArgumentError(
-            "expected a case_id that can name files (no / or control characters), got "
-            f"{case_id!r}: choose another"
+            "expected a case_id that can be used as a file name (no / or control characters), "
+            f"got {case_id!r}: choose a different one"
         )
     given = [phases] if isinstance(phases, str | Path) else phases
     if not isinstance(given, Sequence) or not given:
         raise ArgumentError(
-            f"expected the files of the phases in their order, got {phases!r}: pass a list of "
-            "paths, or one 4-D file"
+            f"expected the phase files in order, got {phases!r}: pass a list of paths, or one 4-D "
+            "file"
         )
     paths = [path_of(path, "a phase").absolute() for path in given]
     headers = [read_header(path) for path in paths]
@@ -90,12 +90,13 @@ def check_times(times_s: Sequence[float] | None, count: int) -> tuple[float | No
         times = tuple(float(time) for time in times_s)
     except (TypeError, ValueError) as error:
         raise ArgumentError(
-            f"expected seconds of each phase for times_s, got {times_s!r}: pass such as (0, 90)"
+            f"expected the time of each phase in seconds for times_s, got {times_s!r}: pass, for "
+            "example, (0, 90)"
         ) from error
     rises = all(np.isfinite(times)) and all(b > a for a, b in pairwise(times))
     if len(times) != count or not rises:
         raise ArgumentError(
-            f"expected {count} rising numbers of seconds for times_s, got {times}: pass one for "
+            f"expected {count} rising numbers (seconds) for times_s, got {times}: pass one for "
             "each phase"
         )
     return times
@@ -169,8 +170,9 @@ def open_cases(cases: Iterable[CaseFiles], workspace: PathLike | None) -> OpenDa
     twins = sorted({case_id for case_id in ids if ids.count(case_id) > 1})
     if not files or twins:
         raise ArgumentError(
-            f"expected cases with an id of their own, got {name_some(twins) or 'none'}"
-            f"{' more than once' if twins else ''}: pass case_id to each"
+            "expected each case to have its own id, got "
+            f"{name_some(twins) or 'none'}{' more than once' if twins else ''}: pass case_id for "
+            "each"
         )
     root = files[0].phases[0].files[0].parent
     data_set = DataSet(root, LayoutKind.OWN_FILES, files)

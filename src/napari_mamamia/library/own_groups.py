@@ -54,8 +54,8 @@ def fairness_table(
 
     if not isinstance(groups, Mapping) or not groups:
         raise ArgumentError(
-            f"expected groups as a dict, got {groups!r}: pass such as  groups={{'race': 'race'}}, "
-            "table=data_set.columns"
+            f"expected groups as a dict, got {groups!r}: pass, for example,  "
+            f"groups={{'race': 'race'}}, table=data_set.columns"
         )
     groupings = [
         _group(name, _find_values(name, source, table), scores.case_ids)
@@ -104,7 +104,7 @@ def _find_values(name: str, source: Any, table: "pd.DataFrame | None") -> dict[s
     if isinstance(source, str):
         if table is None:
             raise ArgumentError(
-                f"expected a table for the column {source!r} of {name}, got none: pass  "
+                f"expected a table that contains the column {source!r} of {name}, got none: pass  "
                 "table=data_set.columns  or the values by case id"
             )
         if source not in table.columns:
@@ -128,7 +128,7 @@ def _group(name: str, values: Mapping[str, object], case_ids: tuple[str, ...]) -
     if not 0 < len(labels) <= MOST_GROUPS:
         raise ArgumentError(
             f"expected 1 to {MOST_GROUPS} different values of {name} in the scored cases, got "
-            f"{len(labels)}: pass a variable of groups, with the ids of the scored cases"
+            f"{len(labels)}: pass a grouping variable with the ids of the scored cases"
         )
     codes = [labels.index(text) if text else -1 for text in texts]
     unassigned = tuple(

@@ -71,7 +71,7 @@ def make_phantoms(
     for option, number in (("n_cases", n_cases), ("seed", seed)):
         if isinstance(number, bool) or not isinstance(number, int) or number < 0:
             raise ArgumentError(
-                f"expected a whole number of 0 or more for {option}, but got {number!r}; pass a "
+                f"expected a whole number of 0 or above for {option}, but got {number!r}; pass a "
                 "number such as 12"
             )
     job = partial(write_data_set, root, n_cases, seed, shape, named(PhantomMix, mix, "mix"))
@@ -115,7 +115,8 @@ def make_phantom_study(
     _require_shape(shape)
     if target.exists():
         raise SaveConflictError(
-            f"expected a new folder, but {target} exists; nothing was written; choose another name"
+            f"expected a new folder, but {target} exists; nothing was written; choose a different "
+            "name"
         )
     with own_folder() as place:
         drive(partial(write_data_set, place / "one", 1, seed, shape), progress)
@@ -131,6 +132,6 @@ def _require_shape(shape: tuple[int, int, int] | None) -> None:
     is_three = isinstance(shape, tuple | list) and len(shape) == 3
     if not is_three or not all(isinstance(n, int) and n >= 8 for n in shape):
         raise ArgumentError(
-            f"expected three extents (z, y, x) of 8 or more for shape, but got {shape!r}; pass a "
+            f"expected three extents (z, y, x) of at least 8 for shape, but got {shape!r}; pass a "
             "shape such as (24, 64, 64)"
         )

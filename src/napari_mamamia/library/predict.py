@@ -216,7 +216,7 @@ class Predictions:
     def __repr__(self) -> str:
         n, there = len(self._summary.saved), len(self._summary.skipped)
         failed = f", {len(self.failures)} failed" if self.failures else ""
-        skipped = f", {there} were there already" if there else ""
+        skipped = f", {there} were already there" if there else ""
         return f"Predictions({n} made{skipped}{failed}, {str(self._folder)!r}; {self._note})"
 
     def _repr_html_(self) -> str:
@@ -258,7 +258,8 @@ class Predictions:
             failed = {failure.case_id: failure.reason for failure in self.failures}
             why = failed.get(case_id, "it is not in the folder")
             raise CaseError(
-                f"expected a prediction of {case_id!r} in {self._folder}, but {why}; choose another"
+                f"expected a prediction for {case_id!r} in {self._folder}, but {why}; choose a "
+                "different case"
             )
         return read_labels(path).mask()
 

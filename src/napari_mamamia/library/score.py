@@ -333,8 +333,8 @@ def _file_pairs(reference: Any, prediction: Any) -> tuple[FoundPairs, tuple[Path
     here = _require_place(reference, "the reference")
     if here.resolve() == there.resolve():
         raise ArgumentError(
-            f"expected references and predictions in different places, got {here} for both, which "
-            "makes every score perfect: pass the folder of the predictions"
+            f"expected references and predictions in different folders, got {here} for both, "
+            "which makes every score perfect: pass the folder of the predictions"
         )
     if here.is_file() != there.is_file():
         raise ArgumentError(
@@ -382,7 +382,7 @@ def _require_place(given: Any, what: str) -> Path:
         )
     if not path.exists():
         raise FormatError(
-            f"expected a folder or a file of masks at {path} for {what}, but nothing is there: "
+            f"expected a folder or a file of masks at {path} for {what}, but there is nothing: "
             "check the path"
         )
     return path
@@ -460,8 +460,8 @@ def _convert_labels(
         path = _require_place(given, name)
         if path.is_dir():
             raise ArgumentError(
-                f"expected one mask for {name}, got the folder {path}: pass folders on both sides, "
-                "or one file of it"
+                f"expected one mask for {name}, got the folder {path}: pass folders on both "
+                "sides, or one file from the folder"
             )
         return read_tumour(path) if finds_tumour else read_labels(path)
     place = grid_of(None if mask_in(given) is not None else grid, given)

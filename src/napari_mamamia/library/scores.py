@@ -213,7 +213,7 @@ class Scores:
         result = self.model.segmentation
         if result is None:
             raise ArgumentError(
-                "expected scores of masks, got none: score masks, or look at the reasons of .cases"
+                "expected scores of masks, got none: score masks, or check the reasons in .cases"
             )
         return fairness_table(result.scores, self.profile, groups, table, minimum_group)
 
@@ -329,13 +329,14 @@ class Comparison:
         names = [model.name for model in models]
         if len(models) < 2:
             raise ArgumentError(
-                f"expected two models or more, got only {', '.join(names)}: pass another model's "
+                f"expected at least two models, got only {', '.join(names)}: pass another model's "
                 "scores"
             )
         if len({model.profile for model in models}) > 1:
             listed = ", ".join(f"{model.name} ({model.profile})" for model in models)
             raise ArgumentError(
-                f"expected one profile for all models, got {listed}: score them under one profile"
+                f"expected the same profile for all models, got {listed}: score them under one "
+                "profile"
             )
         try:
             require_names(names)

@@ -313,7 +313,7 @@ def nsd(
     """
     if not tolerance_mm >= 0:
         raise ArgumentError(
-            f"expected a tolerance of 0 mm or more, but got {tolerance_mm}; pass a value such as "
+            f"expected a tolerance of 0 mm or above, but got {tolerance_mm}; pass a value such as "
             "1.0"
         )
     grid, (reference, prediction) = _place(grid, spacing, reference, prediction)
@@ -420,12 +420,13 @@ lesion_counts = any_overlap_lesion_counts
 def _place(
     grid: Grid | None, spacing: Spacing | None, *masks: MaskLike
 ) -> tuple[Grid | None, tuple[MaskLike, ...]]:
-    """Return the grid of a spacing, and masks of one slice as volumes of one slice.
+    """Return the grid that a spacing defines, and the masks, 2D masks as volumes of one slice.
 
     Raises
     ------
     ArgumentError
-        If both are passed, or the spacing is not as many positive numbers as the masks have axes.
+        If both a grid and a spacing are passed, or the spacing is not one positive number for each
+        axis of the masks.
     """
     shapes = [np.shape(mask) for mask in masks if isinstance(mask, np.ndarray)]
     is_slice = len(shapes) == len(masks) and all(len(shape) == 2 for shape in shapes)
@@ -434,7 +435,8 @@ def _place(
         return grid, volumes
     if grid is not None or not shapes:
         raise ArgumentError(
-            "expected a grid or a spacing of arrays, got both or a Mask: leave spacing out"
+            "expected either a grid, or a spacing with arrays, got both or a Mask: leave spacing "
+            "out"
         )
     numbers = tuple(float(number) for number in np.ravel(spacing))
     if len(numbers) != len(shapes[0]) or not all(np.isfinite(n) and n > 0 for n in numbers):

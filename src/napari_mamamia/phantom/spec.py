@@ -225,11 +225,11 @@ def _check_times(spec: PhantomSpec) -> None:
     if not 3 <= len(times) <= 12:
         raise CaseError(f"expected 3 to 12 phases in times_s, but got {len(times)}")
     if times[0] != 0 or not all(a < b < inf for a, b in pairwise(times)):
-        raise CaseError(f"expected times_s that ascend from 0, but got {times}")
+        raise CaseError(f"expected times_s to ascend from 0, but got {times}")
     if not 0 < spec.bolus_arrival_s < times[1]:
         raise CaseError(
-            f"expected bolus_arrival_s between phase 0 and phase 1 (0 to {times[1]:g} s), but got "
-            f"{spec.bolus_arrival_s:g}"
+            f"expected bolus_arrival_s to be between phase 0 and phase 1 (0 to {times[1]:g} s), "
+            f"but got {spec.bolus_arrival_s:g}"
         )
     if spec.motion_mm and len(spec.motion_mm) != len(times):
         raise CaseError(
@@ -238,7 +238,7 @@ def _check_times(spec: PhantomSpec) -> None:
         )
     if any(spec.shift_mm(1)):
         raise CaseError(
-            "expected motion_mm of (0, 0, 0) in phase 1, on which the reference is drawn, but "
+            "expected motion_mm to be (0, 0, 0) in phase 1, on which the reference is drawn, but "
             f"got {spec.shift_mm(1)}; move the other phases instead"
         )
 
@@ -254,7 +254,9 @@ def _check_patient(spec: PhantomSpec) -> None:
                 f"{spec.breasts.value!r}; change one of the two"
             )
     if spec.breast_density not in ("a", "b", "c", "d"):
-        raise CaseError(f'expected a breast_density of "a" to "d", but got {spec.breast_density!r}')
+        raise CaseError(
+            f'expected breast_density to be "a" to "d", but got {spec.breast_density!r}'
+        )
     _in_range("nodes", spec.nodes, 0, 6)
     _in_range("background_enhancement_percent", spec.background_enhancement_percent, 0, 80)
 
@@ -267,7 +269,7 @@ def _check_image(spec: PhantomSpec) -> None:
     _in_range("fibroglandular_signal", spec.fibroglandular_signal, 40, 4000)
     if spec.field_strength_t not in (1.5, 3.0):
         raise CaseError(
-            f"expected a field_strength_t of 1.5 or 3.0, but got {spec.field_strength_t:g}"
+            f"expected field_strength_t to be 1.5 or 3.0, but got {spec.field_strength_t:g}"
         )
     if spec.fat_suppression_failure_mm and not spec.fat_suppressed:
         raise CaseError(

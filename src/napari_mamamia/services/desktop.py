@@ -44,15 +44,15 @@ def desktop_files() -> tuple[Path, Path]:
 
 
 def install_entry() -> Path:
-    """Write the entry and its icon, replacing those of an earlier version; return the entry.
+    """Write the desktop entry and its icon, replacing an earlier version; return the entry's path.
 
     Raises
     ------
     SaveConflictError
-        If another program's file has the name.
+        If a file of that name belongs to another program.
     SaveError
-        If this system has no such entries, the program's command is not found, or a file cannot
-        be written.
+        If this system does not support desktop entries, the program's command is not found, or a
+        file cannot be written.
     """
     _require_linux()
     entry, icon = desktop_files()
@@ -94,15 +94,16 @@ def remove_entry() -> tuple[Path, ...]:
 def _require_linux() -> None:
     if not IS_LINUX:
         raise SaveError(
-            "expected a desktop with .desktop files (Linux), but this system has none: make a "
-            "shortcut to the program mamamia with the argument view"
+            "expected a desktop that supports .desktop files (Linux), but this system does not: "
+            "make a shortcut to the program mamamia with the argument view"
         )
 
 
 def _require_own(file: Path) -> None:
     if file.is_symlink() or (file.exists() and not _is_own(file)):
         raise SaveConflictError(
-            f"expected no file or our own at {file}, but another program's is there: move it"
+            f"expected no file at {file}, or our own, but one that belongs to another program is "
+            "there: move it"
         )
 
 

@@ -43,7 +43,9 @@ def keep_largest(mask: Bools, grid: Grid) -> Change:
 
 def remove_small(mask: Bools, grid: Grid, least_mm3: float) -> Change:
     """Remove the parts of less than `least_mm3`, which is 0 or more."""
-    _require_value(least_mm3 >= 0, f"a least volume must be 0 mm3 or more, got {least_mm3:g} mm3")
+    _require_value(
+        least_mm3 >= 0, f"expected a minimum volume of 0 mm3 or above, got {least_mm3:g} mm3"
+    )
     box, crop = _crop_mask(mask, grid)
     parts, sizes = _label_parts(crop)
     stays = sizes * grid.voxel_volume_mm3 >= least_mm3 * (1 - _ROUNDING)
@@ -140,7 +142,7 @@ def _require_value(holds: bool, message: str) -> None:
 
 
 def _crop_mask(mask: Bools, grid: Grid) -> Change:
-    """Return the box of the mask and the mask in it."""
+    """Return the bounding box of the mask, and the mask cropped to it."""
     if mask.shape != grid.shape:
         raise CaseError(
             f"the mask must have the shape {grid.shape} of its grid (z, y, x), got {mask.shape}: "

@@ -89,7 +89,7 @@ def part_under(mask: Bools, grid: Grid, point: Voxel, hold: Hold | None = None) 
     whole = np.zeros_like(mask)
     whole[box.slices] = gone | _find_loose(component & ~gone, held)
     return _make_removal(
-        whole, grid, "a part connected by a neck" if thin is None else "a thin part"
+        whole, grid, "a part connected by a narrow bridge" if thin is None else "a thin part"
     )
 
 
@@ -123,7 +123,9 @@ def beyond_line(
     way[plane_axis] = 0
     length = float(np.linalg.norm(way))
     if not np.isfinite(length) or length <= 0:
-        raise CaseError("the cut has no length: draw a line across the neck, from edge to edge")
+        raise CaseError(
+            "the cut has no length: draw a line across the narrow bridge, from edge to edge"
+        )
     box = Box.around(mask).grown((1, 1, 1), mask.shape)
     crop = mask[box.slices]
     wall = _Wall.on(box, start, way / length, length, plane_axis, grid.spacing_mm)
@@ -132,8 +134,8 @@ def beyond_line(
     sides = wall.separate(crop)
     if sides is None:
         raise CaseError(
-            "the line does not separate the mask in 3-D: draw it all the way across the neck, or "
-            "cut in a slice where the neck is narrower"
+            "the line does not separate the mask in 3-D: draw it all the way across the narrow "
+            "bridge, or cut in a slice where it is narrower"
         )
     held = np.zeros_like(crop) if hold is None else hold[box.slices] > 0
     first, second = sorted(

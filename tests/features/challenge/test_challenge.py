@@ -275,10 +275,10 @@ def test_a_zip_counts_as_its_folder(challenge):
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("../../reference/C_00.nii.gz", "leads out of the folder"),
+        ("../../reference/C_00.nii.gz", "points outside the folder"),
         ("/etc/C_00.nii.gz", "absolute path"),
         ("C:\\C_00.nii.gz", "absolute path"),
-        ("a/./b.nii.gz", "leads out of the folder"),
+        ("a/./b.nii.gz", "points outside the folder"),
         ("inner/c_00.NII.GZ", "appears twice"),
     ],
 )
@@ -378,7 +378,9 @@ def test_a_changed_removed_or_moved_line_of_the_ledger_is_found(challenge):
         assert "ledger: " in words(verify_challenge(challenge, is_quick=True))
     # The last lines alone: their results are there, and no attempt tells of them.
     path.write_bytes(b"".join(lines[:4]))
-    assert "holds scores of no attempt" in words(verify_challenge(challenge, is_quick=True))
+    assert "holds scores that belong to no attempt" in words(
+        verify_challenge(challenge, is_quick=True)
+    )
     path.write_bytes(whole)
     assert verify_challenge(challenge, is_quick=True) == ()
 
@@ -543,7 +545,7 @@ def test_the_express_lane_alone_is_no_attempt(challenge):
     broken.write_bytes(b"no mask")
     settings = ProgramSettings(is_express=True)
     (outcome,) = run_challenge(challenge, ["beta"], settings).teams
-    assert "2 of 3 cases satisfy the contract" in outcome.reason
+    assert "the output for 2 of 3 cases is valid" in outcome.reason
     assert [one.case_id for one in outcome.breaches] == ["C_02"]
     assert ledger_of(challenge).attempts == ()
     assert not (outcome.folder / "scores").exists()

@@ -208,11 +208,11 @@ class Sparse(io.BytesIO):
         (nameless(), "has no name"),
         (
             zip_bytes(("a", b"1" * 99), compression=zipfile.ZIP_LZMA),
-            "another compression than deflate",
+            "a compression other than deflate",
         ),
         (
             zip_bytes(("a", b"1" * 99), compression=zipfile.ZIP_BZIP2),
-            "another compression than deflate",
+            "a compression other than deflate",
         ),
         (None, "its list of members has 1024 MB"),
     ],

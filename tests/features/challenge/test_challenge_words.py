@@ -36,7 +36,9 @@ def test_each_table_says_why_a_team_has_no_rank(world, tmp_path, monkeypatch):  
     table(submissions / "part" / "predictions.csv", PCR[:5])
     table(submissions / "constant.csv", [0] * len(PCR))
     ran = mamamia("challenge", "run", folder, has_figures=False)
-    incomplete = "expected one response for each of 8 cases, but found none or several for 3"
+    incomplete = (
+        "expected exactly one response for each of 8 cases, but found none or several for 3"
+    )
     assert f"part (masks), 1st attempt: scored: {incomplete}" in ran.stdout
     done = mamamia("challenge", "rank", folder, "--out", tmp_path / "board", has_figures=False)
     assert done.returncode == 0, done.stderr

@@ -101,7 +101,7 @@ def test_a_team_leads_to_its_own_page():
 def test_many_sites_are_not_all_on_the_page():
     tables = tables_of(("A", "B"), 4, [f"site {at}" for at in range(15)])
     page = leaderboard_page(content_of(tables, n_resamples=0))
-    assert "3 further tables are in rank.json, not on this page." in page.warnings
+    assert "3 more tables are in rank.json, not on this page." in page.warnings
     assert page.sections[0].title == "All together"
     assert page.sections[1].title == "Dsc at site 0"
 

@@ -317,7 +317,7 @@ def test_a_metrics_name_tells_which_way_is_good():
         ([], "or one table of all, but found neither"),
         (["a.csv", "--table", "b.csv"], "found both"),
         (["a.csv", "--missing", "best"], "expected value:X with a number X"),
-        (["a.csv", "--method", "composite"], "method of the table besides the composite"),
+        (["a.csv", "--method", "composite"], "method for the table besides the composite"),
         (["a.csv", "--method", "composite", "--method", "mean-then-rank"], "expected --clinical"),
     ],
 )
@@ -409,6 +409,6 @@ def test_a_column_about_cases_is_no_algorithm(tmp_path, column):
     rows = [f"c{case},{0.5 + case / 10},{0.4 + case / 10},{40 + case}" for case in range(4)]
     done, said = rank_table(tmp_path, "\n".join((f"case,A,B,{column}", *rows)))
     assert done.returncode == 0, said
-    assert f"{column} taken as properties of the cases, not as algorithms" in said
+    assert f"{column} read as properties of the cases, not as algorithms" in said
     got = json.loads((tmp_path / "o" / "rank.json").read_text())
     assert got["methods"]["mean-then-rank"] == {"A": 1, "B": 2}

@@ -166,7 +166,7 @@ def test_a_column_that_is_not_there_or_twice_is_refused_with_those_that_are(tmp_
     assert "id, y, m, k, r, w, site" in done.stderr
     twice = table(tmp_path / "t.csv", head=("id", "y", "m", "m", "r", "w", "site"))
     done, _ = score(tmp_path, twice, models=("m",))
-    assert "expected one column m" in done.stderr
+    assert "expected only one column m" in done.stderr
     assert "found 2 (columns 3, 4)" in done.stderr
 
 

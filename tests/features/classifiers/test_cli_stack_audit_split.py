@@ -102,7 +102,7 @@ def test_a_label_that_is_none_is_out_of_an_audit_and_said(table, tmp_path):
     [
         ((), 2, "--label or --split"),
         (("--label", "nobody"), 1, "expected a column nobody"),
-        (("--label", "m"), 1, "expected a label of 0 and 1"),
+        (("--label", "m"), 1, "expected labels 0 and 1"),
         (("--split", "id"), 1, "2 to 10 parts"),
     ],
 )

@@ -58,7 +58,7 @@ def test_folders_of_masks_are_scored(tmp_path):
         ({"iou": 2.0}, "at most 1"),
         ({"iou": "0.1"}, "a number for iou"),
         ({"bootstrap": 1.5}, "a whole number"),
-        ({"cases": None}, "the table of all cases"),
+        ({"cases": None}, "a table of all cases"),
         ({"overlap": "mask-iou"}, "with folders of masks"),
     ],
 )

@@ -237,7 +237,7 @@ def test_two_phases_are_refused_by_their_number(tmp_path):
     words = (*TOFTS, *T1, "--tr", "5", "--flip-angle", "12", "--times", "0,5")
     assert typed(data, *words, "--out", tmp_path / "o").exit_code == 3
     reason = row_of(tmp_path / "o")["reason"]
-    assert "8 phases or more, at most 15 s apart, but got 2;" in reason
+    assert "at least 8 phases, at most 15 s apart, but got 2;" in reason
 
 
 def test_tofts_without_vp_writes_no_vp(exam, tmp_path):
@@ -306,7 +306,7 @@ def test_motion_shows_as_a_residual_that_is_told(tmp_path):
         ((*T1, "--aif", "weinmann", "--dose", "20"), "mmol"),
         ((*T1, "--arrival", "nan"), "an arrival of 0 to 3600 s, got nan"),
         ((*T1, "--arrival", "-3"), "an arrival of 0 to 3600 s, got -3"),
-        ((*T1, "--arrival", ""), "a value for --arrival, got an empty text"),
+        ((*T1, "--arrival", ""), "a value for --arrival, but got an empty string"),
         ((*T1, "--flip-angle", "0.21"), "2 to 90 degrees, got 0.21"),
         ((*T1, "--times", "0,5,5"), "rise from phase to phase, got 0,5,5"),
         ((*T1, "--times", "0,5,nan"), "got nan"),
@@ -339,7 +339,7 @@ def test_maps_that_something_else_wrote_are_kept_unless_overwrite_is_said(tmp_pa
     first = contents(out / "A_1_ktrans.nii.gz")
     assert typed(*words).exit_code == 1  # the folder holds results
     again = typed(*words, "--resume")
-    assert (again.exit_code, "1 case done by an earlier run" in again.output) == (0, True)
+    assert (again.exit_code, "1 case done in an earlier run" in again.output) == (0, True)
     (out / "A_1_ve.nii.gz").unlink()
     assert typed(*words, "--resume").exit_code == 0  # a lost map is made again
     assert contents(out / "A_1_ktrans.nii.gz") == first
@@ -348,7 +348,7 @@ def test_maps_that_something_else_wrote_are_kept_unless_overwrite_is_said(tmp_pa
     (out / "A_1_ve.nii.gz").unlink()
     refused = typed(*words, "--resume")
     assert refused.exit_code == 3
-    assert "this run's own" in " ".join(refused.output.split())
+    assert "written by this run" in " ".join(refused.output.split())
     assert np.asarray(volume(out, "ktrans", "A_1").dataobj).max() == 7
     assert typed(*words, "--overwrite").exit_code == 0
     assert contents(out / "A_1_ktrans.nii.gz") == first

@@ -121,7 +121,12 @@ def test_the_second_look_waits_for_the_first_and_may_accept():
         ("ana", "claim", {"round": 2}, "the event belongs to round 2, but the case is in round 1"),
         ("ana", "read-again", {}, "the event gives no reason"),
         ("lea", "reopen", {"reason": "x"}, "the case has the state read: reopen is not possible"),
-        ("ana", "compare", {"of": ["x"], "agrees": False}, "not of the current readings"),
+        (
+            "ana",
+            "compare",
+            {"of": ["x"], "agrees": False},
+            "does not refer to the current readings",
+        ),
         ("ana", "dance", {}, "unknown action 'dance'"),
         ("ana", "claim", {"occasion": 1}, "the case is not assigned to this reader"),
         ("ana", "reassign", {"of": "ana", "to": "ben"}, "only a lead may reassign a reading"),
@@ -313,11 +318,11 @@ def test_a_revoked_key_signs_no_more_but_what_stands_stands():
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        ({"subject": "c" * 64}, "the signature is not of the current result"),
+        ({"subject": "c" * 64}, "the signature does not refer to the current result"),
         ({"key": "3" * 64}, "the key does not belong to this reader"),
         ({"key": "1" * 64}, "the key does not belong to this reader"),
         ({"meaning": "friend"}, "unknown meaning of a signature 'friend'"),
-        ({"meaning": "author"}, "the signature is not of the current result"),
+        ({"meaning": "author"}, "the signature does not refer to the current result"),
     ],
 )
 def test_a_signature_of_something_else_does_not_count(more, why):

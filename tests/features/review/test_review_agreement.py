@@ -262,7 +262,9 @@ def test_one_reader_and_no_pair_are_said_and_nothing_fails(masks):
         read(store, "ana", 1, masks(3), {"bpe": "mild"})
         found = measure_agreement(store)
         assert found.readers == found.volumes == ()
-        assert "no case was fully read by two people: there is nothing to compare" in found.notes
+        assert (
+            "no case was read completely by two people: there is nothing to compare" in found.notes
+        )
         assert agreement_lines(found)[0].startswith("0 of 2 cases")
         assert found.categories[0].pairs == ()
 
@@ -336,7 +338,7 @@ def test_honeypots_are_followed_over_time_by_the_list_of_the_beginning(masks, tm
     shares = (course.objects.accuracy, course.objects.precision, course.objects.recall)
     assert shares == (1 / 3, 1 / 2, 1 / 2)
     assert [(one.case_id, one.what) for one in found.left_out] == [("case 2", "truth")]
-    with pytest.raises(CaseError, match="the list of honeypots that the study was begun with"):
+    with pytest.raises(CaseError, match="the list of honeypots that was used to begin the study"):
         measure_agreement(store, Truth(names[:2], truth))
     assert any("honeypots are not evaluated" in one for one in measure_agreement(store).notes)
 

@@ -514,7 +514,7 @@ def test_a_share_that_hangs_counts_as_away_and_is_not_asked_twice(
     monkeypatch.setattr(share, "ANSWER_S", 0.02)
     try:
         client = StudyClient(folder, "Ana", home)
-        assert "the share does not answer" in client.look().trouble
+        assert "the network share does not respond" in client.look().trouble
         client.hand_in(client.take_next(), saved(tmp_path), Draft())
         assert len(n_asked) == 1
     finally:
@@ -543,7 +543,9 @@ def test_a_folder_for_results_that_hangs_is_said_to_and_the_study_goes_on(
         about = ["review", "status", str(folder), "--out", str(place)]
         result = CliRunner().invoke(app, about, env={"MAMAMIA_CONFIG_DIR": str(home)})
         assert result.exit_code == 1, result.output
-        said = f"expected an answer whether {place} exists, but the share does not answer"
+        said = (
+            f"expected to find out whether {place} exists, but the network share does not respond"
+        )
         assert said in str(result.exception)
         assert StudyClient(folder, "Ana", home).look().trouble == ""
     finally:
@@ -656,7 +658,7 @@ def test_two_desks_of_one_person_in_one_program_are_two_windows_with_a_file_each
     before = first.take_next()
     taken = second.take_next()
     assert (before.case_id, taken.case_id, taken.held) == ("A", "A", "")
-    with pytest.raises(CaseError, match="you took it in another one since"):
+    with pytest.raises(CaseError, match="you have opened it in another one"):
         first.hand_in(before, saved(tmp_path), Draft())
     second.hand_in(taken, saved(tmp_path), Draft({"note": "second"}))
     assert first.take_next().case_id == "B"
@@ -688,7 +690,7 @@ def test_images_that_were_changed_or_are_gone_are_not_opened(with_images, home):
     client = StudyClient(folder, "Ana", home)
     assert client.take_next().data_set == data
     (data / "A.nii.gz").write_bytes(b"voxelz")
-    with pytest.raises(CaseError, match="was changed since: nothing was opened"):
+    with pytest.raises(CaseError, match="has been changed: nothing was opened"):
         client.take_next()
     (data / "A.nii.gz").unlink()
     with pytest.raises(CaseError, match="say where"):

@@ -263,7 +263,11 @@ def test_answers_long_wide_and_for_mrmc_programs(studied, tmp_path):
         ("", None, "expected the question whose answers are the ratings"),
         ("assesment", None, "expected answers to 'assesment', but found none"),
         ("note", None, "expected numbers as ratings, but found '=1"),
-        ("assessment", ("A_1",), "expected positive cases among the rated ones, but found 'A_1'"),
+        (
+            "assessment",
+            ("A_1",),
+            "expected positive cases to be among the rated ones, but found 'A_1'",
+        ),
     ],
 )
 def test_a_table_of_ratings_that_cannot_be_is_refused(

@@ -214,7 +214,7 @@ def test_staple_of_two_is_refused_and_says_so(client):
     dispute = open_dispute(client, "c0001")
     assert dispute.why_not(ConsensusRule.STAPLE) == "needs 3 readings, but there are 2"
     assert dispute.why_not(ConsensusRule.UNION) == ""
-    with pytest.raises(CaseError, match="3 readings or more"):
+    with pytest.raises(CaseError, match="at least 3 readings"):
         fuse_dispute(client, dispute, ConsensusRule.STAPLE)
 
 

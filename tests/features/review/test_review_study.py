@@ -363,7 +363,7 @@ def test_protocol_and_form_are_frozen_with_the_study(tmp_path, data_set):
     assert check_study.verify_study(store).problems == ()
     form_file = folder / look.FORM
     form_file.write_text(form_file.read_text("utf-8").replace("oval", "ovaI"), "utf-8")
-    with pytest.raises(FormatError, match="as it was frozen"):
+    with pytest.raises(FormatError, match="as it was when the study began"):
         look.load_study_form(folder, store.study)
     (problem,) = check_study.verify_study(store).problems
     assert (problem.kind, problem.where) == ("file", "form.json")

@@ -19,7 +19,7 @@ def hung(tmp_path):
     """A share with an errand that hangs until the test sets the event."""
     ends = threading.Event()
     share = Share(tmp_path, answer_s=0.02, file_s=0.02)
-    with pytest.raises(SilentShareError, match="the share does not answer: check"):
+    with pytest.raises(SilentShareError, match="the network share does not respond: check"):
         share.run(lambda _: ends.wait())
     yield share, ends
     ends.set()

@@ -110,14 +110,18 @@ def kinetics(
     times: Annotated[
         str,
         typer.Option(
-            "--times", metavar='"0,82,148"', help="Seconds of each phase, in place of the table's."
+            "--times",
+            metavar='"0,82,148"',
+            help="Time of each phase in seconds, in place of the table's.",
         ),
     ] = "",
     label: LabelOption = None,
     ftv_box: Annotated[
         str,
         typer.Option(
-            "--ftv-box", metavar="mask|breast", help="Region of FTV: mask + 10 mm, or breast box."
+            "--ftv-box",
+            metavar="mask|breast",
+            help="Region for the FTV: mask + 10 mm, or breast box.",
         ),
     ] = "mask",
     timing: Annotated[
@@ -185,8 +189,8 @@ def kinetics(
             "--repeated-pre",
             metavar="leave-out|average|keep",
             help=(
-                "A repeated pre-contrast scan (detected by its pixels): left out, so that the "
-                "last before contrast is S0, as in an import; averaged; or kept as a phase."
+                "A repeated pre-contrast scan (detected by its pixels): left out, so that S0 is "
+                "the last scan before contrast, as in an import; averaged; or kept as a phase."
             ),
         ),
     ] = "leave-out",
@@ -196,8 +200,8 @@ def kinetics(
             "--ftv-from",
             metavar="SEG_OR_FOLDER",
             help=(
-                "Only FTV, under UCSF's own DICOM SEG: its VOI, thresholds and phases, our "
-                "result next to UCSF's in OUT/ftv_from.csv."
+                "Compute only FTV, from UCSF's own DICOM SEG: its VOI, thresholds and phases; our "
+                "result and UCSF's are in OUT/ftv_from.csv."
             ),
         ),
     ] = None,

@@ -110,7 +110,7 @@ def _print_registration(rows: "tuple[RegistrationRow, ...]") -> None:
         if row.status == "ok"
     )
     heads = ("case", "phase", *residual, "moved p95 mm", "verdict", "applied")
-    print_table("Registration (residual where nothing enhances)", heads, cells)
+    print_table("Registration (residual outside enhancing tissue)", heads, cells)
     warnings = dict.fromkeys((row.case_id, row.warning) for row in rows if row.warning)
     for case_id, warning in warnings:
         print(f"{case_id}: {warning}")

@@ -48,8 +48,8 @@ def straighten(
             print(f"    mask {name}: {old / 1000:.3f} -> {new / 1000:.3f} cc")
     if summary.n_straight:
         typer.echo(
-            f"note: {summary.n_straight} cases have axes at right angles already and were "
-            "not copied"
+            f"note: {summary.n_straight} cases already have axes at right angles and were not "
+            "copied"
         )
     print(f"Data set: {summary.folder}")
     print(

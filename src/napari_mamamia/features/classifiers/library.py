@@ -261,13 +261,13 @@ def _find_source(
         return DetectionMasks(truth, boxes, maps, listed, rules)
     if listed is None:
         raise ArgumentError(
-            "expected the table of all cases with tables of boxes, but found none: pass cases, "
-            "including those that have no lesion"
+            "expected `cases`, a table of all cases including those without a lesion, because "
+            "boxes were given as tables, but found none: pass `cases`"
         )
     if probability is not None or rules != PartRules():
         raise ArgumentError(
             "expected probability, overlap, box and label only with folders of masks, but found "
-            "one with tables of boxes: leave it out"
+            "one of them with tables of boxes: leave it out"
         )
     return DetectionTables(listed, truth, boxes)
 
@@ -285,8 +285,8 @@ def _make_settings(
     for option, value in (("bootstrap", bootstrap), ("seed", seed)):
         if isinstance(value, bool) or not isinstance(value, int):
             raise ArgumentError(
-                f"expected a whole number from 0 for {option}, but found {value!r}: give one such "
-                "as 1000"
+                f"expected a whole number of 0 or above for {option}, but found {value!r}: give "
+                "one such as 1000"
             )
     for option, size in (("iou", iou), ("size_cut_mm", size_cut_mm)):
         if isinstance(size, bool) or not isinstance(size, int | float):
@@ -309,5 +309,5 @@ def _make_settings(
         if isinstance(error, ArgumentError):
             raise
         raise ArgumentError(
-            f"expected numbers in their range, but found others: {error}"
+            f"expected numbers within their limits, but found others: {error}"
         ) from error

@@ -154,7 +154,7 @@ def perfusion(
             "--haematocrit",
             "--hematocrit",
             parser=HAEMATOCRIT,
-            help="Share of cells in blood (parker, georgiou).",
+            help="Haematocrit: share of cells in blood (parker, georgiou).",
         ),
     ] = 0.42,
     dose: Annotated[
@@ -168,7 +168,9 @@ def perfusion(
     times: Annotated[
         str,
         typer.Option(
-            "--times", metavar='"0,5,10"', help="Seconds of each phase, in place of the table's."
+            "--times",
+            metavar='"0,5,10"',
+            help="Time of each phase in seconds, in place of the table's.",
         ),
     ] = "",
     label: LabelOption = None,

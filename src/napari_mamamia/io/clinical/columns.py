@@ -56,7 +56,7 @@ class ColumnChoice:
         return frozenset(field for field, name in self.names if name is None)
 
     def with_names(self, names: Mapping[str, str | None]) -> "ColumnChoice":
-        """Return a copy with other names for some fields."""
+        """Return a copy with some columns renamed."""
         return ColumnChoice(tuple({**dict(self.names), **names}.items()), self.source)
 
     def column(self, field: str) -> str | None:

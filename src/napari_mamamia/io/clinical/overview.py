@@ -137,7 +137,7 @@ def _parse_value(field: str, cell: object) -> object:
 
 
 def _is_likely_field(field: str, values: Sequence[object]) -> bool:
-    """Return whether values that can be read as a field also look like it."""
+    """Return whether values that can be parsed as a field are also plausible for that field."""
     if field == "case_id":
         return len(set(values)) == len(values)
     if field == "age":

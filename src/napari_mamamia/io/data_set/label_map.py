@@ -14,17 +14,18 @@ _FORM: Final = '{"rules": [{"source": 1, "target": 1, "name": "tumour"}]}'
 
 @reads("label rules as JSON", f"write it like {_FORM}")
 def read_label_rules(path: Path) -> tuple[LabelRule, ...]:
-    """Return the rules of a JSON file, in its order.
+    """Return the rules in a JSON file, in file order.
 
     Each rule has ``source`` (the value in a mask), ``target`` (a whole number 0 to 255; 0 leaves
-    the value out), ``name`` (not needed if the target is 0) and, if it is for one reader's or
-    model's masks only, ``masks`` (their name).
+    the value out), ``name`` (not needed if the target is 0) and, if the rule applies only to the
+    masks of one reader or model, ``masks`` (the name of that reader or model).
 
     Raises
     ------
     FormatError
-        If the file cannot be read, a rule lacks a key, has an unknown one or a value of another
-        type, one target has two names, or a value of a mask two rules; names file and rule.
+        If the file cannot be read; if a rule lacks a key, or has an unknown key or a value of the
+        wrong type; if one target has two names, or one mask value has two rules. The message names
+        the file and the rule.
     """
     content = _read_rules(path)
     entries = content.get("rules") if isinstance(content, dict) else None
@@ -48,7 +49,7 @@ def _read_rules(path: Path) -> Any:
 def _parse_rule(path: Path, number: int, entry: Any) -> LabelRule:
     where = f"rule {number} of {path}"
     if not isinstance(entry, dict):
-        raise FormatError(f"expected an object as {where}, got {entry!r}; write it like {_FORM}")
+        raise FormatError(f"expected {where} to be an object, got {entry!r}; write it like {_FORM}")
     unknown = sorted(set(entry) - _KEYS)
     if unknown:
         keys = ", ".join(sorted(_KEYS))
@@ -57,8 +58,8 @@ def _parse_rule(path: Path, number: int, entry: Any) -> LabelRule:
     target: Any = entry.get("target")
     if not _is_number(source) or not _is_number(target) or not isinstance(target, int):
         raise FormatError(
-            f"expected a number as source and a whole number as target of {where}, got "
-            f"{source!r} and {target!r}: correct the rule"
+            f"expected source to be a number and target a whole number in {where}, got {source!r} "
+            f"and {target!r}: correct the rule"
         )
     name, masks = entry.get("name", ""), entry.get("masks", "")
     if not isinstance(name, str) or not isinstance(masks, str) or (target and not name.strip()):

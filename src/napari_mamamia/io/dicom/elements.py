@@ -336,12 +336,13 @@ def numbers(path: Path, header: Any, name: str, count: int) -> tuple[float, ...]
         raise
     except DAMAGED as error:
         raise FormatError(
-            f"expected {count} numbers, with a dot, as {name} of {path}, but {error}: export the "
-            "series again"
+            f"expected {name} to be {count} numbers with decimal points in {path}, but {error}: "
+            "export the series again"
         ) from error
     if len(values) != count or not all(map(math.isfinite, values)):
         raise FormatError(
-            f"expected {count} numbers as {name} of {path}, got {values}: export the series again"
+            f"expected {name} to be {count} numbers in {path}, got {values}: export the series "
+            "again"
         )
     return values
 
@@ -353,7 +354,7 @@ def optional_whole(path: Path, header: Any, name: str) -> int | None:
         return None if value is None or value == "" else int(value)
     except DAMAGED as error:
         raise FormatError(
-            f"expected a whole number as {name} of {path}, but {error}: export the series again"
+            f"expected {name} to be a whole number in {path}, but {error}: export the series again"
         ) from error
 
 

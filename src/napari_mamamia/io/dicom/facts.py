@@ -194,8 +194,8 @@ def _known_secret(path: Path) -> bytes:
         secret = stream.read(_SECRET_BYTES + 1)
     if len(secret) != _SECRET_BYTES:
         raise FormatError(
-            f"expected {_SECRET_BYTES} bytes in {path}, but it has another size: remove the "
-            "file; a new secret gives new UIDs from then on"
+            f"expected {_SECRET_BYTES} bytes in {path}, but its size differs: remove the file; a "
+            "new secret gives new UIDs from then on"
         )
     return secret
 

@@ -114,7 +114,7 @@ def frames_of(header: Header, content: Any, times: TimeElements) -> tuple[Slice,
     n_frames = int(needed(path, content, "NumberOfFrames"))
     if len(per_frame) != n_frames:
         raise FormatError(
-            f"expected {n_frames} frames (NumberOfFrames) in {path}, but it describes "
+            f"expected {n_frames} frames in {path} (NumberOfFrames), but it describes "
             f"{len(per_frame)}: export the series again"
         )
     shared = content.get("SharedFunctionalGroupsSequence")
@@ -377,8 +377,8 @@ def _read_slice(header: Header, content: Any, times: TimeElements) -> Slice:
     path = header.file
     if int(content.get("NumberOfFrames") or 1) > 1:
         raise FormatError(
-            f"expected one plane in {path}, but it is a classic MR image of several frames without "
-            "positions: export the series again as single frames or enhanced MR"
+            f"expected one plane in {path}, but it is a classic MR image with several frames "
+            "without positions: export the series again as single frames or enhanced MR"
         )
     shape, stored = shape_of(path, content), stored_type(path, content)
     n_bytes = shape[0] * shape[1] * stored.itemsize

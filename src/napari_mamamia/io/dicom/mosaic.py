@@ -154,8 +154,8 @@ def _find_step(picture: Slice, content: Any, csa: Any) -> NDArray[np.float64]:
     cosine = float(normal @ _slice_normal(path, csa))
     if abs(abs(cosine) - 1) > _PARALLEL:
         raise FormatError(
-            f"expected the SliceNormalVector of the mosaic {path} at right angles to its rows and "
-            f"columns, but the cosine to their normal is {cosine:.4f}: {_CONVERT}"
+            f"expected the SliceNormalVector of the mosaic {path} to be at right angles to its "
+            f"rows and columns, but the cosine to their normal is {cosine:.4f}: {_CONVERT}"
         )
     step: NDArray[np.float64] = normal * (gap if cosine > 0 else -gap)
     return step
@@ -168,8 +168,7 @@ def _slice_normal(path: Path, csa: Any) -> NDArray[np.float64]:
         normal = None
     if normal is None:
         raise FormatError(
-            f"expected three numbers as SliceNormalVector in the CSA header of the mosaic {path}, "
-            "but there are none, so the direction of the slices is unknown: "
-            f"{_CONVERT}"
+            f"expected SliceNormalVector in the CSA header of the mosaic {path} to be three "
+            f"numbers, but there are none, so the direction of the slices is unknown: {_CONVERT}"
         )
     return np.asarray(normal, dtype=np.float64)

@@ -228,12 +228,14 @@ def _drop_unused_bits(plane: NDArray[Any], piece: Slice) -> NDArray[Any]:
     if not piece.header.has_bit_overlays and _goes_on(words, plane):
         remedies = leave_phase_out(piece)
         raise FormatError(
-            f"expected values of {8 * plane.itemsize - spare} bits (BitsStored) in {piece.name}, "
-            f"but stored values reach {words.max()}, and no overlay explains the "
-            "higher bits; without these bits the brightest voxels would turn dark: export the "
-            "series again with its true BitsStored"
-            + ", or leave out its phase if only this one is affected"
-            * bool(remedies),
+            (
+                f"expected values of {8 * plane.itemsize - spare} bits in {piece.name} "
+                "(BitsStored), "
+                f"but stored values reach {words.max()}, and no overlay explains the higher bits; "
+                "without these bits the brightest voxels would turn dark: export the series again "
+                "with its true BitsStored"
+            )
+            + ", or leave out its phase if only this one is affected" * bool(remedies),
             remedies=remedies,
         )
     return plane

@@ -195,9 +195,9 @@ def _find_axes(piece: Slice) -> NDArray[Any]:
     nearest = nearest_axes(axes)
     if nearest is None:
         raise CaseError(
-            f"expected two perpendicular directions as ImageOrientationPatient of {piece.file}, "
-            f"got {', '.join(f'{number:g}' for number in piece.orientation)}, which rounding to "
-            f"two digits or more does not explain: export the series again"
+            f"expected ImageOrientationPatient of {piece.file} to be two perpendicular "
+            f"directions, got {', '.join(f'{number:g}' for number in piece.orientation)}, which "
+            "rounding to at least two digits does not explain: export the series again"
         )
     return nearest
 
@@ -222,8 +222,8 @@ def _make_difference_error(
     a: Slice, b: Slice, what: str, value: Callable[[Slice], object]
 ) -> CaseError:
     return CaseError(
-        f"expected one {what} in {a.series_name}, got {value(a)} in {a.name} and {value(b)} in "
-        f"{b.name}: export the series again"
+        f"expected the same {what} throughout {a.series_name}, got {value(a)} in {a.name} and "
+        f"{value(b)} in {b.name}: export the series again"
     )
 
 
@@ -245,24 +245,24 @@ def _require_equal_rows(rows: Sequence[Sequence[Slice]]) -> None:
     odd = int(np.argmax(counts != usual))
     if counts[odd] != usual and usual == 1:
         raise CaseError(
-            f"expected each slice of {name} once, but {rows[odd][0].name} and "
-            f"{rows[odd][1].name} show the same place: move the wrong file out of the folder"
+            f"expected each slice of {name} once, but {rows[odd][0].name} and {rows[odd][1].name} "
+            "show the same position: move the wrong file out of the folder"
         )
     if usual not in counts:
         times = " and ".join(
             f"{n} of them {k} times" for k, n in sorted(Counter(counts.tolist()).items())
         )
         raise CaseError(
-            f"expected equal stacks in {name}, but of its {len(rows)} places it shows {times}, as "
-            "if the table had moved between phases; images are not resampled: import the phases "
-            "of one place only"
+            f"expected equal stacks in {name}, but of its {len(rows)} positions it shows {times}, "
+            "as if the table had moved between phases; images are not resampled: import the "
+            "phases of one position only"
         )
     if counts[odd] != usual:
         fate = "a slice is missing there" if counts[odd] < usual else "a slice is doubled there"
         raise CaseError(
-            f"expected equal stacks in {name}, which shows most of its {len(rows)} places {usual} "
-            f"times, but the place of {rows[odd][0].name} {counts[odd]} times: {fate}; export the "
-            "series again with all its slices"
+            f"expected equal stacks in {name}, which shows most of its {len(rows)} positions "
+            f"{usual} times, but the position of {rows[odd][0].name} {counts[odd]} times: {fate}; "
+            "export the series again with all its slices"
         )
 
 
@@ -270,9 +270,9 @@ def _require_enough(rows: Sequence[Sequence[Slice]]) -> None:
     name = rows[0][0].series_name
     if len(rows) < FEWEST:
         raise CaseError(
-            f"expected at least {FEWEST} slices in {name}, got {len(rows)} "
-            f"({rows[0][0].name}), with which a missing slice would not show: "
-            "add the other slices, or accept so few",
+            f"expected at least {FEWEST} slices in {name}, got {len(rows)} ({rows[0][0].name}), "
+            "so few that a missing slice would not be noticed: add the other slices, or accept "
+            "so few",
             remedies=[Remedy("allow_thin")],
         )
 
@@ -358,7 +358,9 @@ def _make_step_error(
     if abs(gaps[worst] - usual) > _EQUAL_GAPS * usual:
         way = "export the series again with all its slices"
         if gaps[worst] < usual:
-            way = "move the images of the odd place out of the folder, or export the series again"
+            way = (
+                "move the images at the odd position out of the folder, or export the series again"
+            )
         return CaseError(
             f"expected equal gaps of {usual:.3f} mm in {name}, but {rows[worst][0].name} "
             f"and {rows[worst + 1][0].name} are {gaps[worst]:.3f} mm apart, more than rounding "
@@ -366,9 +368,9 @@ def _make_step_error(
         )
     aside = float(np.linalg.norm(step - (step @ normal) * normal)) / usual
     return CaseError(
-        f"expected the slices of {name} straight above each other, but they shift sideways "
+        f"expected the slices of {name} to lie straight above each other, but they shift sideways "
         f"({np.degrees(np.arctan(aside)):.1f} degrees, as with a tilted gantry or a wrong "
-        f"ImageOrientationPatient): export the series again"
+        "ImageOrientationPatient): export the series again"
     )
 
 
@@ -381,8 +383,8 @@ def _require_in_line(rows: Sequence[Sequence[Slice]], step: NDArray[Any]) -> Non
         worst = int(np.argmax(off))
         if off[worst] > min(_MOVED_SHARE * height, _MOVED_MM):
             raise CaseError(
-                f"expected planes of one place to coincide in {row[0].series_name}, but "
+                f"expected planes at the same position to coincide in {row[0].series_name}, but "
                 f"{row[0].name} and {row[worst].name} are {off[worst]:.2f} mm apart sideways: the "
                 "table moved between the phases, and nothing is resampled: import the phases of "
-                "one place only"
+                "one position only"
             )

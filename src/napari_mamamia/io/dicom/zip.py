@@ -110,7 +110,7 @@ def _require_harmless_member(archive: Path, info: zipfile.ZipInfo, seen: set[str
     name = info.filename
     parts = _split_path(info)
     if name.startswith("/") or ":" in name or ".." in parts or not parts:
-        raise _make_hostile_error(archive, f"the name {name!r} leads out of the folder")
+        raise _make_hostile_error(archive, f"the name {name!r} points outside the folder")
     if stat.S_ISLNK(info.external_attr >> 16):
         raise _make_hostile_error(archive, f"{name!r} is a link")
     if info.flag_bits & 1:

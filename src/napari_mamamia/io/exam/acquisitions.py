@@ -167,7 +167,7 @@ def _apart_in_place(a: Part, b: Part) -> list[str]:
             differences.append(f"{what} {value} and {two}")
     moved = float(np.linalg.norm(grid.affine[:3, 3] - other.affine[:3, 3]))
     if moved > min(_MOVED_SHARE * grid.spacing_mm[0], _MOVED_MM):
-        differences.append(f"place, by {moved:.3g} mm")
+        differences.append(f"position, by {moved:.3g} mm")
     return differences
 
 
@@ -245,10 +245,9 @@ def _fate_of_set(own: Sequence[Part], kept: Sequence[Part], name: str) -> str | 
     if len(theirs) >= len(ours):
         return of
     raise CaseError(
-        f"expected the phases of {name} once, but {own[0].header.series_name} "
+        f"expected each phase of {name} only once, but {own[0].header.series_name} "
         f"({', '.join(sorted(own[0].kind.processing))}) has {len(ours)} of them and the less "
-        "processed "
-        f"{of} has {len(theirs)}: leave out the copies",
+        f"processed {of} has {len(theirs)}: leave out the copies",
         remedies=leave_out_each(reversed(both), both[0] + both[1]),
     )
 

@@ -30,7 +30,7 @@ _MOST_REMEDIES: Final = 6
 _NO_DYNAMIC: Final = frozenset({Role.LOCALISER, Role.DIFFUSION, Role.ECHO_TRAIN, Role.FIELD_MAP})
 """Roles whose repeated stacks are not phases."""
 _NONE: Final = (
-    "none of them is a dynamic of two phases or more: choose the folder of the DCE series"
+    "none of them is a dynamic series of at least two phases: choose the folder of the DCE series"
 )
 _TELLING: Final = (
     Clock.ACQUISITION_TIME.value,
@@ -70,8 +70,10 @@ def ask_which(found: Sequence[Acquisition], name: str) -> CaseError:
     if {"left", "right"} <= {acquisition.parts[0].side for acquisition in dynamic}:
         remedies = [Remedy("sides", (Sides.JOIN,)), Remedy("sides", (Sides.TWO,)), *remedies]
     return CaseError(
-        f"expected series of one size and place in {name}, but {_add_count(a)} and {_add_count(b)}"
-        f"{others} differ: {difference(a.parts[0], b.parts[0])}; "
+        (
+            f"expected series with the same size and position in {name}, but {_add_count(a)} and "
+            f"{_add_count(b)}{others} differ: {difference(a.parts[0], b.parts[0])}; "
+        )
         + ("choose the ones to use" if remedies else _NONE),
         remedies=remedies,
     )
@@ -190,7 +192,7 @@ def two_turns(a: Part, b: Part) -> CaseError:
     """Return the error that asks which orientation of a series to use."""
     dynamic = [part for part in (a, b) if part.n_times > 1] or (a, b)
     return CaseError(
-        f"expected one orientation in {a.header.series_name}, but it holds {len(a.slices)} "
+        f"expected only one orientation in {a.header.series_name}, but it holds {len(a.slices)} "
         f"{a.plane} and {len(b.slices)} {b.plane} images: choose one of them",
         remedies=[
             Remedy("use", (f"{series_selector(part.slices)},orientation={part.plane}",))
@@ -476,10 +478,9 @@ def _require_facts_of_all(chosen: Acquisition, name: str) -> None:
         names = list(dict.fromkeys(v.part.header.series_name for v in bare))
         raise CaseError(
             f"expected {what} in all phases of {name}, but {' and '.join(names)} "
-            f"{'lacks' if len(names) == 1 else 'lack'} it and "
-            f"{others[0].part.header.series_name} has it "
-            f"({getattr(others[0].stack[0].sequence, fact):g}), so it may be of another sequence: "
-            "leave out the wrong phases, or use all",
+            f"{'lacks' if len(names) == 1 else 'lack'} it and {others[0].part.header.series_name} "
+            f"has it ({getattr(others[0].stack[0].sequence, fact):g}), so they may come from "
+            "different sequences: leave out the wrong phases, or use all",
             remedies=[*remedies, use_series(every)],
         )
 
@@ -504,9 +505,9 @@ def _require_one_pace(chosen: Acquisition, name: str) -> None:
     rest = Acquisition(tuple(part for part in chosen.parts if part not in fast))
     if fast and rest.n_times > 2 and not _is_ultrafast(rest):
         raise CaseError(
-            f"expected one dynamic in {name}, but the phases of {fast[0].header.series_name} are "
-            f"closer than {ULTRAFAST_GAP_S:g} s and those of {rest.name} are not: choose one of "
-            "them",
+            f"expected only one dynamic series in {name}, but the phases of "
+            f"{fast[0].header.series_name} are closer than {ULTRAFAST_GAP_S:g} s and those of "
+            f"{rest.name} are not: choose one of them",
             remedies=[
                 use_series(v.stack for v in acquisition.volumes)
                 for acquisition in (rest, Acquisition((*fast,)))
@@ -526,7 +527,7 @@ def _require_proof(chosen: Acquisition, looks: Looks, name: str) -> None:
             raise CaseError(
                 f"expected phases of {name} with different times or contrast, but those of "
                 f"{part.header.series_name} have neither: choose the series if it is the dynamic "
-                "nevertheless",
+                "series nevertheless",
                 remedies=[use_series(v.stack for v in chosen.volumes)],
             )
 

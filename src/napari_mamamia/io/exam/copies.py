@@ -62,10 +62,9 @@ def without_copies(slices: Sequence[Slice], name: str) -> tuple[list[Slice], lis
             n_copies += 1
         else:
             raise CaseError(
-                f"expected one image of each SOPInstanceUID, series, place and time in {name}, but "
-                f"{twin.file} and {image.file} agree in all of these and differ in their values: "
-                "move the wrong "
-                "one out of the folder"
+                "expected one image for each SOPInstanceUID, series, position and time in "
+                f"{name}, but {twin.file} and {image.file} agree in all of these and differ in "
+                "their values: move the wrong one out of the folder"
             )
     notes = [
         f"{count_of(n_copies, 'file')} found twice, with the same values; one of each was used"
@@ -199,7 +198,7 @@ def _describe_repeats(pairs: Sequence[tuple[_Place, _Place]]) -> str:
         where = f"{numbers[0]}" if count == 1 else f"{numbers[0]} to {numbers[-1]}"
         texts.append(
             f"{count} slice(s) of phase {b} (number {where}, from 0) repeat those of "
-            + ("another place in it" if a == b else f"phase {a}")
+            + ("another position in it" if a == b else f"phase {a}")
         )
     rest = len(counts) - _MOST_LISTED
     return ", ".join(texts) + (f", and so on for {rest} more pairs of phases" if rest > 0 else "")

@@ -75,10 +75,9 @@ def shifted_days(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | No
     return CaseError(
         f"expected phases of one exam in {name}, but {apart} lie between two of them by "
         f"{clock.removesuffix('Time')}Date, and at most {gap} by {clock} alone: either "
-        "de-identification shifted their dates by different numbers of days, or they are of two "
-        "exams. If they are of one exam, choose the series, and the time of day is used without "
-        "the "
-        "date; else leave out the other exam",
+        "de-identification shifted their dates by different numbers of days, or they belong to "
+        "two exams. If they belong to one exam, choose the series, and the time of day is used "
+        "without the date; otherwise leave out the other exam",
         remedies=[use_series(stacks), *leave_out_each(map(by_day.__getitem__, days), stacks)],
     )
 
@@ -131,8 +130,10 @@ def _follow_midnight(
     if not selection.use or not _is_torn(times) or _is_torn(of_day):
         return times
     notes[
-        f"the dates of {clock} lie apart, and its times of day are those of one exam: because the "
-        "series were chosen, the time of day was used without the date"
+        (
+            f"the dates of {clock} lie apart, but its times of day fit one exam: because the "
+            "series were chosen, the time of day was used without the date"
+        )
     ] = None
     return of_day
 

@@ -242,10 +242,12 @@ def _require_one_patient(images: Sequence[Image], selection: Selection, name: st
                 for remedy in _without_patient(pieces, index, patient)
             ]
             raise CaseError(
-                f"expected one patient in {name}, but {a.file} and {b.file} are of one study and "
-                f"differ in {what}: move the images of the other patient out of the folder"
-                + ", or leave out all images of other patients"
-                * bool(remedies),
+                (
+                    f"expected only one patient in {name}, but {a.file} and {b.file} belong to one "
+                    f"study and differ in {what}: move the images of the other patient out of the "
+                    "folder"
+                )
+                + ", or leave out all images of other patients" * bool(remedies),
                 remedies=remedies,
             )
 
@@ -311,8 +313,10 @@ def _describe_turns(stacks: Sequence[Sequence[Slice]]) -> list[str]:
     """Return a warning for phases stored in other directions than the other phases."""
     names = dict.fromkeys(stack[0].header.label for stack in stacks if any(stack[0].reversed_axes))
     return [
-        f"{name} is stored upside down or mirrored, unlike the other phases, by its "
-        "ImageOrientationPatient, and was flipped to match them: check its orientation"
+        (
+            f"{name} is stored upside down or mirrored, unlike the other phases (by its "
+            "ImageOrientationPatient), and was flipped to match them: check its orientation"
+        )
         for name in names
     ]
 
@@ -379,8 +383,10 @@ def _raise_or_warn(doubts: Sequence[CaseError], *, is_named: bool) -> list[CaseW
 def _named_in_vain(table: Sequence[SeriesRow], selection: Selection) -> list[str]:
     """Return a warning for each series that the user chose but that was left out."""
     return [
-        f"series {row.number} was chosen, but left out, because it is another sequence than the "
-        f"phases ({row.evidence})"
+        (
+            f"series {row.number} was chosen, but left out, because its sequence differs from "
+            f"that of the phases ({row.evidence})"
+        )
         for row in table
         if row.role is Role.OTHER_SEQUENCE and selection.names_series(row.number)
     ]
@@ -411,9 +417,12 @@ def _other_sequences(parts: Sequence[Part], chosen: Acquisition, selection: Sele
     piece_ids = {id(image) for part in listed_parts for image in part.slices}
     first = chosen.parts[0]
     return [
-        f"{part.header.label}: {part.n_times} phase(s) of the dynamic's size and place left out as "
-        f"another sequence ({part.sequence.text}; the dynamic is {first.sequence.text}): check "
-        "whether they belong to it"
+        (
+            f"{part.header.label}: {part.n_times} phase(s) with the size and position of the "
+            "dynamic "
+            f"series left out because the sequence differs ({part.sequence.text}; the dynamic "
+            f"series is {first.sequence.text}): check whether they belong to it"
+        )
         for part in parts
         if is_same_place(part, first)
         and not any(id(image) in piece_ids for image in part.slices)

@@ -165,9 +165,9 @@ def _find_beat(
     if usual >= _LEAST_GAP_S or looks.shows_contrast(stacks):
         return None
     return CaseError(
-        f"expected phases of {name} seconds apart, but they are {usual:g} s apart without "
-        "contrast, as in frames of a heart beat: choose the series if it is the dynamic "
-        "nevertheless",
+        f"expected the phases of {name} to be seconds apart, but they are {usual:g} s apart "
+        "without contrast, as in frames of a heartbeat: choose the series if it is the dynamic "
+        "series nevertheless",
         remedies=[use_series(stacks)],
     )
 
@@ -182,10 +182,10 @@ def _find_unlike_phase(
         alike = looks.likeness(a, b)
         if alike < _LEAST_ALIKE:
             return CaseError(
-                f"expected similar phases in {name}, but phase {index} "
-                f"({a[0].series_name}) and phase {index + 1} ({b[0].series_name}) are not alike "
-                f"(correlation {alike:.2f}), as with another sequence, a map or a failed scan: "
-                "leave out the wrong phases",
+                f"expected similar phases in {name}, but phase {index} ({a[0].series_name}) and "
+                f"phase {index + 1} ({b[0].series_name}) differ too much (correlation "
+                f"{alike:.2f}), as with a different sequence, a map or a failed scan: leave out "
+                "the wrong phases",
                 remedies=_without_odd(stacks, a, b, looks),
             )
     return None
@@ -227,10 +227,10 @@ def _find_computed_phase(
         names = _join_names(stacks, borrowing.instead)
         others = f"{_list_phases(borrowing.instead)} ({names}), or the reverse"
     return CaseError(
-        f"expected phases of {name} that were measured one by one, but {phases} {repeat} the noise "
-        f"of {others}, as images that are computed from them (a subtraction, a maximum, a mean, "
-        "a map, or a smoothed, moved or motion-corrected copy): leave out what was computed, or "
-        "use all",
+        f"expected the phases of {name} to be measured one by one, but {phases} {repeat} the "
+        f"noise of {others}, as in images that are computed from them (a subtraction, a maximum, "
+        "a mean, a map, or a smoothed, moved or motion-corrected copy): leave out what was "
+        "computed, or use all",
         remedies=[
             *leave_out_each(([stacks[k] for k in gone] for gone in sets), stacks),
             use_series(stacks),
@@ -400,7 +400,7 @@ def _describe_absent(names: str, promise: int, n_shown: int, numbers: Collection
         which = f" (missing: {', '.join(map(str, losses))})" if len(losses) < promise else ""
         return (
             f"by its header {names} has {promise} temporal positions (NumberOfTemporalPositions), "
-            f"but images of {n_shown} are here{which}: check that the copy is complete"
+            f"but there are images of only {n_shown}{which}: check that the copy is complete"
         )
     inside = _find_jumps(sorted(numbers))
     if promise or not inside:

@@ -62,7 +62,7 @@ def require_values(stacks: Sequence[Sequence[Slice]], tails: Sequence[NDArray[np
         if len(broken):
             plane, most = stack[int(broken[0])], int(tail[broken[0]])
             rows = (
-                f"{n_rows} rows hold one value"
+                f"{n_rows} rows hold only one value"
                 if most >= n_rows
                 else f"last {most} of {n_rows} rows are blank"
             )

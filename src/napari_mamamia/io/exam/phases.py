@@ -92,8 +92,9 @@ def find_phases(
     with_images = [study for study in studies if any(True for _ in study.headers)]
     if len(with_images) > 1:
         raise CaseError(
-            f"expected one exam in {folder}, but it holds {len(with_images)} different studies, "
-            f"below {with_images[0].folder} and {with_images[1].folder}: open one exam's folder"
+            f"expected only one exam in {folder}, but it holds {len(with_images)} different "
+            f"studies, below {with_images[0].folder} and {with_images[1].folder}: open one exam's "
+            "folder"
         )
     exam = find_exam(
         (with_images or studies)[0].images,

@@ -112,10 +112,9 @@ def find_run(
         until = len(seen) if came is None else came + 1
         shares = ", ".join(f"{looks.enhancement(stacks[0], s):.1%}" for s in stacks[1 : until + 1])
         raise CaseError(
-            f"expected contrast between the first two phases of {name}, but "
-            f"{shares} of the body rises from phase 0 to phases 1 to {until}, so the last phase "
-            "before contrast is not clear: check them, and keep all phases, or leave out those "
-            "before "
+            f"expected contrast to arrive between the first two phases of {name}, but {shares} of "
+            f"the body rises from phase 0 to phases 1 to {until}, so the last phase before "
+            "contrast is not clear: check them, and keep all phases, or leave out those before "
             "the last one",
             remedies=[
                 _keep_all(stacks),
@@ -177,8 +176,12 @@ def lost_pre_warnings(
         return ()
     names = " and ".join(dict.fromkeys(_phase_name(volume.stack[0]) for volume in before))
     return (
-        f"{names} was left out, as requested, and contrast came between it and phase 0: phase 0 is "
-        "no scan before contrast, so all enhancement is measured against a phase that enhances",
+        (
+            f"{names} was left out, as requested, and contrast arrived between it and phase 0: "
+            "phase "
+            "0 is not a scan before contrast, so all enhancement is measured against a phase that "
+            "enhances"
+        ),
     )
 
 
@@ -212,8 +215,8 @@ def _require_one_injection(
     starts = {start for start in all_starts if start is not None}
     if len(starts) > 1:
         raise CaseError(
-            f"expected one injection in {name}, but its phases have {len(starts)} injection times "
-            "(ContrastBolusStartTime): leave out the other runs",
+            f"expected only one injection in {name}, but its phases have {len(starts)} injection "
+            "times (ContrastBolusStartTime): leave out the other runs",
             remedies=leave_out_each(
                 (
                     [s for s in stacks if s[0].header.contrast_start_s not in (None, start)]
@@ -234,10 +237,9 @@ def _require_one_injection(
             continue
         if _has_enhancement(second, looks) or _has_enhancement((first[-1], *second), looks):
             raise CaseError(
-                f"expected one injection in {name}, but contrast comes among the first {index} "
-                f"phases and, {span_text(gaps[index - 1])} later, again in the other "
-                f"{len(second)}: "
-                "leave out one of the runs",
+                f"expected only one injection in {name}, but contrast arrives among the first "
+                f"{index} phases and, {span_text(gaps[index - 1])} later, again in the other "
+                f"{len(second)}: leave out one of the runs",
                 remedies=leave_out_each((second, first), stacks),
             )
 
@@ -263,9 +265,9 @@ def _require_contrast_to_stay(
     remedies += leave_out(stacks[: first or index], stacks)
     clock = "choose the right clock, or" if clocks else _CONVERT
     raise CaseError(
-        f"expected contrast to come and stay in {name}, but phase {index} looks as before "
-        f"contrast, after phase {0 if has_fallen else came}: the order is wrong, or a second run "
-        f"or copies follow the first; {clock} leave out the wrong phases",
+        f"expected contrast to arrive and stay in {name}, but phase {index} looks like a phase "
+        f"before contrast, after phase {0 if has_fallen else came}: the order is wrong, or a "
+        f"second run or copies follow the first; {clock} leave out the wrong phases",
         remedies=remedies,
     )
 
@@ -290,9 +292,9 @@ def _other_gain(stacks: Sequence[Sequence[Slice]], gains: Sequence[float], name:
     if len(odd) == 1:
         remedies += leave_out([stacks[odd[0]]], stacks)
     return CaseError(
-        f"expected one brightness in {name}, but {_describe_gains(gains)}: such a signal cannot be "
-        "compared with that of phase 0 unless it is scaled; choose the series to use the "
-        "values as they are, or leave out what was not measured",
+        f"expected the same brightness in all phases of {name}, but {_describe_gains(gains)}: "
+        "such a signal cannot be compared with that of phase 0 unless it is scaled; choose the "
+        "series to use the values as they are, or leave out what was not measured",
         remedies=remedies,
     )
 

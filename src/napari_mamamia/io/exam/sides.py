@@ -192,17 +192,16 @@ def _place_on(low: Grid, high: Grid, name: str) -> tuple[int, float]:
     if off_mm > min(_MOVED_SHARE * height, _MOVED_MM):
         along = abs(float(off @ step)) / height
         raise CaseError(
-            f"expected the left and the right breast of {name} on one grid to join them, but "
-            "they are "
-            f"{off_mm:.2f} mm off the nearest common grid "
+            f"expected the left and the right breast of {name} to lie on one grid, so that they "
+            f"can be joined, but they are {off_mm:.2f} mm off the nearest common grid "
             f"({along:.2f} mm of them from slice to slice, the rest within a slice), and nothing "
             f"is resampled: {_AS_TWO}",
             remedies=[_TWO],
         )
     if start < low.shape[0]:
         raise CaseError(
-            f"expected the left and the right breast of {name} side by side to join them, but "
-            f"{low.shape[0] - start} of their slices overlap: {_AS_TWO}",
+            f"expected the left and the right breast of {name} to lie side by side, so that they "
+            f"can be joined, but {low.shape[0] - start} of their slices overlap: {_AS_TWO}",
             remedies=[_TWO],
         )
     return start, off_mm
@@ -229,18 +228,21 @@ def _joint_times(left: Exam, right: Exam, name: str) -> tuple[tuple[float, ...],
     worst = int(np.argmax(np.abs(apart)))
     if abs(apart[worst]) > most:
         raise CaseError(
-            f"expected the left and the right breast of {name} taken together to join them, but "
-            f"phase {worst} of the right one begins {apart[worst]:+.0f} s from that of the left "
-            f"one, more than half a gap between phases ({most:.0f} s): {_AS_TWO}",
+            f"expected the left and the right breast of {name} to be scanned together, so that "
+            f"they can be joined, but phase {worst} of the right one begins {apart[worst]:+.0f} s "
+            f"from that of the left one, more than half a gap between phases ({most:.0f} s): "
+            f"{_AS_TWO}",
             remedies=[_TWO],
         )
     earliest: NDArray[np.float64] = both.min(axis=0)
     notes = []
     if abs(apart[worst]) >= 1:
         notes = [
-            f"the right breast was taken up to {abs(apart[worst]):.0f} s "
-            f"{'after' if apart[worst] > 0 else 'before'} the left one: the earlier times were "
-            "used"
+            (
+                f"the right breast was scanned up to {abs(apart[worst]):.0f} s "
+                f"{'after' if apart[worst] > 0 else 'before'} the left one: the earlier times were "
+                "used"
+            )
         ]
     return tuple(round(float(t - earliest[0]), 3) for t in earliest), notes
 

@@ -84,10 +84,10 @@ def _find_two_scales(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError 
     first, gone = _find_slices(stacks, lambda plane: name_scaling(plane.scaling) == odd)
     other = next(kind for kind in kinds if kind != odd)
     return CaseError(
-        f"expected one scaling in {name}, but {kinds[odd]} of {kinds.total()} slices have "
-        f"{odd} (the first is {first}) and others {other}, so their values are on different "
-        "scales: export the series again, leave out the phases concerned, or use all with "
-        "their values as they are",
+        f"expected the same scaling throughout {name}, but {kinds[odd]} of {kinds.total()} slices "
+        f"have {odd} (the first is {first}) and others {other}, so their values are on different "
+        "scales: export the series again, leave out the phases concerned, or use all with their "
+        "values as they are",
         remedies=[*leave_out(gone, stacks), use_series(stacks)],
     )
 
@@ -106,8 +106,8 @@ def _find_unnamed_slopes(stacks: Sequence[Sequence[Slice]], name: str) -> CaseEr
     if not numbers or (None not in factors and max(numbers) <= _SAME_SCALE * min(numbers)):
         return None
     return CaseError(
-        f"expected one scaling in {name}, but {_NAMELESS}, differs between its slices relative to "
-        "RescaleSlope, so their values may be on different scales, by up to "
+        f"expected the same scaling throughout {name}, but {_NAMELESS}, differs between its "
+        "slices relative to RescaleSlope, so their values may be on different scales, by up to "
         f"{max(numbers) / min(numbers):.3g} times: export the series again with Philips' private "
         "elements, or use all with the values by RescaleSlope",
         remedies=[use_series(stacks)],
@@ -142,9 +142,9 @@ def _find_negative_slope(stacks: Sequence[Sequence[Slice]], name: str) -> CaseEr
     if not gone:
         return None
     return CaseError(
-        f"expected RescaleSlope above 0 in {name}, but it is below in {len(gone)} phases (the "
-        f"first is {first}), where it turns bright into dark: export the series again, leave out "
-        "the phases concerned, or use all with this scaling",
+        f"expected RescaleSlope to be above 0 in {name}, but it is below 0 in {len(gone)} phases "
+        f"(the first is {first}), where it turns bright into dark: export the series again, leave "
+        "out the phases concerned, or use all with this scaling",
         remedies=[*leave_out(gone, stacks), use_series(stacks)],
     )
 
@@ -159,9 +159,9 @@ def _find_wrapped(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | N
     if not gone:
         return None
     return CaseError(
-        f"expected values of 0 and more in {name}, of which {len(pieces) - n_signed} slices are "
-        f"unsigned (PixelRepresentation 0), but {first} is signed (1) and has values below 0, so "
-        "bright voxels may have turned dark: export the series again, leave out the phases "
+        f"expected only values of 0 and above in {name}, of which {len(pieces) - n_signed} slices "
+        f"are unsigned (PixelRepresentation 0), but {first} is signed (1) and has values below 0, "
+        "so bright voxels may have turned dark: export the series again, leave out the phases "
         "concerned, or use all with their values as they are",
         remedies=[*leave_out(gone, stacks), use_series(stacks)],
     )

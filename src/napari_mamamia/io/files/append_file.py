@@ -254,10 +254,10 @@ def _open_own_file(path: Path, more: int = 0) -> int:
     """Open the file at `path` for reading and writing if it is a plain file and no link."""
     # `open_own` refuses a link as well; this check names it in the error.
     if path.is_symlink():
-        raise _not_own(path, "a link to another place")
+        raise _not_own(path, "a link to another path")
     with _closed_on_error(open_own(path, os.O_RDWR | os.O_CREAT | more)) as handle:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise _not_own(path, "not a plain file")
+            raise _not_own(path, "not a regular file")
         return handle
 
 
@@ -366,8 +366,8 @@ def _make_conflict_error(path: Path) -> SaveConflictError:
 
 def _not_own(path: Path, what: str) -> SaveError:
     return SaveError(
-        f"expected a plain file to append to at {path}, but it is {what}: nothing was "
-        "written there; remove it, or choose another folder"
+        f"expected a regular file to append to at {path}, but it is {what}: nothing was written "
+        "there; remove it, or choose another folder"
     )
 
 
@@ -680,7 +680,7 @@ def _check_order(found: ChainedLine, head: str, expected: int) -> ChainedLine:
             f"{count_of(missing, 'record')} before it {'is' if missing == 1 else 'are'} missing"
         )
     elif found.seq < expected:
-        problem = "it is a duplicate, or not in its place"
+        problem = "it is a duplicate, or out of order"
     else:
         problem = "it does not follow the record before it"
     return replace(found, problem=problem)

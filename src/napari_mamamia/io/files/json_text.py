@@ -66,7 +66,7 @@ def _has_half_characters(value: Any) -> bool:
 
 
 def _is_deep(value: Any) -> bool:
-    """Return whether a value has more than `_DEEPEST` levels, without recursion."""
+    """Return whether a value is nested more than `_DEEPEST` levels deep; does not recurse."""
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(_DEEPEST - 1):
         children = (one.values() if type(one) is dict else one for one in level)

@@ -34,8 +34,8 @@ def read_named_path(text: str) -> tuple[str, Path]:
             f"{path} as {name!r}" if name else f"{path} itself" for name, path in there
         )
         raise CaseError(
-            f"expected NAME=PATH that can be read in one way, got {text!r}, which may be {texts}: "
-            f"write NAME=./PATH, or ./{text} for the whole path"
+            f"expected NAME=PATH that can be read in only one way, got {text!r}, which may be "
+            f"{texts}: write NAME=./PATH, or ./{text} for the whole path"
         )
     if there:
         return there[0]

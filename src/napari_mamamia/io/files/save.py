@@ -164,8 +164,8 @@ def _force_to_disk(path: Path) -> None:
 
 def _make_conflict_error(target: Path) -> SaveConflictError:
     return SaveConflictError(
-        f"a file already exists at {target}; nothing was written; choose another name, or allow "
-        "overwriting"
+        f"a file already exists at {target}; nothing was written; choose a different name, or "
+        "allow overwriting"
     )
 
 
@@ -179,6 +179,6 @@ def _make_save_error(target: Path, error: OSError) -> SaveError:
     else:
         remedy = "check the folder and the name"
     return SaveError(
-        f"cannot save {target}: {error.strerror or error}; {remedy}; nothing was written, an "
+        f"cannot save {target}: {error.strerror or error}; {remedy}; nothing was written, and an "
         "existing file is unchanged"
     )

@@ -159,6 +159,7 @@ class DataSet:
             case_ids = ", ".join(case.case_id for case in self.cases[:5])
             raise CaseError(
                 f"no case {case_id!r} in {self.root}: it holds "
-                f"{count_of(len(self.cases), 'case')}, the first are {case_ids}; check the spelling"
+                f"{count_of(len(self.cases), 'case')}; the first are {case_ids}; check the "
+                "spelling"
             )
         return files

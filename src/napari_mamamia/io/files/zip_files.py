@@ -86,7 +86,7 @@ def _require_sound(members: list[zipfile.ZipInfo], size: int) -> None:
         elif end > following:
             reason = "overlaps another member"
         elif member.compress_type not in _METHODS:
-            reason = "has another compression than deflate; make the zip with deflate"
+            reason = "uses a compression other than deflate; make the zip with deflate"
         else:
             continue
         raise zipfile.BadZipFile(f"a member {member.filename!r} {reason}")

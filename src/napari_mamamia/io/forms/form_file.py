@@ -159,7 +159,7 @@ def read_form(path: Path) -> Form:
     form = _FORM.record(content, path)
     if with_digest(form) != form:
         raise FormatError(
-            f"expected the questions in {path} to have the hash {form.sha256[:16]}, but found "
-            "others: restore the file as it was when the study began"
+            f"expected the questions in {path} to have the hash {form.sha256[:16]}, but their "
+            "hash differs: restore the file as it was when the study began"
         )
     return form

@@ -121,7 +121,7 @@ def _add_item(
         exam.phases.append(PhasePath(path, kind, float(order)))
         matches.explained.add(path)
         if path not in tree.files_set:
-            exam.problems.append(f"{path} is listed and not there: add the file")
+            exam.problems.append(f"{path} is listed but missing: add the file")
     exam_key = make_key(matches.layout, fields)
     mask_rule = MaskRule(PathPattern("**/*"), rule.mask, is_reference=True)
     for path in _paths_of(entry.get(rule.mask), list_folder):
@@ -129,7 +129,7 @@ def _add_item(
         matches.explained.add(path)
     if exam_key in matches.exams:
         matches.exams[exam_key].problems.append(
-            f"two items of the list are called {case_id}: rename the files of one of them"
+            f"two items in the list are called {case_id}: rename the files of one of them"
         )
     else:
         matches.exams[exam_key] = exam

@@ -355,8 +355,8 @@ def _with_source(case: CaseFiles, root: Path, phases: Sequence[PhasePath]) -> Ca
         listed = name_some([phase.path for phase in phases], 3)
         case = _with_problem(
             case,
-            f"expected one study of {case.case_id}, but found {len(phases)}: "
-            f"{listed}; name visits apart, or open one of them",
+            f"expected one study for {case.case_id}, but found {len(phases)}: {listed}; give each "
+            "visit its own name, or open one of them",
         )
     return replace(case, source=root / phases[0].path)
 
@@ -372,7 +372,7 @@ def _with_frames(
         listed = name_some(sorted(phase.path for phase in phases), 3)
         return _with_problem(
             case,
-            f"expected one 4-D file of {case.case_id}, but found {len(phases)} files: {listed}; "
+            f"expected one 4-D file for {case.case_id}, but found {len(phases)} files: {listed}; "
             "keep one of them",
         )
     from napari_mamamia.io.data_set.volumes import read_header  # nibabel takes 0.2 s to import
@@ -537,8 +537,8 @@ def _read_volume_times(
         return nothing, ""
     if not _is_numbers(values) or len(values) != count:
         return nothing, (
-            f"expected {count} numbers of {layout.sidecar} beside {path}, but found "
-            f"{values!r}: no times are used"
+            f"expected {count} numbers in {layout.sidecar} next to {path}, but found {values!r}: "
+            "no times are used"
         )
     if any(later <= earlier for earlier, later in pairwise(values)):
         return nothing, f"the {layout.sidecar} of {path} do not increase: no times are used"
@@ -596,7 +596,7 @@ def _read_tables(layout: Layout, tree: Tree, warnings: list[str]) -> list[Layout
         except MamamiaError as error:
             warnings.append(f"the table {path} was not read: {error}")
     if not tables:
-        warnings.append(f"no table {rule.pattern.text} was found: its columns are not known")
+        warnings.append(f"no table {rule.pattern.text} was found, so its columns are not known")
     return tables
 
 
@@ -619,7 +619,7 @@ def _read_layout_table(path: Path, rule: TableRule, warnings: list[str]) -> Layo
         del rows[key]
     if contradicting:
         warnings.append(
-            f"{path.name} has rows that contradict each other, which are not used: "
+            f"{path.name} has contradictory rows, which are not used: "
             f"{name_some(sorted(contradicting), 5)}"
         )
     return LayoutTable(rows, path)
@@ -671,8 +671,8 @@ def _warn_of_axes(case: CaseFiles, row: Mapping[str, str], rule: TableRule | Non
     texts = [_find_cell(row, name) for name in rule.spacing] if rule else []
     stated = f"; the table states {' x '.join(texts)} mm (z, y, x)" if all(texts) and texts else ""
     warning = (
-        f"{case.case_id}: its files keep their axes as z, y, x and no affine: orientation, mm and "
-        f"ml are not the patient's{stated}"
+        f"{case.case_id}: its files store their axes as z, y, x and have no affine: orientation, "
+        f"mm and ml are not the patient's{stated}"
     )
     return replace(case, warnings=(*case.warnings, warning))
 
@@ -716,7 +716,7 @@ def _part_channels(matches: Matches, tree: Tree, warnings: list[str]) -> dict[st
         names = names or _read_key(tree.root / path, "modalities")
         labels |= _read_labels(tree.root / path, path, warnings)
         if not isinstance(names, dict):
-            warnings.append(f"{path} names no channels: all of them are taken for phases")
+            warnings.append(f"{path} names no channels: all of them are used as phases")
             continue
         folder = path.rpartition("/")[0]
         for exam in matches.exams.values():
@@ -725,7 +725,7 @@ def _part_channels(matches: Matches, tree: Tree, warnings: list[str]) -> dict[st
         if order_phases([str(name) for name in names.values() if not find_role(str(name))]) is None:
             listed = name_some([str(name) for name in names.values()])
             warnings.append(
-                f"the channels of {path} ({listed}) do not state their phase: they are taken in "
+                f"the channels of {path} ({listed}) do not state their phase: they are used in "
                 "the order of their numbers"
             )
     return labels
@@ -762,7 +762,7 @@ def _part_series(matches: Matches, warnings: list[str]) -> None:
             first, second = sorted(groups.values(), key=len, reverse=True)[:2]
             if len(first) == len(second):
                 exam.problems.append(
-                    f"expected one series, but found several of {len(first)} images: "
+                    f"expected only one series, but found several with {len(first)} images: "
                     f"{name_some([first[0].path, second[0].path])}; describe the layout"
                 )
             for phase in exam.phases:
@@ -1046,7 +1046,7 @@ def _join_spellings(cases: Sequence[CaseFiles], warnings: list[str]) -> list[Cas
     if several:
         listed = name_some([" and ".join(names) for names in several], 3)
         warnings.append(
-            f"names that differ by letter case only are taken for one patient: {listed}"
+            f"names that differ only in letter case are treated as one patient: {listed}"
         )
     return [replace(case, patient=spellings[case.patient.casefold()][0]) for case in cases]
 
@@ -1057,8 +1057,8 @@ def _mark_twins(cases: Sequence[CaseFiles], root: Path) -> list[CaseFiles]:
     return [
         _with_problem(
             case,
-            f"{counts[case_key(case.case_id)]} cases in {root} share the id {case.case_id} (letter "
-            "case does not count): open a folder of one of them, or rename them",
+            f"{counts[case_key(case.case_id)]} cases in {root} share the id {case.case_id} "
+            "(ignoring letter case): open a folder of one of them, or rename them",
         )
         if counts[case_key(case.case_id)] > 1
         else case

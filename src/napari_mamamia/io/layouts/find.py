@@ -127,8 +127,8 @@ def find_data_set(path: Path, layout: str = "") -> DataSet:
         return _build(matches, tree)
     if is_described:
         raise FormatError(
-            f"expected files as the layout {layout or own_layout_file(path)} describes them in "
-            f"{path}, but none fits: correct the layout, or open the folder without it"
+            f"expected files in {path} as the layout {layout or own_layout_file(path)} describes "
+            "them, but none fits: correct the layout, or open the folder without it"
         )
     if matches is None and looks_like_dicom(path, list_names(path)):
         from napari_mamamia.io.exam.phases import find_phases  # 30 modules that few data sets need

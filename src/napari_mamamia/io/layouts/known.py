@@ -153,7 +153,7 @@ def _choose_best(candidates: list[Matches], tree: Tree) -> Matches:
     if len(best) > 1:
         names = [matches.layout.name for matches in best]
         raise LayoutChoiceError(
-            f"expected one layout in {tree.root}, but {name_some(names)} fit: "
+            f"expected only one layout to fit {tree.root}, but {name_some(names)} fit: "
             + "; ".join(_describe(matches) for matches in best)
             + ". Choose one of them",
             remedies=tuple(Remedy("layout", (name,)) for name in names),

@@ -242,7 +242,7 @@ def parse_layouts(text: str, source: str) -> tuple[Layout, ...]:
         raise FormatError(f"cannot read {source} as TOML: {error}") from error
     if not tables or not all(isinstance(table, dict) for table in tables.values()):
         raise FormatError(
-            f"expected one table [name] or more in {source}, each with image = [...], but found "
+            f"expected at least one table [name] in {source}, each with image = [...], but found "
             f"{name_some(list(tables)) or 'nothing'}"
         )
     layouts = []
@@ -324,7 +324,7 @@ class _Settings:
     def texts(self, key: str) -> list[str]:
         values = self.take(key, list, [])
         if not all(isinstance(value, str) for value in values):
-            raise ValueError(f"expected texts in {self._where}{key}, but found {values!r}")
+            raise ValueError(f"expected strings in {self._where}{key}, but found {values!r}")
         return list(values)
 
     def flag(self, key: str) -> bool:

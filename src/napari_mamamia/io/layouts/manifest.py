@@ -37,7 +37,7 @@ def list_missing_series(tree: Tree) -> list[str]:
             continue
         if missing:
             warnings.append(
-                f"{len(missing)} series of the list {path} are missing: {name_some(missing, 3)}"
+                f"{len(missing)} series in the list {path} are missing: {name_some(missing, 3)}"
             )
     return warnings
 

@@ -24,6 +24,8 @@ from napari_mamamia.io.volumes.formats import file_stem, mask_stem
 _MASK_WORDS: Final = re.compile(
     r"(?:^|[^a-z])(?:seg|mask|label|gt|lesion|tumou?r|roi|pred|manual|annot|contour)", re.I
 )
+_OF_MODEL: Final = re.compile(r"pred|auto|output|result|(?<![a-z])(?:ai|model)(?![a-z])", re.I)
+"""Words of a path that say that a model made the mask."""
 _OTHER_WORDS: Final = re.compile(
     r"(?:^|[^a-z])(?:sub\d*(?!-)|subtr\w*|t2|t2w|t2map|t1map|v?fa\d*|adc|dwi|dti|diff\w*|flair"
     r"|b(?:0|[1-9]0|[1-9]50|[1-9]00|1[0-9]00|2000)|stir|tirm|mip|loc|localizer|scout|ser|pe|ktrans|kep|ve|vp|auc|maps?|bold|asl)"
@@ -676,8 +678,14 @@ def _count_fields(plain: str, series: Series) -> int:
 
 
 def _name_masks(rules: Sequence[str]) -> list[str]:
-    """Return the lines of masks, each with a name of its own words."""
-    lines, names = [], set()
+    """Return the lines of masks, each with a name of its own words.
+
+    A single kind of tumour masks is proposed as the reference, unless its name says that a model
+    made it.
+    """
+    lines: list[str] = []
+    names: set[str] = set()
+    tumours: list[int] = []
     for rule in rules:
         words = [re.sub(r"\{[^{}]*\}|\*", "", part).strip(_SEPARATORS) for part in rule.split("/")]
         name = next((word for word in reversed(words) if word), "mask")
@@ -688,5 +696,11 @@ def _name_masks(rules: Sequence[str]) -> list[str]:
             r"tumou?r|lesion", name, re.I
         )
         region = ', what = "breast"' if is_breast else ""
+        if not is_breast:
+            tumours.append(len(lines))
         lines.append(f"    {{path = {_quote(rule)}, name = {_quote(name)}{region}}},")
+    if len(tumours) == 1 and not _OF_MODEL.search(rules[tumours[0]]):
+        (index,) = tumours
+        lines[index] = lines[index].replace("},", ", reference = true},")
+        lines.append("    # Remove `reference = true` if these masks were made by a model.")
     return lines

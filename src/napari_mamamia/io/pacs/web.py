@@ -146,8 +146,8 @@ def fetch_study(
         listed = _all_images(line, _require_uid(study_uid))
     if not listed:
         raise PacsError(
-            f"expected study {study_uid} at {url}, but it has no image of it: list the studies "
-            "again, because it may have been moved"
+            f"expected study {study_uid} at {url}, but it has no image of that study: list the "
+            "studies again, because it may have been moved"
         )
     n_kept = n_bytes = 0
     for number, entry in enumerate(listed):
@@ -193,7 +193,7 @@ def store_files(url: str, files: Sequence[Path], *, limits: "TransferLimits | No
         image = open_dicom(file, file)
         line.pace.begin(line.limits.list_bytes, line.limits.image_s)
         with _explain_failures(
-            line, f"{n_stored} of {len(files)} files were stored, {file} was not"
+            line, f"{n_stored} of {len(files)} files were stored, but {file} was not"
         ):
             _require_stored(line.client.store_instances([image]))
     report_progress(len(files), len(files), "Stored")
@@ -246,7 +246,7 @@ def _require_image(path: Path, sent: bytes, instance: str) -> None:
         why = said(error.__cause__ or error)
         raise ValueError(f"it sent no readable image ({why})") from error
     if str(image.get("SOPInstanceUID")) != instance:
-        raise ValueError(f"it sent another image than {instance}")
+        raise ValueError(f"it sent an image other than {instance}")
 
 
 def _require_uid(text: str) -> str:
@@ -292,7 +292,7 @@ def _require_stored(answer: Any) -> None:
     failed = answer.get("FailedSOPSequence") or ()
     if failed:
         reason = failed[0].get("FailureReason")
-        raise ValueError(f"it refused the file (failure reason {reason})")
+        raise ValueError(f"it rejected the file (failure reason {reason})")
 
 
 def _parse_study(entry: Mapping[str, Any]) -> PacsStudy:

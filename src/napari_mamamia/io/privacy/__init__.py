@@ -1,4 +1,4 @@
-"""Patient identifiers: their forms in text, and a search for them in every byte of a file.
+"""Patient identifiers: the ways they are written, and a search for them in every byte of a file.
 
-They come from `io.dicom.persons` and `io.dicom.volume_persons`.
+`io.dicom.persons` and `io.dicom.volume_persons` collect the identifiers.
 """

@@ -155,7 +155,7 @@ def _read_whole(stream: io.RawIOBase) -> bytes:
         size += len(piece)
         if size > _MOST_TEXT:
             raise FormatError(
-                f"expected a text of at most {_MOST_TEXT >> 20} MiB, but found more: search it by "
+                f"expected at most {_MOST_TEXT >> 20} MiB of text, but found more: search it by "
                 "hand"
             )
     return b"".join(parts)
@@ -269,7 +269,7 @@ def _read_range(data: BinaryIO, start: int, stop: int) -> bytes:
     if stop - start > _MOST_TEXT:
         raise FormatError(
             f"expected at most {_MOST_TEXT >> 20} MiB outside the members of a zip, but found "
-            f"{(stop - start) >> 20}: pack it again"
+            f"{(stop - start) >> 20} MiB: pack it again"
         )
     data.seek(start)
     return data.read(max(stop - start, 0))
@@ -285,8 +285,9 @@ def _read_columns(data: bytes) -> Iterator[Piece]:
     n_bytes = sum(about.row_group(number).total_byte_size for number in range(about.num_row_groups))
     if about.num_rows * about.num_columns > MOST_CELLS or n_bytes > TEXT_BYTES:
         raise FormatError(
-            f"expected a .parquet table of at most {MOST_CELLS:,} cells and {TEXT_BYTES >> 20} MB, "
-            f"but found {about.num_rows:,} rows of {about.num_columns:,} columns: search it by hand"
+            f"expected a .parquet table with at most {MOST_CELLS:,} cells and {TEXT_BYTES >> 20} "
+            f"MB, but found {about.num_rows:,} rows and {about.num_columns:,} columns: search it "
+            "by hand"
         )
     # A text that is stored once may be used in a million rows.
     texts = [field.name for field in file.schema_arrow if str(field.type) == "string"]

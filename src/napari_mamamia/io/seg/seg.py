@@ -100,7 +100,7 @@ def read_segmentation(path: Path) -> Segmentation:
     if fractional:
         warnings.append(
             f"{path.name} holds {str(dataset.SegmentationFractionalType).lower()} from 0 to 1: "
-            f"voxels of at least {FRACTION_THRESHOLD:g} are taken as inside"
+            f"voxels of at least {FRACTION_THRESHOLD:g} count as inside"
         )
     if n_left := len(described) - len(indices):
         warnings.append(

@@ -137,11 +137,13 @@ def read_ucsf_seg(path: Path) -> UcsfAnalysis:
     """
     header = open_dicom(path, path)
     if str(header.get("SOPClassUID") or "") != _SEG:
-        raise FormatError(f"expected a DICOM SEG in {path}, got another object: {_REMEDY}")
+        raise FormatError(
+            f"expected a DICOM SEG in {path}, got a different kind of object: {_REMEDY}"
+        )
     block = _find_block(header)
     if block is None:
         raise FormatError(
-            f"expected UCSF's private block (creator {CREATOR}) in {path}, got a SEG of other "
+            f"expected UCSF's private block (creator {CREATOR}) in {path}, got a SEG from other "
             f"software: {_REMEDY}"
         )
     parameters = _read_parameters(block)
@@ -218,7 +220,7 @@ def _require_parameter(path: Path, said: dict[str, Any], name: str) -> float:
 def _require_finite(path: Path, name: str, value: Any) -> float:
     number = float(value)
     if not math.isfinite(number) or number < 0:
-        raise FormatError(f"expected {name} of 0 or more in {path}, got {value}: {_REMEDY}")
+        raise FormatError(f"expected {name} to be 0 or above in {path}, got {value}: {_REMEDY}")
     return number
 
 
@@ -227,8 +229,8 @@ def _read_regions(path: Path, block: Any) -> tuple[UcsfRegion, ...]:
     for item in _read_values(block, 0x20):
         if _read_inner(item, 0x50) is not None or _read_inner(item, 0x42) is None:
             raise FormatError(
-                f"expected boxes as regions of {path}, got a polygon: FTV of such a SEG is not "
-                f"supported; {_REMEDY}"
+                f"expected the regions in {path} to be boxes, got a polygon: FTV from such a SEG "
+                f"is not supported; {_REMEDY}"
             )
         vectors = [_read_vector(_read_inner(item, offset)) for offset in (0x42, 0x43, 0x44, 0x45)]
         if any(vector is None for vector in vectors):

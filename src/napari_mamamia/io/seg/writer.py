@@ -49,9 +49,9 @@ def source_images(source: PhaseSource) -> list[Any]:
         images = [_source_image(path) for path in source.files]
         if len({image.SOPInstanceUID for image in images}) < len(images):
             raise CaseError(
-                "a DICOM SEG names each image by its SOPInstanceUID, but several images of one "
-                f"phase share one, such as {source.files[0]}; some anonymisers repeat it: "
-                "write NIfTI"
+                "a DICOM SEG refers to each image by its SOPInstanceUID, but several images of "
+                f"one phase share the same UID, such as {source.files[0]}; some anonymisers "
+                "repeat UIDs: write NIfTI"
             )
         return images
     first = source.files[0]
@@ -109,7 +109,7 @@ def name_frames(made: Any, frames: Sequence[int]) -> None:
 def referring_to(path: Path) -> Iterator[None]:
     """Convert errors of highdicom and pydicom about a source to an error that names its file."""
     expected = "a DICOM series that a segmentation can refer to"
-    remedy = "export the series again, or use another one as reference"
+    remedy = "export the series again, or use a different one as reference"
     with explained(path, expected, remedy), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # scanners write values that violate the standard
         yield

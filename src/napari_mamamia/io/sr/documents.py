@@ -36,7 +36,7 @@ UNITS: Final[dict[str, str]] = {
     "ml": "milliliter", "deg": "degree", "1": "no units",
 }  # fmt: skip
 _DERIVATION: Final[Code] = ("121401", "DCM", "Derivation")
-_COMPUTED: Final[Code] = ("computed", "99MAMAMIA", "Computed, not touched by the reader")
+_COMPUTED: Final[Code] = ("computed", "99MAMAMIA", "Computed, not changed by the reader")
 _MANUFACTURER: Final = "napari-mamamia developers"
 
 CodedLine: TypeAlias = tuple[str, tuple[str, ...], float, str]

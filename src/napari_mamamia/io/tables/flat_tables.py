@@ -57,7 +57,7 @@ def write_flat_table(
     if suffix == ".parquet":
         return write_parquet_table(columns, list(rows), path, overwrite=overwrite)
     raise FormatError(
-        f"expected a table as .csv, .xlsx or .parquet, got {path}: choose one of them"
+        f"expected a .csv, .xlsx or .parquet table, got {path}: choose one of these formats"
     )
 
 

@@ -399,7 +399,7 @@ def require_once(path: Path, names: Sequence[str], columns: Sequence[Column]) ->
         if len(found) > 1:
             listed = ", ".join(str(index + 1) for index in found)
             raise FormatError(
-                f"expected one column {column.name} in {path}, found {len(found)} (columns "
+                f"expected only one column {column.name} in {path}, found {len(found)} (columns "
                 f"{listed}): keep the right one"
             )
 
@@ -503,7 +503,7 @@ class DataRows:
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences about rows that were left out or may not be cases."""
-        headers = f"{_name_rows([str(row) for row in self.headers])} left out as repeated header"
+        headers = f"{_name_rows([str(row) for row in self.headers])} left out as a repeated header"
         notes = (*self.doubtful, self.odd_note, headers if self.headers else "")
         return tuple(filter(None, notes))
 

@@ -522,7 +522,7 @@ def read_sheets(path: Path, text: str) -> Iterator[Sheet]:
         If the file cannot be read or has another suffix.
     """
     if not path.exists():
-        raise FormatError(f"expected a table at {path}, but nothing is there: check its name")
+        raise FormatError(f"expected a table at {path}, but there is nothing: check its name")
     suffix = path.suffix.lower()
     if suffix in TEXT_TABLES:
         yield from _read_text_table(path, text)
@@ -681,10 +681,10 @@ def _require_xml(rows: Sequence[Sequence[Cell]], path: Path) -> None:
         for cell in row:
             if isinstance(cell, str) and NOT_IN_XML.search(cell):
                 raise FormatError(
-                    f"expected texts without control characters for {path}, but {cell!r} has one: "
-                    "remove it"
+                    f"expected only strings without control characters for {path}, but {cell!r} "
+                    "has one: remove it"
                 )
 
 
 def _other_kind(path: Path, kinds: str) -> FormatError:
-    return FormatError(f"expected a table as {kinds}, got {path}: save it as one of these")
+    return FormatError(f"expected a table as {kinds}, got {path}: save it in one of these formats")

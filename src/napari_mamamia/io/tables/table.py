@@ -101,7 +101,7 @@ class Table:
             raise self._refuse(
                 name,
                 f"row {signed} has {cells[pair[0]]!r} and row {bare} {cells[pair[1]]!r}",
-                "write all cells with a percent sign or none",
+                "write a percent sign in all cells or in none",
             )
         values, bad = [], []
         for index, cell in enumerate(cells):
@@ -113,7 +113,7 @@ class Table:
                     raise self._refuse(
                         name,
                         f"row {self.rows[index].number}: {error}",
-                        "write decimals with a point and no separator of thousands",
+                        "write decimals with a point and no thousands separator",
                     ) from None
                 except ValueError as error:
                     reason = f"{name} {error}"
@@ -182,8 +182,8 @@ class Table:
     def _refuse(self, name: str, reason: str, remedy: str) -> FormatError:
         column = self.header.names[self.header.places[name]] or name
         return FormatError(
-            f"expected numbers of one kind in column {column} of {self.path}, but {reason}: "
-            f"{remedy}"
+            f"expected all numbers in column {column} of {self.path} to be of the same kind, but "
+            f"{reason}: {remedy}"
         )
 
 

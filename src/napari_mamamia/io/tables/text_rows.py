@@ -21,13 +21,13 @@ _SEP_LINE: Final = re.compile(r'"?sep=(.)"?[,;\t|"]*\r?\n?', re.IGNORECASE)
 _HEAD_BYTES: Final = 512
 _OTHER_KINDS: Final = {
     re.compile(rb"version https://git-lfs"): (
-        "it is a Git LFS pointer and not the table itself (git lfs pull downloads it)"
+        "it is a Git LFS pointer, not the table itself (git lfs pull downloads it)"
     ),
     re.compile(rb"(\xef\xbb\xbf)?\s*<(!doctype html|html|\?xml)", re.IGNORECASE): (
-        "it is a web page or XML, such as a page to sign in, and not a table"
+        "it is a web page or XML, such as a sign-in page, not a table"
     ),
     re.compile(rb"(\xef\xbb\xbf)?\s*(\{\s*[\"}]|\[\s*[\[{])"): (
-        "it is JSON and not a table with a row for each case"
+        "it is JSON, not a table with a row for each case"
     ),
 }
 BLANKS_BETWEEN: Final = (

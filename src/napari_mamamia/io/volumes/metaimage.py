@@ -161,7 +161,7 @@ def _read_grid(
         raise refusal(path, "an affine of three independent axes", str(error), remedy) from error
     warnings = []
     if is_flat:
-        warnings.append(f"{path.name}: a 2-D image, taken as one slice of 1 mm: no volume in ml")
+        warnings.append(f"{path.name}: a 2-D image, read as one slice of 1 mm: no volume in ml")
     letters = fields.get("anatomicalorientation", "???").upper()
     if "?" not in letters and letters.translate(_FROM) != grid.orientation:
         warnings.append(

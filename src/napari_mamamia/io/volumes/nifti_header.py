@@ -146,11 +146,11 @@ def _read_fields(path: Path, raw: bytes, in_two_files: bool) -> Any:
         )
     magic = bytes(fields["magic"])[:3]
     if in_two_files and magic in _SINGLE_FILE:
-        came = "it says that they are in this file"
+        came = "it says that the voxels are in this file"
         raise refusal(path, "voxels in a separate file", came, "rename it to .nii")
     if not in_two_files and magic not in _SINGLE_FILE:
         came = "header and voxels are two files" if magic in _TWO_FILES else "it is Analyze 7.5"
-        raise refusal(path, "a single-file NIfTI", came, "rename it to .hdr beside its .img")
+        raise refusal(path, "a single-file NIfTI", came, "rename it to .hdr, next to its .img")
     return fields
 
 

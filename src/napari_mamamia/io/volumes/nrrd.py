@@ -122,10 +122,10 @@ def write_nrrd(
     pairs: Sequence[tuple[str, str]] = (),
     overwrite: bool = False,
 ) -> None:
-    """Write voxels as a gzip NRRD in left-posterior-superior space; verified.
+    """Write voxels as a gzip-compressed NRRD in left-posterior-superior space, and verify the file.
 
-    The affine is written in full precision. pynrrd's own writer is not used: it writes the time
-    into the header, and equal masks must give equal files.
+    The affine is written in full precision. pynrrd's own writer is not used, because it writes the
+    time into the header; identical masks must give identical files.
 
     Parameters
     ----------
@@ -134,16 +134,16 @@ def write_nrrd(
     grid
         Shape and affine.
     path
-        The file to make.
+        File to write.
     pairs
-        Texts ``key:=value`` of the header: ASCII without line ends and backslashes.
+        Strings ``key:=value`` for the header: ASCII without line ends and backslashes.
     overwrite
-        Whether an existing file is replaced.
+        Whether to replace an existing file.
 
     Raises
     ------
     ValueError
-        If array and grid differ in shape, or the type or a text cannot be stored.
+        If array and grid differ in shape, or the data type or a string cannot be stored.
     SaveConflictError, SaveError
         See `save_volume`.
     """
@@ -264,7 +264,7 @@ def _format_header(grid: Grid, stored: np.dtype[Any], pairs: Sequence[tuple[str,
     sizes = " ".join(str(n) for n in grid.shape[::-1])
     texts = "".join(f"{key}:={value}\n" for key, value in pairs)
     if "\\" in texts or texts.count("\n") != len(pairs):
-        raise ValueError(f"expected texts of one line each for an NRRD header, got {texts!r}")
+        raise ValueError(f"expected strings of one line each for an NRRD header, got {texts!r}")
     return (
         f"NRRD0004\ntype: {name}\ndimension: 3\nspace: {_SPACE_ASSUMED}\nsizes: {sizes}\n"
         f"space directions: {' '.join(vectors[:3])}\nkinds: domain domain domain\n"

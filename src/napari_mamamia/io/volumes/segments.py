@@ -49,7 +49,7 @@ def join_segments(
             )
             raise refusal(
                 path,
-                f"one segment of the name {label!r}",
+                f"one segment with the name {label!r}",
                 f"it has {there}",
                 "choose one of these by its name or number",
             )

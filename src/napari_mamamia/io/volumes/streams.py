@@ -108,18 +108,19 @@ def open_stream(
     path
         The file.
     start
-        Offset of the wanted bytes, or of the gzip stream that holds them.
+        Offset of the first byte to read, or of the gzip stream that holds it.
     content
-        The kind of voxels; it affects the speed only.
+        The kind of data (image or mask); it affects only the speed.
     is_gzip
-        Whether they are compressed; by default decided by their first two bytes, not by the name.
+        Whether the data are gzip-compressed; by default detected from the first two bytes, not from
+        the file name.
     is_zlib
-        Whether they are a zlib stream (RFC 1950), as MetaImage compresses its voxels.
+        Whether the data are a zlib stream (RFC 1950), as MetaImage compresses its voxels.
 
     Raises
     ------
     FormatError
-        If there is no such file, it is a folder, empty, or cannot be read.
+        If the file does not exist, is a folder, is empty, or cannot be read.
     """
     try:
         raw = open_plain(path)
@@ -160,7 +161,7 @@ def find_voxel_file(path: Path, name: str, element: str) -> Path:
     if plain in ("", ".", "..") or not PurePath(plain).name == PureWindowsPath(plain).name == plain:
         raise refusal(
             path,
-            "the name of a file beside it as its voxels",
+            "the name of a voxel file in the same folder",
             f"its {element} says {name!r}",
             "put both files into one folder and correct the name in the header",
         )
@@ -168,7 +169,7 @@ def find_voxel_file(path: Path, name: str, element: str) -> Path:
         raise refusal(
             path,
             f"its voxels in {plain}, as its {element} says",
-            "there is no such file beside it",
+            "there is no such file in the same folder",
             "copy it too, or correct the name in the header if it was renamed",
         )
     return voxels

@@ -392,6 +392,6 @@ def _list_facts(
 
 def _make_difference_error(target: Path, what: str) -> SaveError:
     return SaveError(
-        f"expected {target} to read back as it was written, but {what}: save again, on another "
-        "disk if this repeats; an existing file is unchanged"
+        f"expected {target} to read back as it was written, but {what}: save again, on a "
+        "different disk if this repeats; an existing file is unchanged"
     )

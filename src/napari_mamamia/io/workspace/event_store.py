@@ -332,7 +332,7 @@ def read_events(folder: Path, origin: str = NO_ORIGIN, known: EventLog | None = 
             for name, path in paced(files.items(), "Reading the events", len(files))
         }
     gone = [
-        EventProblem(name, "the file existed before and is missing now")
+        EventProblem(name, "the file existed before but is missing now")
         for name in before
         if name not in read
     ]
@@ -374,7 +374,7 @@ def _read_file(
     lost = {event.hash for event in known.events} - {event.hash for event in anew.events}
     if not lost:
         return anew
-    text = f"events that were read before and are missing now: {len(lost)}"
+    text = f"events that were read before but are missing now: {len(lost)}"
     return replace(anew, problems=(*anew.problems, EventProblem(name, text)))
 
 
@@ -523,11 +523,11 @@ def _find_forks(files: Iterable[_FileRead]) -> Iterator[EventProblem]:
 
 def _require_exact(value: object) -> None:
     if isinstance(value, float):
-        raise TypeError(f"expected JSON without floats, got {value!r}: write it as text")
+        raise TypeError(f"expected JSON without floats, got {value!r}: write it as a string")
     if isinstance(value, Mapping):
         for key, inner in value.items():
             if not isinstance(key, str):
-                raise TypeError(f"expected texts as keys, got {key!r}")
+                raise TypeError(f"expected keys to be strings, got {key!r}")
             _require_exact(inner)
     elif isinstance(value, list | tuple):
         for inner in value:

@@ -432,7 +432,7 @@ class JournalContents:
     damage: Damage | None = None
 
 
-@reads("a journal", "choose the file beside the mask")
+@reads("a journal", "choose the file next to the mask")
 def scan_journal(path: Path) -> Iterator[PlacedRecord | Damage]:
     """Yield all records of a journal in order, and a `Damage` for each record that was changed.
 
@@ -463,12 +463,12 @@ def scan_journal(path: Path) -> Iterator[PlacedRecord | Damage]:
         if line.number == 1 and not line.problem and not isinstance(record, Opened):
             raise FormatError(
                 f"expected a journal at {path}, but its first record is {line.entry['kind']!r}, "
-                "not 'opened': choose the file beside the mask"
+                "not 'opened': choose the file next to the mask"
             )
         yield PlacedRecord(at, line.start, record, line.number, line.seq, line.hash, line.prev)
 
 
-@reads("a journal", "choose the file beside the mask")
+@reads("a journal", "choose the file next to the mask")
 def read_journal(path: Path) -> JournalContents:
     """Return all records of a journal up to the first damage; raises as `scan_journal`."""
     records: list[PlacedRecord] = []
@@ -691,7 +691,7 @@ def step_at(path: Path, start: int, number: int) -> Step:
     except _NO_RECORD as error:
         raise _make_read_error(path, number, str(error)) from error
     if not isinstance(record, Step) or record.number != number:
-        raise _make_read_error(path, number, "another record is there")
+        raise _make_read_error(path, number, "a different record is there")
     return record
 
 

@@ -142,6 +142,6 @@ def _parse_event(event: Event) -> Measurement | None:
 
 def _parse_point(point: Any) -> PointMm:
     if not isinstance(point, list) or not all(isinstance(mm, str) and len(mm) < 40 for mm in point):
-        raise ValueError(f"expected a point of three decimal texts, got {str(point)[:60]}")
+        raise ValueError(f"expected a point to be three decimal strings, got {str(point)[:60]}")
     x, y, z = map(float, point)
     return x, y, z

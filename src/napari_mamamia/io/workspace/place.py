@@ -232,7 +232,7 @@ def require_own(workspace: Path, data_set: DataSet) -> None:
     """
     if relation_to(workspace, data_set) is Relation.OTHER:
         raise CaseError(
-            f"expected a workspace of {data_set.root}, but {_OF_ANOTHER.format(workspace)}; or "
+            f"expected the workspace of {data_set.root}, but {_OF_ANOTHER.format(workspace)}; or "
             "choose another folder"
         )
 
@@ -251,7 +251,7 @@ def _find_place(
     usual_folder = workspace_beside(data_set.root)
     is_free = usual_folder.is_dir() and relation_to(usual_folder, data_set) is Relation.UNKNOWN
     there = beside or ([usual_folder] if is_free else [])
-    why = "beside the data set"
+    why = "next to the data set"
     if not there:
         there, why = _moved_from(data_set, preferences), "of this data set at its former path"
     documents = [one for one in _noted_in(documents_folder()) if _is_workspace_of(one, data_set)]

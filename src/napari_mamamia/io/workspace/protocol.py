@@ -154,7 +154,7 @@ def _require_name(values: dict[str, Any]) -> dict[str, Any]:
 
 def _parse_text(value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"is {_describe_value(value)}, not a text")
+        raise ValueError(f"is {_describe_value(value)}, not a string")
     return value
 
 

@@ -92,7 +92,7 @@ class Warp:
     mesh_mm: tuple[float, ...] = ()
 
     def places(self, points_mm: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the positions of points ``(n, 3)`` in the other phase in mm."""
+        """Return where the points ``(n, 3)`` lie in the other phase, in mm."""
         positions = [self.transform.TransformPoint(turned(point, float)) for point in points_mm]
         return np.array(positions, np.float64).reshape(-1, 3)[:, ::-1]
 

@@ -297,11 +297,11 @@ def require_registrable(
     if settings.reference >= len(case.phases):
         raise CaseError(
             f"expected a reference phase of {name} from 0 to {len(case.phases) - 1}, but got "
-            f"phase {settings.reference}; choose another one"
+            f"phase {settings.reference}; choose a phase of the case"
         )
     if min(case.grid.shape) < LEAST_VOXELS:
         raise CaseError(
-            f"registration needs {LEAST_VOXELS} voxels or more along each axis, but {name} has "
+            f"registration needs at least {LEAST_VOXELS} voxels along each axis, but {name} has "
             f"{case.grid.shape} (z, y, x); use the phases of this case without registration"
         )
     if case.grid.is_sheared:
@@ -312,7 +312,7 @@ def require_registrable(
         )
     if mask is not None and mask.shape != case.grid.shape:
         raise GridMismatchError(
-            f"expected a mask of the shape {case.grid.shape} (z, y, x) of case {name}, but got "
+            f"expected a mask with the shape {case.grid.shape} (z, y, x) of case {name}, but got "
             f"{mask.shape}; choose the mask of this case"
         )
     for index, volume in enumerate(case.signal):

@@ -64,12 +64,13 @@ class RegistrationSettings:
     def __post_init__(self) -> None:
         if self.reference < 0 or self.bins < 8 or self.samples < 1000:
             raise ValueError(
-                "expected a reference phase of 0 or more, 8 bins and 1,000 samples or more, but "
-                f"got {self.reference}, {self.bins} and {self.samples}; change the settings"
+                "expected a reference phase of 0 or above, at least 8 bins and at least 1,000 "
+                f"samples, but got {self.reference}, {self.bins} and {self.samples}; change the "
+                "settings"
             )
         if not (self.mesh_mm >= 10 and self.finest_mm > 0):
             raise ValueError(
-                "expected control points 10 mm apart or more and voxels above 0 mm, but got "
+                "expected control points at least 10 mm apart and voxels above 0 mm, but got "
                 f"{self.mesh_mm:g} and {self.finest_mm:g} mm; change the settings"
             )
 

@@ -244,7 +244,7 @@ def _find_missed(both: MatchedParts, thresholds: FailureThresholds) -> list[Fail
         return []
     reason = (
         f"{np.count_nonzero(missed)} of {count_of(int((counted | both.found).sum()), 'lesion')} "
-        f"missed, the largest has {volumes[missed].max():.0f} mm3"
+        f"missed; the largest has {volumes[missed].max():.0f} mm3"
     )
     return [Failure(FailureKind.LESION_MISSED, reason)]
 
@@ -296,7 +296,7 @@ def _find_size_errors(both: MatchedParts, thresholds: FailureThresholds) -> list
     pair = both.measured.pair
     share = np.count_nonzero((pair.reference != 0) & (pair.prediction != 0)) / reference
     if share <= thresholds.under_share:
-        reason = f"{100 * share:.0f} % of the reference's volume is predicted"
+        reason = f"only {100 * share:.0f} % of the reference's volume is predicted"
         failures.append(Failure(FailureKind.UNDER_SEGMENTATION, reason))
     return failures
 

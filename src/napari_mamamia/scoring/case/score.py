@@ -295,8 +295,8 @@ def _warn_of_values(name: str, labels: LabelMap, profile: Profile, label: float 
     values = labels.values
     if is_soft(labels.crop) and not profile.takes_any_values and values not in ((), (1.0,)):
         return (
-            f"the {name} is a soft mask (values up to {values[-1]:.6g}): {SOFT_THRESHOLD:g} and "
-            "more is foreground"
+            f"the {name} is a soft mask (values up to {values[-1]:.6g}): values of at least "
+            f"{SOFT_THRESHOLD:g} are foreground"
         )
     if label is not None:
         return ""
@@ -441,8 +441,8 @@ def score_and_measure(
 
 
 _REORDERED: Final = (
-    "the axes of the prediction are stored in another order on the reference's grid: they were "
-    "reordered, not resampled"
+    "the prediction is on the reference's grid, but its axes are stored in a different order: "
+    "they were reordered, not resampled"
 )
 
 
@@ -633,6 +633,9 @@ def _explain_status(
 def _describe_values(mask: LabelMap, profile: Profile) -> str:
     if mask.crop.size and is_soft(mask.crop) and not profile.takes_any_values:
         highest = float(np.fmax.reduce(mask.crop, axis=None))
-        return f" (its largest value is {highest:.6g}; {SOFT_THRESHOLD:g} and above is foreground)"
+        return (
+            f" (its largest value is {highest:.6g}; values of at least {SOFT_THRESHOLD:g} are "
+            "foreground)"
+        )
     values = listed_values(mask)
     return f" (its values are {values})" if values else ""

@@ -206,8 +206,8 @@ def too_few_for(sensitivity: float, n_positive: int) -> str:
     if n_positive >= needed:
         return ""
     return (
-        f"sensitivity {sensitivity:g} needs at least {needed} positives to differ from 1, there "
-        f"are {n_positive}: its threshold must catch every positive"
+        f"sensitivity {sensitivity:g} needs at least {needed} positives to differ from 1, but "
+        f"there are {n_positive}: its threshold must catch every positive"
     )
 
 

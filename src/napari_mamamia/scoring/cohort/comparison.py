@@ -91,7 +91,7 @@ def _compare_pairs(
     unknown = set(metrics) - set(METRICS_COMPARED)
     if unknown:
         raise ValueError(
-            f"expected metrics out of {', '.join(METRICS_COMPARED)}, got {', '.join(unknown)}"
+            f"expected only the metrics {', '.join(METRICS_COMPARED)}, got {', '.join(unknown)}"
         )
     comparisons: list[PairedComparison] = []
     for metric in metrics:
@@ -115,8 +115,8 @@ def _test_pair(metric: str, a: NamedScores, b: NamedScores) -> PairedComparison:
     row = PairedComparison(metric, a.name, b.name, apart.size, mean, nan, nan, nan, nan, nan, nan)
     if apart.size < 2:
         reason = (
-            f"{apart.size} of the cases have a value of {metric} in both models; the test "
-            "needs 2 or more"
+            f"only {apart.size} of the cases have a value of {metric} in both models; the test "
+            "needs at least 2"
         )
         return replace(row, reason=reason)
     if not np.any(np.abs(apart) > _ROUNDING):

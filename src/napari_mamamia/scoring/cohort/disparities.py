@@ -545,7 +545,7 @@ def _say_too_few(variable: str, n_groups: int, minimum_group: int, what: str = "
     name = variable.replace("_", " ")
     counted = ("no group", "one group")[n_groups]
     return (
-        f"{counted} of {name} has {max(minimum_group, 2)} {what} or more, but a gap needs two "
+        f"{counted} of {name} has at least {max(minimum_group, 2)} {what}, but a gap needs two "
         "groups"
     )
 
@@ -609,9 +609,9 @@ def permute_odds_groups(
     n_permutations: int = N_PERMUTATIONS,
     seed: int = SEED,
 ) -> tuple[PermutationTest, ...]:
-    """Return the tests of each variable's TPR, FPR and equalised-odds disparity.
+    """Return permutation tests of each variable's disparities in TPR, FPR and equalised odds.
 
-    Cases exchange their groups, keeping label and prediction together, as in
+    Groups are permuted between cases, while each case keeps its label and prediction, as in
     `permute_segmentation_groups`.
     """
 

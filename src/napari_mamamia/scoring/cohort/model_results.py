@@ -309,7 +309,7 @@ def compare_results(
     results = [model.segmentation for model in models if model.segmentation]
     if not results or len(results) < len(models) or len({model.profile for model in models}) > 1:
         names = ", ".join(f"{model.name} ({model.profile})" for model in models) or "none"
-        raise ValueError(f"expected one or more models scored under one profile, got {names}")
+        raise ValueError(f"expected at least one model, all scored under one profile, got {names}")
     named = [NamedScores(m.name, r.scores) for m, r in zip(models, results, strict=True)]
     parts = [
         ModelScore(m.name, r.cohort.performance.value, r.cohort.fairness.value, lowest=r.lowest)

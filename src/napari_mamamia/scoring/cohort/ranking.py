@@ -133,8 +133,8 @@ class Adaptive:
     def __post_init__(self) -> None:
         if not self.start < self.full:
             raise ValueError(
-                f"expected start below full for adaptive weighting, got start {self.start:g} and "
-                f"full {self.full:g}"
+                "expected start to be below full for adaptive weighting, got start "
+                f"{self.start:g} and full {self.full:g}"
             )
 
     def weight(self, model: ModelScore, weight: float) -> float:
@@ -189,7 +189,7 @@ def sweep_weights(
     Without a `composite` the challenge's weighted mean is used. An undefined score has rank nan.
     """
     if n_weights < 2:
-        raise ValueError(f"expected 2 weights or more for a sweep, got {n_weights}")
+        raise ValueError(f"expected at least 2 weights for a sweep, got {n_weights}")
     composite = composite or WeightedMean()
     weights = np.linspace(0, 1, n_weights)
     scores = np.array(
@@ -248,7 +248,7 @@ class CompositeChoice:
 
     def __post_init__(self) -> None:
         if self.gate is not None and not 0 <= self.gate < 1:
-            raise ValueError(f"expected a gate from 0 to below 1, got {self.gate:g}")
+            raise ValueError(f"expected a gate of at least 0 and below 1, got {self.gate:g}")
         if set(self.names) - {CompositeName.WEIGHTED} and self.gate is None and not self.baseline:
             names = " and ".join(name for name in self.names if name is not CompositeName.WEIGHTED)
             raise ValueError(f"the composite {names} needs a gate or a baseline; give one of them")

@@ -70,7 +70,7 @@ class ResponsePredictions:
             object.__setattr__(self, name, column)
         if len(set(self.case_ids)) < len(self.case_ids):
             twice = next(i for i in self.case_ids if self.case_ids.count(i) > 1)
-            raise ValueError(f"there are two predictions for case {twice}, but expected one")
+            raise ValueError(f"expected one prediction for case {twice}, but there are two")
 
     @classmethod
     def of(cls, rows: Iterable[tuple[str, float, float]], cohort: Cohort) -> "ResponsePredictions":
@@ -89,7 +89,7 @@ class ResponsePredictions:
         if values.size != 1:
             return ""
         return (
-            f"all {len(self.case_ids)} predictions are {values[0]:g}, and the challenge refuses "
+            f"all {len(self.case_ids)} predictions are {values[0]:g}, but the challenge rejects "
             "constant predictions"
         )
 

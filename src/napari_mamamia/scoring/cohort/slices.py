@@ -31,7 +31,7 @@ LEAST_GAIN: Final = 0.5
 Without this limit the search would list one bad group ten times in slightly different words.
 """
 
-_SEARCHING: Final = "Searching the worst subgroups"
+_SEARCHING: Final = "Searching for the worst subgroups"
 _ROUNDING: Final = 1e-9
 """Tolerance for rounding when a permuted statistic is compared with the observed one."""
 
@@ -166,14 +166,17 @@ def _check_arguments(
     for grouping in groupings:
         if grouping.codes.shape != values.shape:
             raise ValueError(
-                f"expected {values.size} codes of {grouping.variable}, one for each value, got "
+                f"expected {values.size} codes for {grouping.variable}, one for each value, got "
                 f"{grouping.codes.size}: group the same cases"
             )
     if better is Better.NEITHER:
-        raise ValueError("the metric has no better direction; give higher or lower")
+        raise ValueError(
+            "whether higher or lower values of the metric are better is not known; "
+            "give higher or lower"
+        )
     if min_support < 1 or most_columns < 1:
         raise ValueError(
-            f"expected a minimum support and a number of columns of 1 or more, got {min_support} "
+            f"expected a minimum support and a number of columns of at least 1, got {min_support} "
             f"and {most_columns}"
         )
 

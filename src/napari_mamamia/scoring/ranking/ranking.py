@@ -221,7 +221,7 @@ class NamedDraws:
 
 
 def seeded_weights(n_cases: int, n_resamples: int, seed: int) -> Iterator[NDArray[np.int64]]:
-    """Yield how often each case counts in seeded resamples, in blocks (b, n).
+    """Yield how often each case is drawn in each seeded resample, in blocks of shape (b, n).
 
     Resample k is row k of `numpy.random.default_rng(seed).integers(0, n, (n_resamples, n))`.
 
@@ -271,8 +271,8 @@ def named_weights(
             inside = [places[name] for name in names if name in places]
             if not inside:
                 raise ValueError(
-                    f"expected cases of {where or 'the table'} in each resample, but found none "
-                    f"in row {first + row + 1}; draw within each site"
+                    f"expected at least one case of {where or 'the table'} in each resample, but "
+                    f"found none in row {first + row + 1}; draw within each site"
                 )
             np.add.at(weights[row], inside, 1)
         yield weights
@@ -446,7 +446,7 @@ def rank_tables(
     """
     if len({table.algorithms for table in tables}) != 1:
         raise ValueError(
-            "expected one table or more, all with the same algorithms in the same order"
+            "expected at least one table, all with the same algorithms in the same order"
         )
     if draws is not None:
         check_draws([table.cases for table in tables], draws)

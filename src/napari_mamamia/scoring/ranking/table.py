@@ -100,13 +100,15 @@ class RankingTable:
         values = np.array(self.values, dtype=np.float64)
         if values.shape != (len(self.cases), len(self.algorithms)) or not values.size:
             raise ValueError(
-                f"expected values of {len(self.cases)} by {len(self.algorithms)} (cases, "
+                f"expected {len(self.cases)} by {len(self.algorithms)} values (cases, "
                 f"algorithms), but found an array of shape {values.shape}"
             )
         for names, kind in ((self.algorithms, "algorithm"), (self.cases, "case")):
             name, count = Counter(names).most_common(1)[0]
             if count > 1:
-                raise ValueError(f"expected each {kind} once, but found {name!r} {count} times")
+                raise ValueError(
+                    f"expected each {kind} only once, but found {name!r} {count} times"
+                )
         if np.isinf(values).any():
             case, algorithm = np.argwhere(np.isinf(values))[0]
             raise ValueError(

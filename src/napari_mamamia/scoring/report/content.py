@@ -123,8 +123,8 @@ class ReportContent:
         if len(profiles) != 1:
             names = ", ".join(sorted(profiles)) or "no model"
             raise ValueError(
-                f"expected one or more models under one profile for a report, got {names}: make a "
-                "report for each profile"
+                f"expected at least one model, all under one profile, for a report, got {names}: "
+                "make a report for each profile"
             )
 
     @property

@@ -44,8 +44,8 @@ RESAMPLING_RANGE: Final = (
 )
 BY_CONTRASTS: Final = (
     "95 % intervals of fairness, disparity and ranking score: from the contrasts of all pairs of "
-    "groups with {least} cases or more. The value also counts smaller groups; an interval without "
-    "the value is not shown."
+    "groups with at least {least} cases. The value also counts smaller groups; an interval that "
+    "does not contain the value is not shown."
 )
 PROFILE_WITH_RANGES: Final = "paper"
 """The only profile whose report shows resampling ranges.

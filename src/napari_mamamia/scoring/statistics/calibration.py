@@ -46,7 +46,7 @@ def calibration(
     ICML 2017, Eq. 3 (ECE).
     """
     if n_bins < 1:
-        raise ValueError(f"expected 1 bin or more for a reliability diagram, got {n_bins}")
+        raise ValueError(f"expected at least 1 bin for a reliability diagram, got {n_bins}")
     if not len(score):
         return Calibration(float("nan"), float("nan"), (), 0)
     bins = _make_bins(label, score, n_bins)

@@ -28,7 +28,7 @@ class SegmentationScores:
             object.__setattr__(self, name, column)
         if len(set(self.case_ids)) < len(self.case_ids):
             twice = next(i for i in self.case_ids if self.case_ids.count(i) > 1)
-            raise ValueError(f"there are two scores for case {twice}, but expected one")
+            raise ValueError(f"expected one score for case {twice}, but there are two")
 
     @classmethod
     def of(cls, rows: Iterable[tuple[str, float, float]]) -> "SegmentationScores":

@@ -117,7 +117,7 @@ def objections(config: BundleConfig, data_format: DataFormat, weights: str) -> I
     if axes not in (0, 3):
         yield (
             f"expected the network of {config.where} to take volumes, but metadata.json gives its "
-            f"input {axes} axes; choose a bundle for three axes"
+            f"input {axes} axes; choose a bundle with three axes"
         )
     channels = len(data_format.channels)
     if len(config.images) not in (1, channels):
@@ -155,8 +155,8 @@ def _about_network(config: BundleConfig, weights: str) -> Iterator[str]:
         )
     elif weights.endswith(".pt") and config.network is None:
         yield (
-            f"expected {config.where} to have network_def with the class of the network, since "
-            f"{weights} holds weights only; complete the bundle, or export models/model.ts"
+            f"expected {config.where} to have network_def with the network's class, because "
+            f"{weights} holds only weights; complete the bundle, or export models/model.ts"
         )
     elif weights.endswith(".pt") and config.network is not None:
         step = config.network

@@ -177,7 +177,7 @@ def understood(value: Any, where: str) -> Any:
     if refused is not None:
         raise ModelError(
             f"{where}: expected {refused.key} to be a value, but it is {refused.text!r}, which "
-            f"{refused.why}; nothing of it was run: {_REMEDY}",
+            f"{refused.why}; none of it was run: {_REMEDY}",
             remedies=(WRAP,),
         )
     return value
@@ -522,7 +522,7 @@ def _window_record(found: Mapping[str, Any]) -> Windows:
     if padding not in ("constant", "reflect", "replicate", "circular"):
         raise ValueError(f"padding_mode is {padding!r}")
     if found.get("with_coord"):
-        raise ValueError("with_coord gives the network a second input")
+        raise ValueError("with_coord is not supported, because it gives the network a second input")
     size = _make_triple(found["roi_size"], int)
     sigma = _make_triple(found.get("sigma_scale", default.sigma_scale), float)
     cval = float(found.get("cval", 0.0))

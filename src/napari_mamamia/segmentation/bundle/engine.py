@@ -345,7 +345,7 @@ def _as_array(values: Any, grid: Grid, where: str) -> NDArray[Any]:
     array: NDArray[Any] = np.asarray(values.detach().cpu())
     if array.shape[1:] != grid.shape[::-1]:
         raise ModelError(
-            f"{where}: expected the result to be on the case's {grid.shape} voxels (z, y, x), but "
+            f"{where}: expected the result to have the case's {grid.shape} voxels (z, y, x), but "
             f"it has {array.shape[:0:-1]}; the bundle's Invertd must undo all of its preprocessing"
         )
     return array.transpose(0, 3, 2, 1)
@@ -480,8 +480,8 @@ def _check_output(output: Any, parts: Any) -> Any:
     if not torch.is_tensor(output) or output.shape[2:] != parts.shape[2:]:
         got = tuple(output.shape) if torch.is_tensor(output) else type(output).__name__
         raise ModelError(
-            f"expected the network to make one output of {tuple(parts.shape[2:])} voxels for a "
-            f"window, but it makes {got}; such a network needs MONAI's own software"
+            f"expected the network to return one output with {tuple(parts.shape[2:])} voxels for "
+            f"a window, but it returns {got}; such a network needs MONAI's own software"
         )
     require_finite(output)
     return output
@@ -533,9 +533,8 @@ def load_network(path: Path, step: Step | None, where: str) -> nn.Module:
         return read_script(path)
     if step is None:
         raise ModelError(
-            f"expected {where} to have network_def with the class of the network, since "
-            f"{path.name} holds weights only; complete the bundle, or export the network as "
-            "models/model.ts"
+            f"expected {where} to have network_def with the network's class, because {path.name} "
+            "holds only weights; complete the bundle, or export the network as models/model.ts"
         )
     network = _build_network(step, where)
     weights = _find_weights(path)
@@ -592,15 +591,15 @@ def _load_file(path: Path) -> Any:
     except pickle.UnpicklingError as error:
         names = ", ".join(unsafe_globals(path)) or "an unknown function"
         raise ModelError(
-            f"expected {path} to hold numbers only, but loading it would call {names}; it was not "
+            f"expected {path} to hold only numbers, but loading it would call {names}; it was not "
             f"opened and nothing was run. Ask its author for a clean file, or {IN_A_ROOM}",
             remedies=(WRAP,),
         ) from error
     except DAMAGE as error:
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise ModelError(
-            f"expected {path} to be a complete file of weights, but it is damaged or of another "
-            f"kind ({reason}); {_COPY}"
+            f"expected {path} to be a complete weights file, but it is damaged or a different "
+            f"kind of file ({reason}); {_COPY}"
         ) from error
 
 
@@ -787,7 +786,7 @@ def load_bundle(card: ModelCard, settings: EngineSettings | None = None) -> Bund
     """
     settings = settings or EngineSettings()
     if card.kind is not ModelKind.MONAI_BUNDLE or card.missing:
-        kind = f"expected {card.path} to be a MONAI bundle, but it is {card.kind}; choose another"
+        kind = f"expected {card.path} to be a MONAI bundle, but it is {card.kind}; choose a bundle"
         raise ModelError("; ".join(card.missing) or kind)
     require_meant(settings, card.name)
     device = choose_device(settings.device)

@@ -28,14 +28,14 @@ def _list_meaningless(settings: EngineSettings) -> Iterator[str]:
     if settings.folds not in ((), (ONLY_NETWORK,)):
         yield f"it has no folds ({', '.join(settings.folds)} requested)"
     if settings.step != usual.step:
-        yield f"its windows have an overlap of their own (step {settings.step:g} requested)"
+        yield f"its windows have their own overlap (step {settings.step:g} requested)"
     if settings.most_copies is not None and settings.most_copies > 1:
         yield "it does not average mirrored copies"
     if settings.backend != usual.backend:
-        yield f"it runs with torch only (backend {settings.backend} requested)"
+        yield f"it runs only with torch (backend {settings.backend} requested)"
     if settings.precision != usual.precision:
-        yield f"it runs in its own precision only ({settings.precision} requested)"
+        yield f"it runs only in its own precision ({settings.precision} requested)"
     if settings.accept_trainer:
         yield "it names no trainer (accept_trainer requested)"
     if settings.checkpoint:
-        yield f"it has one file of weights (checkpoint {settings.checkpoint} requested)"
+        yield f"it has only one weights file (checkpoint {settings.checkpoint} requested)"

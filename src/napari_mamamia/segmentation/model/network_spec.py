@@ -123,13 +123,13 @@ class NetworkSpec:
             len(extents) not in (2, 3) or not all(0 < n <= _MOST_EXTENT for n in extents)
         ):
             raise ModelError(
-                f"expected a patch of 2 or 3 extents of 1 to {_MOST_EXTENT} voxels, but got "
-                f"{extents}; {_REPAIR}"
+                f"expected the patch to have 2 or 3 extents of 1 to {_MOST_EXTENT} voxels, but "
+                f"got {extents}; {_REPAIR}"
             )
         axes, most = self.mirror_axes, len(extents) or 3
         if len(set(axes)) < len(axes) or not all(0 <= axis < most for axis in axes):
             raise ModelError(
-                f"expected different axes of 0 to {most - 1} for mirror_axes, but got {axes}; "
+                f"expected mirror_axes to be different axes from 0 to {most - 1}, but got {axes}; "
                 f"{_REPAIR}"
             )
 
@@ -142,7 +142,7 @@ class NetworkSpec:
             raise ModelError(
                 f"a threshold needs independent outputs, but {self.output.value!r} has "
                 "background, and the largest output wins; leave out the threshold "
-                f"{self.threshold}, or choose another output"
+                f"{self.threshold}, or choose a different output"
             )
 
 

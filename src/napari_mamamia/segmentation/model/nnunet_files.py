@@ -60,7 +60,7 @@ class ModelFiles:
             ) from error
         if len(data) > _TEXT_BYTES:
             raise ModelError(
-                f"expected {name} of {self.path} to be a small text, but it exceeds "
+                f"expected {name} of {self.path} to be a small text file, but it exceeds "
                 f"{_TEXT_BYTES // 2**20} MB; it was not read; copy the model again"
             )
         return data.decode("utf-8", errors="replace")
@@ -200,8 +200,8 @@ def _extract_member(
 
 def _other_size(archive: zipfile.ZipFile, name: str, which: str) -> ModelError:
     return ModelError(
-        f"expected {archive.filename} to hold {name} with the size that its directory states, but "
-        f"it is {which}; the zip was not unpacked; copy it again from its source"
+        f"expected {name} in {archive.filename} to have the size that the zip's directory states, "
+        f"but it is {which}; the zip was not unpacked; copy it again from its source"
     )
 
 
@@ -217,7 +217,7 @@ def require_own(file: Path) -> None:
     blobs = [p.parent / "blobs" for p in file.absolute().parents if p.name == "snapshots"]
     if not any(target.is_relative_to(place.resolve()) for place in (file.parent, *blobs)):
         raise ModelError(
-            f"expected {file} to be a file of the model, but it is a link that leads out of its "
+            f"expected {file} to be a file of the model, but it is a link that points outside its "
             "folder; it was not read; copy the file itself there"
         )
 
@@ -247,7 +247,7 @@ def _check_members(archive: zipfile.ZipFile, path: Path) -> Iterator[tuple[str, 
             reason = "appears twice"
         if reason is not None:
             raise ModelError(
-                f"expected {path} to hold plain files below one folder, but {member.filename!r} "
+                f"expected {path} to hold regular files below one folder, but {member.filename!r} "
                 f"{reason}; it was not unpacked; ask its author for a clean zip"
             )
         seen.add(member.filename.casefold())
@@ -262,7 +262,7 @@ def _find_objection(member: zipfile.ZipInfo) -> str | None:
     if name.startswith("/") or windows.drive or windows.root or "\\" in name or "\0" in name:
         return "names an absolute path"
     if ".." in parts or any(part.strip(" .") == "" for part in parts):
-        return "leads out of the folder"
+        return "points outside the folder"
     kind = stat.S_IFMT(member.external_attr >> 16)
     if kind not in (0, stat.S_IFREG):
         return "is a link or a device"

@@ -211,7 +211,7 @@ def _resolve_inheritance(
         if name in chain or name not in configurations:
             raise ModelError(
                 f"{where}: expected configuration {name!r} to be one of "
-                f"{', '.join(configurations)} and not inherit from itself (after {chain}); "
+                f"{', '.join(configurations)} and not to inherit from itself (after {chain}); "
                 f"{_RESTORE}"
             )
         chain.append(name)
@@ -260,15 +260,15 @@ def _require_extents(patch: tuple[int, ...], spacing: tuple[float, ...], where: 
     """Raise `ModelError` unless a network can have these extents of tiles and voxels."""
     if len(patch) not in (2, 3) or not all(0 < n <= _MOST_EXTENT for n in patch):
         raise ModelError(
-            f"{where}: expected a patch of 2 or 3 extents of 1 to {_MOST_EXTENT} voxels, but got "
-            f"{patch}; {_RESTORE}"
+            f"{where}: expected the patch to have 2 or 3 extents of 1 to {_MOST_EXTENT} voxels, "
+            f"but got {patch}; {_RESTORE}"
         )
     low, high = _SPACING_MM
     fits = len(spacing) in (len(patch), 3)
     if not fits or not all(low <= s <= high for s in spacing):
         raise ModelError(
-            f"{where}: expected a spacing of {len(patch)} numbers of {low:g} to {high:g} mm, but "
-            f"got {spacing}; {_RESTORE}"
+            f"{where}: expected the spacing to be {len(patch)} numbers of {low:g} to {high:g} mm, "
+            f"but got {spacing}; {_RESTORE}"
         )
 
 
@@ -292,7 +292,7 @@ def _read_resampling(found: Mapping[str, Any], what: str, where: str) -> Resampl
     orders = int(options.get("order", 3)), int(options.get("order_z", 0))
     if not all(0 <= order <= _MOST_ORDER for order in orders):
         raise ModelError(
-            f"{where}: expected splines of order 0 to {_MOST_ORDER}, but got order {orders[0]} "
+            f"{where}: expected spline orders from 0 to {_MOST_ORDER}, but got order {orders[0]} "
             f"and order_z {orders[1]}; {_RESTORE}"
         )
     return Resampling(

@@ -295,9 +295,9 @@ def require_finite(outputs: Any) -> None:
         return
     strange = int((~torch.isfinite(outputs)).sum())
     raise ModelError(
-        f"expected outputs of the network to be numbers below 65504, but {strange} of "
+        f"expected the network's outputs to be numbers below 65504, but {strange} of "
         f"{outputs.numel()} are NaN or infinite; the weights are damaged, the images differ from "
-        "those of the training, or the model needs its own software"
+        "the training images, or the model needs its own software"
     )
 
 

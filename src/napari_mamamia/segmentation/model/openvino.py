@@ -212,8 +212,8 @@ def _compile_model(
         return compiled_forward(core, model, settings)
     except RuntimeError as error:
         raise ModelError(
-            f"OpenVINO cannot compile {path}: {_first_line(error)}; choose another backend, or "
-            "export it again"
+            f"OpenVINO cannot compile {path}: {_first_line(error)}; choose a different backend, "
+            "or export it again"
         ) from error
 
 

@@ -98,9 +98,9 @@ def check_order(steps: Sequence[PostStep]) -> None:
         kind in _BREAST for kind in kinds[kinds.index(PostKind.LARGEST) :]
     ):
         raise ModelError(
-            f"the step {PostKind.LARGEST.value} comes before the breast "
+            f"the step {PostKind.LARGEST.value} comes before the step breast "
             f"({', '.join(kind.value for kind in kinds)}), so the heart could remain; put the "
-            "breast first"
+            "step breast first"
         )
 
 

@@ -66,7 +66,7 @@ class Normalise:
             low, high = self.percentiles
             if not 0 <= low < high <= 100:
                 raise ModelError(
-                    f"expected percentiles from 0 to 100, the lower first, but got {low} and "
+                    f"expected percentiles from 0 to 100, the lower one first, but got {low} and "
                     f"{high}; {_REPAIR}"
                 )
 

@@ -121,7 +121,7 @@ def model_input(
     region = look_in
     if recipe.region is not RegionKind.WHOLE:
         if breast is None:
-            raise ModelError("the recipe uses the breast only; give its mask or box")
+            raise ModelError("the recipe uses only the breast; give its mask or box")
         reach = [round(recipe.margin_mm / s) for s in case.grid.spacing_mm]
         around = breast.box.grown(reach, case.grid.shape)
         if recipe.region is RegionKind.CROP:
@@ -204,8 +204,8 @@ def _require_channel(case: Case, recipe: Recipe, channels: int) -> None:
     if not recipe.channels and channels == 1 and len(case.phases) > 1:
         # Phase 0 is without contrast: a tumour model that received it would silently find nothing.
         raise ModelError(
-            f"expected to know which phase or subtraction of the {len(case.phases)} phases the "
-            "model's one channel is, but neither the model nor its recipe states it",
+            f"expected the model or its recipe to state which of the {len(case.phases)} phases, "
+            "or which subtraction, the model's one channel is, but neither does",
             remedies=(
                 Remedy("recipe", ("first_post",)),
                 Remedy("recipe", ("p1-p0",)),

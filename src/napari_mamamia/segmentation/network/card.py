@@ -330,7 +330,7 @@ def _require_beside(path: Path, name: str) -> None:
         )
     file = path.parent / name
     if not file.is_file():
-        raise ModelError(f"{path} keeps its weights in {name!r}, which is not there; copy it too")
+        raise ModelError(f"{path} stores its weights in {name!r}, which is missing; copy it too")
     if not file.resolve().is_relative_to(path.parent.resolve()):
         raise ModelError(
             f"the weights {name!r} of {path} are a link that points outside the folder; it was "

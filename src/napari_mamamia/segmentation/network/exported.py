@@ -246,7 +246,7 @@ def _read_inputs(
             users.append(str(content["arg"]["as_tensor"]["name"]))
         else:
             raise ModelError(
-                f"expected {path} to need tensors only, but it needs a {kind}; nothing was read; "
+                f"expected {path} to need only tensors, but it needs a {kind}; nothing was read; "
                 f"{_AGAIN}"
             )
     if len(users) != 1:
@@ -273,7 +273,7 @@ def _read_tensors(archive: zipfile.ZipFile, folder: str, what: str, path: Path) 
         file = str(entry["path_name"])
         if entry["use_pickle"] or not file.startswith(("weight_", "tensor_")):
             raise ModelError(
-                f"expected {path} to hold numbers only, but {name!r} is a pickled object "
+                f"expected {path} to hold only numbers, but {name!r} is a pickled object "
                 f"({file}), which could run any program; it was not opened; {_AGAIN}"
             )
         meta = entry["tensor_meta"]

@@ -184,8 +184,8 @@ def _with_onnxruntime(path: Path, spec: NetworkSpec, settings: EngineSettings) -
     taken = session.get_inputs()[0]
     if taken.type not in _FLOATS:
         raise ModelError(
-            f"expected {path} to take numbers of single or half precision, but it takes "
-            f"{taken.type}; export it for float32"
+            f"expected {path} to take single- or half-precision input, but it takes {taken.type}; "
+            "export it with float32 input"
         )
 
     def forward(tile: Any) -> Any:

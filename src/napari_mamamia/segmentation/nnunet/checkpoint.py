@@ -150,9 +150,9 @@ def _load_file(path: Path) -> Any:
                 f"({_first_line(error)}); {_COPY}"
             ) from error
         raise RefusedCheckpointError(
-            f"expected {path} to hold numbers only, but loading it would call {', '.join(names)}; "
+            f"expected {path} to hold only numbers, but loading it would call {', '.join(names)}; "
             "it was not opened and nothing was run. Ask its author for a clean file, or convert "
-            "it in a sandbox, which extracts the numbers only",
+            "it in a sandbox, which extracts only the numbers",
             remedies=(Remedy(command="models convert", values=(str(path.parent.parent),)),),
         ) from error
     except DAMAGE as error:

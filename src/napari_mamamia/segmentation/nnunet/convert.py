@@ -44,9 +44,8 @@ def rewrite(
     content = replace(load_checkpoint(source), path=checkpoint)
     if configuration and content.configuration not in ("", configuration):
         raise ModelError(
-            f"expected {checkpoint} to have the configuration {configuration} of its "
-            f"folder's name, but it has {content.configuration}; copy it to the folder to which "
-            "it belongs"
+            f"expected {checkpoint} to have the configuration given by its folder's name, "
+            f"{configuration}, but it has {content.configuration}; copy it to the matching folder"
         )
     model = str(checkpoint.parents[1])
     spec = read_plans(plans, dataset, content.configuration or configuration, model)

@@ -863,8 +863,8 @@ def _load_checkpoints(
     name = settings.checkpoint or next(iter(card.checkpoints), "")
     if not name:
         raise ModelError(
-            f"expected the folds of {card.name} to share a checkpoint of one name, but they have "
-            "none in common; choose one with the checkpoint setting"
+            f"expected the folds of {card.name} to have a checkpoint with the same name, but they "
+            "have none in common; choose one with the checkpoint setting"
         )
     files = {fold: checkpoint_file(root / f"fold_{fold}", name) for fold in folds}
     return [(fold, load_checkpoint(file)) for fold, file in files.items()]

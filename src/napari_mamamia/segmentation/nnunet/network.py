@@ -83,7 +83,7 @@ def build_network(
     package, _, name = architecture.class_name.rpartition(".")
     if name not in _NETWORKS or not f"{package}.".startswith(_PACKAGE):
         raise ModelError(
-            f"{where}: expected one of the networks {', '.join(_NETWORKS)} of nnU-Net's "
+            f"{where}: expected one of the networks {', '.join(_NETWORKS)} in nnU-Net's "
             f"{_PACKAGE.rstrip('.')}, but got {architecture.class_name!r}; nothing was imported; "
             "a model with its own network can only be run in isolation"
         )

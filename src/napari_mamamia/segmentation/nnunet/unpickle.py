@@ -66,7 +66,7 @@ def main(order: Mapping[str, Any]) -> None:
     odd = [str(name) for name, value in weights.items() if not torch.is_tensor(value)]
     if odd or not weights:
         raise TypeError(
-            f"expected network_weights to hold tensors only, but {odd[:3]} are not tensors"
+            f"expected network_weights to hold only tensors, but {odd[:3]} are not tensors"
         )
     tensors, same = distinct(weights)
     arguments = state.get("init_args")

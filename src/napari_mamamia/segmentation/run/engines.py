@@ -138,7 +138,7 @@ def _load_bundle(card: ModelCard, settings: EngineSettings) -> Engine:
 
 _NETWORK: Final = KindSpec(
     extras=("segment",),
-    given="the file, beside a recipe",
+    given="the file, next to a recipe",
     suffixes=(),
     require=_require_network,
     tiles=_network_tiles,
@@ -215,8 +215,8 @@ def load_engine(card: ModelCard, settings: EngineSettings) -> Engine:
     spec = MODEL_KINDS.get(card.kind)
     if spec is None:
         raise ModelError(
-            f"expected {card.path} to be a model that can be run, but it is {card.kind}; "
-            "choose another"
+            f"expected {card.path} to be a model that can be run, but it is {card.kind}; choose a "
+            "different model"
         )
     spec.require(settings)
     return spec.load(card, settings)

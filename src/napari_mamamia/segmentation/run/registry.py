@@ -136,12 +136,12 @@ def add_model(path: Path, registry: Path, name: str = "", recipe: str = "") -> M
     same = by_name.get(entry.name.casefold())
     if entry.name.casefold() in _OWN_NAMES:
         raise SaveConflictError(
-            f"{entry.name!r} is the name of a built-in model; give another name"
+            f"{entry.name!r} is the name of a built-in model; give a different name"
         )
     if same is not None and (same.card.path, same.card.inner) != (card.path, card.inner):
         raise SaveConflictError(
-            f"the name {same.name!r} is taken by the model at {same.card.path}; choose another "
-            "name",
+            f"the name {same.name!r} is taken by the model at {same.card.path}; choose a "
+            "different name",
             remedies=(Remedy("name", ("NAME",)),),
         )
     report_progress(1, 2, "Storing the model")
@@ -158,8 +158,8 @@ def require_runnable(card: ModelCard) -> None:
         )
     if card.kind not in MODEL_KINDS:
         raise ModelError(
-            f"expected {card.path} to be a model that can be run here, but it is a "
-            f"{card.kind}; choose another"
+            f"expected {card.path} to be a model that can be run here, but it is a {card.kind}; "
+            "choose a different model"
         )
 
 
@@ -172,7 +172,7 @@ def _require_fits(recipe: Recipe, card: ModelCard) -> None:
     if absent:
         raise ModelError(
             f"{card.name} has the folds {', '.join(card.folds) or 'none'}, but not "
-            f"{', '.join(absent)} of the recipe's {', '.join(settings.folds)}; choose another "
+            f"{', '.join(absent)} of the recipe's {', '.join(settings.folds)}; choose a different "
             "recipe"
         )
 

@@ -158,7 +158,7 @@ def _cut_middle(case: Case, phase: int) -> NDArray[Any]:
     if any(n < length for n, length in zip(case.grid.shape, BLOCK, strict=True)):
         raise CaseError(
             f"the test needs a case of at least {BLOCK} voxels (z, y, x), but got "
-            f"{case.grid.shape}; choose another case"
+            f"{case.grid.shape}; choose a larger case"
         )
     starts = [(n - length) // 2 for n, length in zip(case.grid.shape, BLOCK, strict=True)]
     cut = tuple(slice(a, a + n) for a, n in zip(starts, BLOCK, strict=True))

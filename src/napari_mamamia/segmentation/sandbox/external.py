@@ -235,7 +235,7 @@ def require_plain_file(path: Path, most: int | None = None) -> None:
         ) from error
     if not stat.S_ISREG(status.st_mode):
         raise ModelError(
-            f"expected {name} to be a regular file, but the program made it a link or another "
+            f"expected {name} to be a regular file, but the program made it a link or a different "
             "kind of file; it was not opened"
         )
     if most is not None and status.st_size > most:

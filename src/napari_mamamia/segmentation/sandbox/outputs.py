@@ -138,4 +138,4 @@ def _as_breach(case_id: str, folder: Path) -> Iterator[None]:
         yield
     except MamamiaError as error:
         text = str(error).replace(f"{folder}{os.sep}", "")
-        raise ModelError(f"the mask of {case_id} violates the contract: {text}") from error
+        raise ModelError(f"the mask of {case_id} is not as required: {text}") from error

@@ -102,7 +102,7 @@ def find_interpreter(python: Path | None = None) -> Interpreter:
     for folder in folders:
         if home.is_relative_to(folder.resolve()):
             raise ModelError(
-                f"expected the Python {program} outside personal folders, but found it in "
+                f"expected the Python {program} to be outside personal folders, but it is in "
                 f"{folder}, which must not be visible to a submission: make a virtual environment "
                 "for it (python -m venv)"
             )

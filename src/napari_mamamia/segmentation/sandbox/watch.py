@@ -243,7 +243,7 @@ def _socket_bytes(net: Path) -> int:
 
 
 def _count_idle(net: Path) -> int:
-    """Return the number of TCP and UDP sockets with no waiting data."""
+    """Return the number of TCP and UDP sockets with no data waiting."""
     count = 0
     for name in ("tcp", "tcp6", "udp", "udp6"):
         with suppress(OSError):

@@ -247,5 +247,7 @@ def _require_unique(cases: Sequence[CaseInputs]) -> None:
     seen: set[str] = set()
     for inputs in cases:
         if inputs.case_id in seen:
-            raise CaseError(f"expected each case once, got {inputs.case_id} twice: rename one")
+            raise CaseError(
+                f"expected each case once, but {inputs.case_id} is listed twice: rename one"
+            )
         seen.add(inputs.case_id)

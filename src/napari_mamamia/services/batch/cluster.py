@@ -295,7 +295,7 @@ def _make_connect_error(place: Place, error: Exception) -> ClusterError:
             remedies=(Remedy("workers"),),
         )
     return ClusterError(
-        f"expected {place.workers} worker processes on this machine, but they cannot be started "
+        f"expected {place.workers} worker processes on this computer, but they cannot be started "
         f"({error}): leave the workers out to score in one process"
     )
 

@@ -123,6 +123,6 @@ def run_in_subprocess(
     with saying(text):
         outcome = attempt_in_child(child, work, CaseInputs(text), None)
     if outcome.result is None:
-        raise SaveError(f"expected an answer of the subprocess, but {outcome.reason}: try again")
+        raise SaveError(f"expected an answer from the subprocess, but {outcome.reason}: try again")
     answer: R = outcome.result
     return answer

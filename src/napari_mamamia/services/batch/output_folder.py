@@ -72,7 +72,7 @@ def claim_folder(
         is_empty = not any(folder.iterdir())
     except OSError as error:
         raise SaveError(
-            f"cannot use {folder} as output folder ({error.strerror}): choose another one"
+            f"cannot use {folder} as output folder ({error.strerror}): choose a different one"
         ) from error
     if not is_empty and existing is Existing.REFUSE:
         has_resume = command not in _WITHOUT_RESUME
@@ -170,7 +170,7 @@ def _list_changes(
 ) -> str:
     """Return the differences between an earlier run and this one."""
     if found["command"] != command:
-        return f"of {found['command']}, this is {command}"
+        return f"from {found['command']}, but this is {command}"
     there = found["parameters"]
     earlier, now = there if isinstance(there, dict) else {}, dict(parameters)
     names = [name for name in {**earlier, **now} if earlier.get(name) != now.get(name)]

@@ -120,11 +120,11 @@ class Place:
 
     def __post_init__(self) -> None:
         if self.workers < 0:
-            raise ValueError(f"expected 0 workers or more, got {self.workers}: give 0 for none")
+            raise ValueError(f"expected 0 or more workers, got {self.workers}: give 0 for none")
         if self.workers and self.scheduler:
             raise ValueError(
-                f"expected workers here or a scheduler's address, got both ({self.workers} and "
-                f"{self.scheduler}): keep one"
+                f"expected either workers here or a scheduler's address, got both ({self.workers} "
+                f"and {self.scheduler}): keep one"
             )
         if self.time_limit_s is not None and not self.time_limit_s > 0:
             raise ValueError(
@@ -243,7 +243,7 @@ class ResultStore(Generic[R]):
             )
         self._lines = CheckedLines(path, keep=existing in (Existing.RESUME, Existing.ADD))
         self._key = work.key
-        self._codec = RecordCodec(work.result_type, "start the run anew")
+        self._codec = RecordCodec(work.result_type, "start the run again")
 
     def reusable(self, cases: Sequence[CaseInputs]) -> dict[str, R]:
         """Return the results of earlier runs that are still valid, by case id."""

@@ -30,10 +30,9 @@ def require_blind(blinding: Blinding, reading: BlindReading, reader: str, case_i
     were = "was" if len(seen.names) == 1 else "were"
     when = f" ({reading.unblinded})" if reading.unblinded else ""
     raise HiddenError(
-        f"expected a mask of {case_id} by {reader} that was made blind, but "
-        f"{join_words(seen.names)} {were} visible when it was made{when}: read under another name "
-        "in a new window, or keep your masks in another folder (page Cases, Change…); the mask is "
-        "unchanged"
+        f"expected a blinded mask of {case_id} by {reader}, but {join_words(seen.names)} {were} "
+        f"visible when it was made{when}: read under a different name in a new window, or keep "
+        "your masks in a different folder (page Cases, Change…); the mask is unchanged"
     )
 
 

@@ -221,8 +221,10 @@ def _without_row(data_set: DataSet, cohort: Cohort | None) -> tuple[str, ...]:
         else ""
     )
     return (
-        f"no case has a row in {data_set.clinical.name}: its ids are such as {listed!r}, those of "
-        f"the data set such as {case_id!r}{zeros}",
+        (
+            f"no case has a row in {data_set.clinical.name}: its ids look like {listed!r}, those "
+            f"of the data set like {case_id!r}{zeros}"
+        ),
     )
 
 
@@ -337,7 +339,7 @@ def _read_cohort(data_set: DataSet, columns: ColumnChoice) -> tuple[Cohort | Non
     path = data_set.clinical
     if path is None and columns != BY_NAME:
         raise FormatError(
-            f"expected a clinical table in {data_set.root}, whose columns were given, but there is "
+            f"expected a clinical table in {data_set.root} for the given columns, but there is "
             "none: do not give columns"
         )
     if path is None:

@@ -54,8 +54,8 @@ def _require_no_reader(target: Path) -> None:
         return  # a failure to read provenance means that the mask is not a reader's
     if target.exists() and history.maker is Maker.READER:
         raise SaveConflictError(
-            f"expected no reader's mask at {target}, but {history.name} drew it: it was kept; "
-            "choose another folder for models"
+            f"expected no reader's mask at {target}, but {history.name} drew the one there: it "
+            "was kept; choose a different folder for models"
         )
 
 

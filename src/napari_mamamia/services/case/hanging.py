@@ -215,7 +215,7 @@ def refuse_prior(
         return "the clinical table names another patient"
     sides = find_imaged_side(grid, record), find_imaged_side(prior, prior_record)
     if set(sides) == {RIGHT, LEFT}:
-        return f"it shows the {sides[1]} breast, this exam the {sides[0]}"
+        return f"it shows the {sides[1]} breast, but this exam the {sides[0]} one"
     return ""
 
 

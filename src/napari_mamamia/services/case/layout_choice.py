@@ -90,7 +90,7 @@ def _describe(data_set: DataSet) -> LayoutPreview:
     problems = [problem for case in cases for problem in case.problems]
     if data_set.leftover:
         names = [path.relative_to(data_set.root).as_posix() for path in data_set.leftover]
-        problems.append(f"Without a place: {len(names)} files, such as {name_some(names, 3)}")
+        problems.append(f"Not assigned: {len(names)} files, such as {name_some(names, 3)}")
     return LayoutPreview(tuple(lines), tuple(problems))
 
 

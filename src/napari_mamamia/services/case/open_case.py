@@ -161,8 +161,8 @@ def require_few_values(labels: LabelMap, case_id: str) -> None:
     values = np.unique(labels.crop.ravel()[:: max(labels.crop.size // _SAMPLE, 1)])
     if len(values) > _MOST_VALUES and values[-1] > 1:
         raise CaseError(
-            f"expected a mask of {case_id} with a few values, got more than {len(values):,} up "
-            f"to {values[-1]:g} in {labels.source}: it looks like an image; name the folder of the "
+            f"expected a mask of {case_id} with a few values, got more than {len(values):,} up to "
+            f"{values[-1]:g} in {labels.source}: it looks like an image; choose the folder of the "
             "masks"
         )
 
@@ -190,14 +190,14 @@ def _require_fitting(files: CaseFiles, headers: list[VolumeHeader]) -> None:
             )
         if header.grid.shape != first.shape:
             raise CaseError(
-                f"phase {k} of case {files.case_id} has shape {header.grid.shape} (z, y, x), "
+                f"phase {k} of case {files.case_id} has shape {header.grid.shape} (z, y, x), but "
                 f"phase 0 has {first.shape}: re-export the series or drop phase {k} "
                 f"({header.path})"
             )
         if not header.grid.is_same_place(first):
             raise CaseError(
                 f"phase {k} of case {files.case_id} lies up to "
-                f"{header.grid.farthest_corner_mm(first):.2f} mm from phase 0 (other affine): "
+                f"{header.grid.farthest_corner_mm(first):.2f} mm from phase 0 (different affine): "
                 f"re-export the series or register phase {k} first ({header.path})"
             )
 

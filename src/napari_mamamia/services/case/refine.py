@@ -110,7 +110,7 @@ def _require_unchanged(target: Path, replaces: SavedMask | None) -> None:
         return
     if replaces is None or sha256_of(target) != replaces.sha256:
         raise SaveConflictError(
-            f"{target} was changed since this case was opened, perhaps in another window: your "
-            "mask is still in this window; reopen the case to see the other one, or save under "
-            "another reader's name"
+            f"{target} was changed after this case was opened, perhaps in another window: your "
+            "mask is still in this window; reopen the case to see the other one, or save under a "
+            "different reader's name"
         )

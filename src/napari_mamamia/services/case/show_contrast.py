@@ -77,7 +77,9 @@ def project_case(
         If the slab is negative, or a phase is missing.
     """
     if not slab_mm >= 0:
-        raise CaseError(f"expected a slab of 0 mm or more, got {slab_mm}: choose another thickness")
+        raise CaseError(
+            f"expected a slab of 0 mm or above, got {slab_mm}: choose a different thickness"
+        )
     spacing = case.grid.spacing_mm
     slabs = [
         None if axis not in axes else slab_slices(slab_mm, spacing[axis]) if slab_mm else 0
@@ -113,7 +115,7 @@ def contrast_limits(
     tuple of float
         Black and white, white at least a little above black.
     """
-    report_progress(0, 1, "Looking at the values")
+    report_progress(0, 1, "Reading the image values")
     low, high = _PRESETS[kind][name]
     # Equal ends stand for the image's own range.
     if low == high:

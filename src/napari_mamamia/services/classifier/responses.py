@@ -170,8 +170,8 @@ def _join_models(
     keys = sorted(records)
     if not keys:
         raise FormatError(
-            f"expected cases of the predictions with a known pcr in {clinical}, but found none: "
-            "check that both tables use the same case ids"
+            f"expected at least one predicted case with a known pcr in {clinical}, but found "
+            "none: check that both tables use the same case ids"
         )
     label = np.array([float(bool(records[key].pcr)) for key in keys])
     scores_of = np.array([[scores.get(key, np.nan) for key in keys] for scores in by_model])
@@ -194,8 +194,8 @@ def _read_recalls(
     if not any(reader in record.other for record in records):
         there = ", ".join(dict.fromkeys(name for record in records for name in record.other))
         raise FormatError(
-            f"expected a column {reader} with a reader's 0 and 1 in {clinical}, but found "
-            f"{there or 'no further column'}: choose one of these"
+            f"expected a column {reader} with a reader's answers, 0 or 1, in {clinical}, but "
+            f"found {there or 'no further column'}: choose one of these"
         )
     recalls = np.full(len(records), np.nan)
     for index, record in enumerate(records):

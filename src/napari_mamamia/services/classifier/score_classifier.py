@@ -69,8 +69,8 @@ class ClassifierColumns:
         twice += [name for name, n in Counter(self.subgroups).items() if n > 1]
         if twice:
             raise ValueError(
-                "expected different columns for id, label, each score and the reader, but found "
-                f"{twice[0]} twice"
+                "expected different columns for id, label, each score and the reader, but "
+                f"{twice[0]} is named twice"
             )
 
     @property
@@ -384,7 +384,7 @@ def _join_rows(
         values = tuple(_join_texts(table, column, units, counting, mixed="several"))
         if len(set(values)) > _MOST_GROUPS:
             raise FormatError(
-                f"expected a column of groups as subgroup, but found {len(set(values)):,} "
+                f"expected a grouping column as subgroup, but found {len(set(values)):,} "
                 f"different values in {column} of {table.name}: group them first"
             )
         subgroups.append((column, values))
@@ -416,8 +416,9 @@ def _join_texts(
         if of_unit[index] not in (None, texts[row], mixed or None):
             if not mixed:
                 raise FormatError(
-                    f"expected one {column} for each exam in {table.name}, but found for "
-                    f"{units.names[index]} {of_unit[index]} and {texts[row]}: correct the table"
+                    f"expected the same {column} for all rows of an exam in {table.name}, but "
+                    f"{units.names[index]} has {of_unit[index]} and {texts[row]}: correct the "
+                    "table"
                 )
             of_unit[index] = mixed
         elif of_unit[index] is None:

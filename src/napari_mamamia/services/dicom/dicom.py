@@ -494,8 +494,8 @@ def _require_unchanged(piece: Slice) -> None:
     now = read_slices(piece.file)
     if not isinstance(now, tuple) or piece not in now:
         raise FormatError(
-            f"expected {piece.file} unchanged since it was read, but it has changed: open the "
-            "folder again"
+            f"expected {piece.file} to be unchanged since it was read, but it has changed: open "
+            "the folder again"
         )
 
 
@@ -505,7 +505,7 @@ def _require_ids(case_ids: Sequence[str]) -> None:
         require_id(case_id)
         if case_key(case_id) in seen:
             raise CaseError(
-                f"expected an id for each study, but two have {case_id}: give one of them another "
-                "id"
+                f"expected a different id for each study, but two have {case_id}: give one of "
+                "them a different id"
             )
         seen.add(case_key(case_id))

@@ -148,7 +148,7 @@ def require_folder(source: Path) -> None:
         )
     if is_dicom_file(source):
         raise FormatError(f"{expected}, one DICOM file: choose its folder")
-    raise FormatError(f"{expected}, a file of another kind: choose a folder or a zip")
+    raise FormatError(f"{expected}, a different kind of file: choose a folder or a zip")
 
 
 @contextmanager
@@ -220,9 +220,9 @@ def _are_kin(a: FoundStudy, b: FoundStudy) -> bool:
 
 def _kin_warning(other: FoundStudy) -> str:
     return (
-        f"{other.case_id} is of the same patient, day and place, but has another StudyInstanceUID: "
-        "if both are one exam that was split, neither case is complete, so export it "
-        "again as one study; if they are two exams, nothing is wrong"
+        f"{other.case_id} has the same patient, day and position, but a different "
+        "StudyInstanceUID: if both are one exam that was split, neither case is complete, so "
+        "export it again as one study; if they are two exams, nothing is wrong"
     )
 
 
@@ -241,10 +241,9 @@ def _require_that_selectors_fit(
     if not idle:
         return tuple(found)
     problem = (
-        f"expected selectors that match some image, but {' and '.join(sorted(idle))} matches "
-        "nothing in "
-        f"{'the study' if len(found) == 1 else 'the studies'}: check the series of the source, and "
-        "correct or remove it"
+        f"expected every selector to match some image, but {' and '.join(sorted(idle))} matches "
+        f"nothing in {'the study' if len(found) == 1 else 'the studies'}: check the series of the "
+        "source, and correct or remove it"
     )
     remedies = (Remedy("dry_run"),)
     return tuple(replace(study, exam=None, problem=problem, remedies=remedies) for study in found)
@@ -334,7 +333,7 @@ def _exam_of(study: Study, settings: ImportSettings, side: str) -> Exam:
     if settings.sides is not Sides.ASK and not side and not shows_both(exam):
         notes.append(
             "the phases are not two sagittal stacks, one of each breast: the study is one case, "
-            f"although another treatment of two breasts was requested ({settings.sides})"
+            f"although a different treatment of two breasts was requested ({settings.sides})"
         )
     phases = chosen_phases(exam, settings.phases)
     notes += _without_pre(exam, phases[0])
@@ -383,8 +382,8 @@ def require_id(case_id: str) -> None:
     """Raise `CaseError` if a text is not a valid case id."""
     if not _ID.fullmatch(case_id) or _PHASE_END.fullmatch(case_id):
         raise CaseError(
-            f"expected a case id of letters, digits, dots, dashes and underscores that does not "
-            f"end like the number of a phase (_0000), got {case_id!r}: choose another one"
+            "expected a case id of letters, digits, dots, dashes and underscores that does not "
+            f"end like a phase number (_0000), got {case_id!r}: choose a different one"
         )
 
 
@@ -431,7 +430,7 @@ def chosen_phases(exam: Exam, phases: Sequence[int]) -> list[int]:
         return list(range(n_phases))
     if sorted(set(phases)) != list(phases) or not 0 <= phases[0] <= phases[-1] < n_phases:
         raise CaseError(
-            f"expected ascending phases of 0 .. {n_phases - 1}, got "
+            f"expected ascending phase numbers from 0 to {n_phases - 1}, got "
             f"{', '.join(map(str, phases))}: check the phases of the study",
             remedies=[Remedy("dry_run")],
         )

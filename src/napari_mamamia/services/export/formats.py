@@ -71,8 +71,8 @@ def n_channels(plan: ExportPlan) -> int:
         most = max(counts, key=lambda case_id: counts[case_id])
         few = min(counts, key=lambda case_id: counts[case_id])
         raise CaseError(
-            f"nnU-Net needs one number of channels, but {few} has {least} phases and {most} has "
-            f"{counts[most]}: choose the number of phases to write",
+            f"nnU-Net needs the same number of channels in all cases, but {few} has {least} "
+            f"phases and {most} has {counts[most]}: choose the number of phases to write",
             remedies=(Remedy("channels", (f"{least}",)),),
         )
     if n_phases is not None and not 1 <= n_phases <= least:
@@ -159,8 +159,8 @@ def _dropped_labels(work: CaseWork) -> Iterator[str]:
         n_voxels = int((mask.labels > 1).sum())
         if n_voxels:
             yield (
-                f"the challenge's file of {work.files.case_id} holds label 1 alone: {n_voxels} "
-                f"voxels of other labels of {mask.name} are background in it; if they are tumour "
+                f"the challenge's file for {work.files.case_id} holds only label 1: {n_voxels} "
+                f"voxels of other labels in {mask.name} are background in it; if they are tumour "
                 "too, map these labels to 1"
             )
 
@@ -199,8 +199,8 @@ def _require_nnunet(plan: ExportPlan) -> None:
     nnunet_folder(settings.dataset_number, "x")
     if len(names) > 1 and settings.fuse is FuseRule.NONE:
         raise CaseError(
-            f"nnU-Net trains on one mask of each case, got {len(names)} sets "
-            f"({', '.join(names)}): choose one, or fuse them",
+            f"nnU-Net trains on one mask per case, got {len(names)} sets ({', '.join(names)}): "
+            "choose one, or fuse them",
             remedies=(Remedy("fuse", ("majority",)),),
         )
     values = [value for value, _ in label_names(settings)]
@@ -213,14 +213,14 @@ def _require_nnunet(plan: ExportPlan) -> None:
     if len({"background", *titles}) <= len(titles):
         raise CaseError(
             "expected labels with different names and without background for nnU-Net, but the "
-            f"label map has {', '.join(map(repr, titles))}: give each target a name of its own"
+            f"label map has {', '.join(map(repr, titles))}: give each target its own name"
         )
     n_channels(plan)
 
 
 def _one_mask_of_each_case(selection: ExportSelection) -> str:
     if selection.n_sets > 1 and selection.settings.fuse is FuseRule.NONE:
-        return "nnU-Net needs one mask of each case: choose one set, or fuse them."
+        return "nnU-Net needs one mask per case: choose one set, or fuse them."
     return ""
 
 
@@ -233,8 +233,8 @@ def _require_distinct(plan: ExportPlan) -> None:
         other = seen.setdefault(stem.lower(), owner)
         if other != owner:
             raise CaseError(
-                f"BIDS names hold letters and digits only, and the masks {other} and {owner} would "
-                f"both be {stem}: rename a case or a set of masks"
+                f"BIDS names hold only letters and digits, and the masks {other} and {owner} "
+                f"would both be {stem}: rename a case or a set of masks"
             )
 
 

@@ -93,12 +93,12 @@ def require_names(settings: ExportSettings) -> tuple[str, ...]:
             remedies=(Remedy("masks", ("DIR",)),),
         )
     if settings.rules and settings.label is not None:
-        raise CaseError("expected one label or a label map, got both: leave one out")
+        raise CaseError("expected either one label or a label map, got both: leave one out")
     names = [file_name(masks.title, "the name of a set of masks") for masks in settings.masks]
     if settings.fuse is not FuseRule.NONE:
         if len(names) < 2:
             raise CaseError(
-                f"expected two sets of masks or more to fuse, got {len(names)} "
+                f"expected at least two sets of masks to fuse, got {len(names)} "
                 f"({', '.join(names)}): name another folder",
                 remedies=(Remedy("masks", ("NAME=DIR",)),),
             )
@@ -188,8 +188,8 @@ def require_own_folder(data_set: DataSet, sets: Sequence[Mapping[str, Path]], ou
     for folder in folders:
         if folder.resolve().is_relative_to(target):
             raise CaseError(
-                f"expected an output folder without the input, but {folder} is in {out}: choose "
-                "another folder"
+                f"expected the output folder not to contain the input, but {folder} is in {out}: "
+                "choose a different folder"
             )
 
 
@@ -303,7 +303,7 @@ def _make_unknown(case_id: str, name: str, path: Path) -> Provenance:
         maker=Maker.UNKNOWN,
         name=name,
         inputs=tuple(InputFile(file.name, sha256_of(file)) for file in files_of_volume(path)),
-        note="no provenance was found beside this mask",
+        note="no provenance was found next to this mask",
     )
 
 
@@ -313,8 +313,8 @@ def _fuse_masks(
     if len(drawn) < 2:
         held = ", ".join(mask.name for mask in drawn) or "nobody"
         raise CaseError(
-            f"fusing needs two masks of case {case_id}, but only {held} has one: leave the case "
-            "out, or add a mask"
+            f"fusing needs at least two masks of case {case_id}, but only {held} has one: leave "
+            "the case out, or add a mask"
         )
     report_progress(len(drawn), len(drawn) + 1, "Fusing masks")
     parameters: list[tuple[str, Setting]] = [

@@ -82,7 +82,7 @@ def require_source(study: Path) -> None:
     """
     if not study.exists():
         raise FormatError(
-            f"expected the source study at {study}, but nothing is there: check the path"
+            f"expected the source study at {study}, but there is nothing: check the path"
         )
     if not any(_may_tell(file) or is_dicom_file(file) for file in _list_files([study])):
         raise FormatError(

@@ -151,8 +151,9 @@ def _cut_mask(mask: DrawnMask, targets: Sequence[_Target]) -> list[tuple[NDArray
     left: NDArray[np.bool_] = np.any(mask.labels, axis=(1, 2))
     if len(left) != max(target.last for target in targets) + 1:
         raise CaseError(
-            f"expected the {max(target.last for target in targets) + 1} slices of the import in "
-            f"the mask of {mask.name}, got {len(left)}: export it on the grid of its case"
+            f"expected the mask of {mask.name} to have the "
+            f"{max(target.last for target in targets) + 1} slices of the import, got {len(left)}: "
+            "export it on the grid of its case"
         )
     for target in targets:
         affine = mask.grid.affine.copy()
@@ -163,9 +164,9 @@ def _cut_mask(mask: DrawnMask, targets: Sequence[_Target]) -> list[tuple[NDArray
     if left.any() or not mask.labels.any():
         slices = ", ".join(map(str, np.flatnonzero(left))) or "none"
         raise CaseError(
-            f"a DICOM SEG refers to images, but slices of the mask of {mask.name} ({slices}) are "
-            "marked between the two breasts, where there is no image, or nothing is marked: "
-            "erase these voxels, or export NIfTI"
+            f"a DICOM SEG refers to images, but the mask of {mask.name} marks slices ({slices}) "
+            "between the two breasts, where there is no image, or marks nothing: erase these "
+            "voxels, or export NIfTI"
         )
     return parts
 
@@ -189,8 +190,8 @@ def segment_meaning(mask: DrawnMask, said: SegmentMaker) -> SegmentMeaning:
         return SegmentMeaning(_SAID[said], name, provenance.software)
     if not mask.has_history or provenance.maker is Maker.UNKNOWN:
         raise CaseError(
-            f"DICOM SEG states how a mask was made, but no provenance was found beside the mask of "
-            f"{provenance.case_id} in {mask.name}: state whether it was made manually, "
+            "DICOM SEG states how a mask was made, but no provenance was found next to the mask "
+            f"of {provenance.case_id} in {mask.name}: state whether it was made manually, "
             "semiautomatically or automatically",
             remedies=tuple(Remedy("made_by", (making,)) for making in _SAID),
         )
@@ -222,7 +223,7 @@ def dicom_phases(
             raise CaseError(
                 f"expected the DICOM study of {files.case_id} in {study / files.case_id}, or the "
                 "study it was imported from in a subfolder, but there is none: put each case's "
-                "files into a subfolder of its id"
+                "files into a subfolder named by its id"
             )
         if info.series:  # the same parts as at the import, including parts that a reader selected
             use = read_selectors(info.parts) or named_series(info.series)

@@ -134,7 +134,7 @@ def _find_path(root: Path, file: BundleFile) -> Path:
     path = root / file.name
     if not path.resolve().is_relative_to(root.resolve()):
         raise FormatError(
-            f"expected names inside the bundle in {root}, got {file.name!r} in its manifest: "
+            f"expected only names inside the bundle in {root}, got {file.name!r} in its manifest: "
             "do not trust this bundle"
         )
     return path
@@ -220,7 +220,7 @@ def _check_volume(
     key = (_find_part(file.name), file.case_id)
     if is_mask and key in places:
         yield from _check_same_place(
-            file.name, grid, places[key], f"the image of {file.case_id} beside it"
+            file.name, grid, places[key], f"the image of {file.case_id} next to it"
         )
     if is_mask and data_set is not None and key[0] == "native":
         yield from _on_data_set(file, grid, data_set)
@@ -244,7 +244,7 @@ def _on_data_set(file: BundleFile, grid: Grid, data_set: DataSet) -> Iterator[st
 
 def _check_same_place(name: str, grid: Grid, other: Grid, what: str) -> Iterator[str]:
     if grid.shape != other.shape:
-        yield f"{name}: its shape is {grid.shape} (z, y, x), that of {what} {other.shape}"
+        yield f"{name}: its shape is {grid.shape} (z, y, x), but that of {what} is {other.shape}"
     elif not grid.is_same_place(other):
         apart = grid.farthest_corner_mm(other)
         yield f"{name}: it lies up to {apart:.2f} mm from {what}"

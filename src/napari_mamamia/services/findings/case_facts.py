@@ -101,7 +101,7 @@ def measure_case(
         return blank
     if mask.shape != case.grid.shape:
         raise GridMismatchError(
-            f"the mask has shape {mask.shape}, the case {case.case_id} has {case.grid.shape} "
+            f"the mask has shape {mask.shape}, but the case {case.case_id} has {case.grid.shape} "
             "(z, y, x): choose the mask that was made for it"
         )
     box = Box.around(mask)

@@ -76,7 +76,7 @@ def findings_of(record: FindingsRecord) -> CaseFindings:
     problem = "; ".join(record.problems[:3])
     if record.n_newer:
         newer = (
-            f"{count_of(record.n_newer, 'line')} of a later version ignored: update this software"
+            f"{count_of(record.n_newer, 'line')} from a later version ignored: update this software"
         )
         problem = f"{problem}; {newer}" if problem else newer
     return CaseFindings(parse_answers(answers), record.landmarks, dict(record.centres), problem)

@@ -237,7 +237,7 @@ def case_kinetics(
     case.require_phases(2)
     if mask.shape != case.grid.shape:
         raise GridMismatchError(
-            f"expected a mask of the shape {case.grid.shape} (z, y, x) of case {case.case_id}, "
+            f"expected a mask with the shape {case.grid.shape} (z, y, x) of case {case.case_id}, "
             f"but got {mask.shape}; choose the mask of this case"
         )
     unmeasured = unmeasured_voxels(case.signal, mask, "the mask")

@@ -153,8 +153,8 @@ def _require_same_pixels(frames: UcsfFrames, axes: NDArray[Any], target: Grid) -
     ]
     if target.shape[1:] != (rows, columns) or not np.allclose(spacing, frames.spacing_mm, 1e-3):
         raise GridMismatchError(
-            f"expected a SEG of {target.shape[1]} x {target.shape[2]} pixels of {spacing[0]:g} x "
-            f"{spacing[1]:g} mm, but got {rows} x {columns} of {frames.spacing_mm[0]:g} x "
+            f"expected a SEG with {target.shape[1]} x {target.shape[2]} pixels of {spacing[0]:g} "
+            f"x {spacing[1]:g} mm, but got {rows} x {columns} of {frames.spacing_mm[0]:g} x "
             f"{frames.spacing_mm[1]:g} mm; {_REMEDY}"
         )
     if min(along) < _PARALLEL:
@@ -170,8 +170,8 @@ def _slice_of(
     number = float((place - first) @ step / (step @ step))
     if abs(number - round(number)) > _SLICE_SHARE or not 0 <= round(number) < target.shape[0]:
         raise GridMismatchError(
-            f"expected the SEG's slices among the {target.shape[0]} of the image, but got one at "
-            f"slice {number:.2f}; {_REMEDY}"
+            f"expected the SEG's slices to be among the {target.shape[0]} of the image, but got "
+            f"one at slice {number:.2f}; {_REMEDY}"
         )
     return round(number)
 
@@ -187,8 +187,8 @@ def _require_same_place(
     pixels = [float(off @ axis) / mm for axis, mm in zip(axes[1:], frames.spacing_mm, strict=True)]
     if max(map(abs, pixels)) > _SHIFT_PIXELS:
         raise GridMismatchError(
-            f"expected the SEG's pixels on those of the image, but they are {pixels[0]:.1f} rows "
-            f"and {pixels[1]:.1f} columns away; {_REMEDY}"
+            "expected the SEG's pixels to lie on those of the image, but they are "
+            f"{pixels[0]:.1f} rows and {pixels[1]:.1f} columns away; {_REMEDY}"
         )
     if len(set(slices)) != len(slices):
         raise GridMismatchError(
@@ -372,8 +372,8 @@ def _find_segs(source: Path) -> tuple[list[Path], list[CaseFailure]]:
             failures.append(CaseFailure(name, str(error), remedies=list_remedies(error)))
     if n_others:
         reason = (
-            f"{n_others} files are not DICOM SEG and were skipped; give a folder of UCSF's "
-            "SEGs alone"
+            f"{n_others} files are not DICOM SEG and were skipped; give a folder with only UCSF's "
+            "SEGs"
         )
         failures.append(CaseFailure(source.name, reason))
     return segs, failures
@@ -416,8 +416,9 @@ class _CaseReader:
         if fitting:
             listed = ", ".join(files.case_id for files in fitting)
             raise CaseError(
-                f"expected one case for the SEG of patient {found.patient_id or '(unnamed)'}, but "
-                f"{len(fitting)} have its pixels and position ({listed}); name one",
+                "expected only one case to fit the SEG of patient "
+                f"{found.patient_id or '(unnamed)'}, but {len(fitting)} have its pixels and "
+                f"position ({listed}); name one",
                 remedies=(Remedy("case", ("ID",)),),
             )
         raise CaseError(
@@ -518,7 +519,7 @@ def _choose_phases(case: Case, found: UcsfAnalysis) -> PhaseChoice:
     pre, early, late = found.phases
     if pre != 0 or late >= len(case.phases):
         raise CaseError(
-            f"expected phases {pre}, {early} and {late} of the SEG, but got a case of "
+            f"expected phases {pre}, {early} and {late} of the SEG, but got a case with "
             f"{len(case.phases)} phases whose phase 0 is before contrast; give the whole exam"
         )
     ruled = choose_phases(case.times_s, rule_of(case, TimingRule(resolution_s=found.resolution_s)))
@@ -529,7 +530,7 @@ def _choose_phases(case: Case, found: UcsfAnalysis) -> PhaseChoice:
 
 
 def _compare_thresholds(own: float, theirs: float | None) -> str:
-    """Refuse a SEG with another exam's pre-contrast threshold; return a remark, "" for none."""
+    """Raise if a SEG has another exam's pre-contrast threshold; return a remark, or "" if none."""
     if theirs is None:
         return (
             "the SEG does not state its threshold before contrast, so that nothing proves that "
@@ -538,8 +539,8 @@ def _compare_thresholds(own: float, theirs: float | None) -> str:
     if abs(own - theirs) > _ROUNDED:
         raise CaseError(
             f"expected the SEG's threshold before contrast, {theirs:g}, in its VOI, but got "
-            f"{own:g}; the SEG is of another exam, or the images were changed; give the exam as "
-            "acquired"
+            f"{own:g}; the SEG belongs to another exam, or the images were changed; give the exam "
+            "as acquired"
         )
     return (
         "" if own == theirs else f"threshold before contrast {theirs:g} as in the SEG, not {own:g}"

@@ -38,7 +38,7 @@ def injection_rule(case: Case, source: str) -> TimingRule:
         if case.scan.injection_s is None:
             raise CaseError(
                 f"expected the time of the injection in the headers of {case.case_id}, but found "
-                "none; give it in seconds, or choose another timing",
+                "none; give it in seconds, or choose a different timing",
                 remedies=(Remedy("injection", ("SECONDS",)),),
             )
         return TimingRule(Timing.INJECTION, case.scan.injection_s)
@@ -67,14 +67,14 @@ def vessel_arrival_s(case: Case, folder: str) -> float:
     path = masks_of_cases(Path(folder), [case.case_id]).get(case_key(case.case_id))
     if path is None:
         raise CaseError(
-            f"expected a mask of a vessel or the heart of {case.case_id} in {folder}, but found "
-            "none; add it, or give the injection in seconds"
+            f"expected a vessel or heart mask for {case.case_id} in {folder}, but found none; add "
+            "one, or give the injection time in seconds"
         )
     vessel = read_mask(path, case)
     if not vessel.any():
         raise CaseError(
-            f"expected a mask of a vessel or the heart of {case.case_id}, but the one in {folder} "
-            "is empty; draw it, or give the injection in seconds"
+            f"expected a vessel or heart mask for {case.case_id}, but the one in {folder} is "
+            "empty; draw it, or give the injection time in seconds"
         )
     unmeasured_voxels(case.signal, vessel, f"the vessel's mask of {case.case_id}")
     curve = region_curve(case.signal, vessel)

@@ -44,7 +44,7 @@ def open_drawings(workspace: Workspace, case_id: str) -> CaseDrawings:
     n_damaged, n_newer = len(record.problems), record.n_newer
     parts = (
         tr_n("{n} damaged record", "{n} damaged records", n_damaged) if n_damaged else "",
-        tr_n("{n} event of a later version", "{n} events of a later version", n_newer)
+        tr_n("{n} event from a later version", "{n} events from a later version", n_newer)
         if n_newer
         else "",
     )

@@ -101,7 +101,7 @@ class Moments:
             If no map was added.
         """
         if self.mean is None or self.squares is None:
-            raise GridMismatchError("a mean needs at least one map of probabilities; add one first")
+            raise GridMismatchError("a mean needs at least one probability map; add one first")
         shape = self.mean.shape
         above = np.empty(shape, np.bool_)
         mean = np.empty(shape, np.float16)
@@ -375,8 +375,8 @@ def require_fusible(names: Sequence[str]) -> None:
     if twice:
         raise ModelError(
             f"expected models with different names to fuse, but {', '.join(twice)} occurs more "
-            "than once; name each model once; add another model of that name under a different "
-            "name",
+            "than once; name each model once; to fuse two models with the same name, add one of "
+            "them under a different name",
             remedies=(Remedy(command="models add"),),
         )
 

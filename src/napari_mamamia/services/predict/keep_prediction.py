@@ -90,8 +90,8 @@ def keep_prediction(
     entry = kept_prediction(workspace, name, case.case_id)
     if entry is None:
         raise SaveConflictError(
-            f"expected the prediction just saved at {target}, but it was removed by something "
-            "else; predict again"
+            f"expected the prediction that was just saved at {target}, but another program "
+            "removed it; predict again"
         )
     return entry
 

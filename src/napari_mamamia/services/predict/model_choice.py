@@ -259,7 +259,7 @@ def _require_different(members: Sequence[Segmenter]) -> None:
         if key in seen:
             raise ModelError(
                 f"expected different models to fuse, but {seen[key]} and {member.name} have the "
-                f"same weights (sha256 {member.card.sha256[:12]}) and settings, which would count "
+                f"same weights (sha256 {member.card.sha256[:12]}) and settings and would count "
                 "twice; leave one out"
             )
         seen[key] = member.name

@@ -131,7 +131,7 @@ def _unsure_lines(prediction: Prediction) -> Iterator[str]:
             for candidate in prediction.candidates
             for z, y, x in (candidate.box.centre,)
         )
-        yield f"it is unsure which region is the tumour ({prediction.unsure}); look at {places}"
+        yield f"it is uncertain which region is the tumour ({prediction.unsure}); look at {places}"
 
 
 def save_probability(prediction: Prediction, target: Path, *, overwrite: bool = False) -> None:

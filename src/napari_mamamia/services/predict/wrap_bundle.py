@@ -71,5 +71,5 @@ def _require_bundle(bundle: Path) -> None:
     if missing:
         raise ModelError(
             f"expected a MONAI bundle at {bundle}, but it lacks {', '.join(missing)}; give the "
-            "folder of the bundle itself, unpacked"
+            "unpacked folder of the bundle itself"
         )

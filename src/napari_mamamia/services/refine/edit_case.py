@@ -40,7 +40,7 @@ _MODELS: Final = "models"
 RECOVERED: Final = "recovered from a damaged journal"
 
 _FORGOTTEN: Final = (
-    "strokes of earlier sittings no longer count as evidence, because no journal leads to this "
+    "strokes of earlier sessions no longer count as evidence, because no journal leads to this "
     "mask: the mask is unchanged, and only new strokes count"
 )
 
@@ -119,7 +119,7 @@ class Opening:
                         f"expected a mask of {self.case.case_id} that nothing else edits, but "
                         f"{self.reader}'s is open in {where}. Close it there, or change the reader."
                     ) from error
-            report_progress(0, 3, "Waiting for an earlier opening to end")
+            report_progress(0, 3, "Waiting until an earlier request to open it ends")
             time.sleep(_POLL_S)
 
     def _read_provenance(self, sidecar: Path) -> None:
@@ -167,7 +167,7 @@ class Opening:
         self._read_sittings(play)
         painted_on = play.sittings[-1].opened.phases if play.sittings else ()
         if painted_on and self.prints and painted_on != self.prints:
-            self.notes.append("the images differ from those on which this mask was painted before")
+            self.notes.append("the images differ from those on which this mask was painted")
 
     def _read_sittings(self, play: JournalPlay) -> None:
         """Read which data were hidden in each earlier sitting.
@@ -182,12 +182,12 @@ class Opening:
     def _why_not(self, opened: Opened) -> str:
         """Return why a journal does not belong to this mask, "" if it does."""
         if opened.case_id != self.case.case_id:
-            return f"it is of case {opened.case_id}, not {self.case.case_id}"
+            return f"it belongs to case {opened.case_id}, not {self.case.case_id}"
         if opened.reader != self.reader:
-            return f"it is of reader {opened.reader}, not {self.reader}"
+            return f"it belongs to reader {opened.reader}, not {self.reader}"
         if not opened.base.grid.is_same_place(self.case.grid):
             shapes = f"{opened.base.grid.shape}, this case has {self.case.grid.shape}"
-            return f"it has another grid: shape {shapes}, or another affine"
+            return f"its grid differs: shape {shapes}, or a different affine"
         return ""
 
     def _set_aside(self, reason: str) -> None:

@@ -46,8 +46,8 @@ class RecoveredWork:
     def text(self) -> str:
         """A sentence on the recovered steps, with the warnings."""
         recovered = tr_n(
-            "{n} step of {at} was not saved and is recovered",
-            "{n} steps of {at} were not saved and are recovered",
+            "{n} step from {at} was not saved and has been recovered",
+            "{n} steps from {at} were not saved and have been recovered",
             self.n_steps,
             at=self.last_at,
         )

@@ -296,7 +296,7 @@ class JournalPlay:
         if goes_on:
             raise ValueError("the mask that it continues from is not the previous one")
         if not _is_true(opened):
-            raise ValueError("its mask does not have the checksum in the record")
+            raise ValueError("its mask does not match the checksum in the record")
         self._begin_sitting(opened, item)
 
     def _begin_sitting(self, opened: Opened, item: PlacedRecord) -> None:
@@ -359,7 +359,7 @@ class JournalPlay:
             if crc_of(labels) == crc:
                 return
         self.is_doubtful = True
-        raise ValueError("the saved mask is not the one that the records before it give")
+        raise ValueError("the saved mask is not the one that the records before it produce")
 
     def _find_marks(self, session: EditingSession, head: str) -> tuple[LabelMarks, ...]:
         """Return the marks after the record `head`: a reader may paint during a save."""
@@ -429,7 +429,7 @@ def _why_other(opened: Opened, sittings: tuple[Sitting, ...]) -> str:
         return ""
     first = sittings[0].opened
     if (opened.case_id, opened.reader) != (first.case_id, first.reader):
-        return f"it is of case {opened.case_id}, reader {opened.reader}: another journal"
+        return f"it belongs to case {opened.case_id}, reader {opened.reader}: a different journal"
     is_same = opened.base.grid.is_same_place(first.base.grid)
     return "" if is_same else "its grid differs from that of the records before it"
 

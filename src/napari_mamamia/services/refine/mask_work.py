@@ -76,7 +76,7 @@ def _interpolate_outlines(
     slices = sorted({index for plane_axis, index in planes if plane_axis == axis})
     if len(slices) == 1:
         raise CaseError(
-            "interpolating needs outlines on two slices of one plane, got one: outline another "
-            "slice first"
+            "interpolating needs outlines on two slices in the same plane, got one: outline "
+            "another slice first"
         )
     return interpolate_slices(mask, grid, axis, slices or None)

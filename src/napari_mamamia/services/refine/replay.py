@@ -186,8 +186,9 @@ def _require_case(opened: Opened, case: Case | None) -> str:
         )
     if not opened.base.grid.is_same_place(case.grid):
         raise GridMismatchError(
-            f"expected the journal on the grid of case {case.case_id}, shape {case.grid.shape}, "
-            f"got {opened.base.grid.shape} or another affine: use the images that were edited"
+            f"expected the journal to match the grid of case {case.case_id} (shape "
+            f"{case.grid.shape}), but its shape {opened.base.grid.shape} or its affine differs: "
+            "use the images that were edited"
         )
     return ""
 
@@ -206,10 +207,10 @@ def _stroke_notes(repeated: _Repeated) -> list[str]:
     if repeated.n_of_other_rules:
         notes.append(
             tr_n(
-                "{n} stroke was settled by the rules of another version of this program and "
+                "{n} stroke was settled by the rules of a different version of this program and "
                 "was not repeated; the mask is made from the record",
-                "{n} strokes were settled by the rules of another version of this program and were "
-                "not repeated; the mask is made from the record",
+                "{n} strokes were settled by the rules of a different version of this program and "
+                "were not repeated; the mask is made from the record",
                 repeated.n_of_other_rules,
             )
         )

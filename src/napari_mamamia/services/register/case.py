@@ -29,9 +29,9 @@ _MM3_IN_CC: Final = 1000.0
 
 @dataclass(frozen=True, slots=True)
 class VolumeChange:
-    """The enhancing volume around a mask, before and after, in cc; nan with a reason if undefined.
+    """The enhancing volume around a mask before and after registration, in cc.
 
-    `variant` says how it was measured.
+    A volume is NaN if it is undefined; `reason` says why. `variant` says how it was measured.
     """
 
     before_cc: float = math.nan

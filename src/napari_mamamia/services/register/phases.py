@@ -164,7 +164,7 @@ def register_files(inputs: CaseInputs, settings: RegisterSettings) -> Registered
 
 
 def require_apart(root: Path, out: Path) -> None:
-    """Refuse to write a new data set into its source.
+    """Raise an error if a new data set would be written into its source.
 
     Raises
     ------

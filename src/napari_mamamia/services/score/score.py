@@ -14,6 +14,7 @@ from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.cohort import Cohort
 from napari_mamamia.core.errors import FormatError, MamamiaError, NotFiniteError, Remedy
 from napari_mamamia.core.grid import IDENTITY_WARNING, IMPOSSIBLE_SPACING
+from napari_mamamia.core.names import name_some
 from napari_mamamia.core.progress import gc_frozen, paced, report_progress
 from napari_mamamia.core.records import CaseFailure, CaseScore, FailureCause, ScoreStatus
 from napari_mamamia.io.data_set.case_list import CaseList
@@ -157,16 +158,21 @@ def _list_ids(own: MaskListing, other: MaskListing) -> list[str]:
 def find_cases(reference: Path, prediction: Path, cases: CaseList | None = None) -> FoundPairs:
     """Return the reference and the prediction of every case in either folder, ignoring letter case.
 
-    With a list of `cases`, only these cases count, and each must have its reference.
+    `reference` is a folder of masks, or a data set whose references are used. With a list of
+    `cases`, only these cases count, and each must have its reference.
 
     Raises
     ------
     FormatError
-        If a folder is missing, the reference folder holds no mask, or a listed case has no
+        If a folder is missing, the reference folder holds no mask, no case has both files and no
+        list says which cases count, or a listed case has no
         reference
         or a different one.
     """
-    if cases is not None:
+    references = _references_of_data_set(reference)
+    if references is not None:
+        folders = [references, list_masks(prediction, tuple(references.masks))]
+    elif cases is not None:
         folders = [list_masks(folder, cases.case_ids) for folder in (reference, prediction)]
     else:
         folders = [list_masks(reference), list_masks(prediction)]
@@ -183,7 +189,35 @@ def find_cases(reference: Path, prediction: Path, cases: CaseList | None = None)
     if folders[1].is_empty and cases is None:
         raise no_mask_error(prediction)
     everything = join_listings(*folders)
+    if cases is None:
+        _require_common_case(folders[0], folders[1], everything)
     return everything if cases is None else keep_listed(everything, cases, reference)
+
+
+def _references_of_data_set(folder: Path) -> MaskListing | None:
+    """Return the references of a data set, None for a folder of masks or an unknown layout."""
+    if not list_masks(folder).is_empty:
+        return None
+    try:
+        data_set = find_data_set(folder)
+    except MamamiaError:
+        return None
+    masks = {case.case_id: case.reference for case in data_set.cases if case.reference is not None}
+    return MaskListing(masks) if masks else None
+
+
+def _require_common_case(
+    reference: MaskListing, prediction: MaskListing, files: FoundPairs
+) -> None:
+    """Raise `FormatError` if no case has both files: the names differ, and 0 would be no score."""
+    if files.problems or any(expert and mask for expert, mask in files.pairs.values()):
+        return
+    named = [name_some([*map(repr, listing.masks)], 3) for listing in (reference, prediction)]
+    raise FormatError(
+        f"expected masks of the same cases in both folders, but no case has both: the references "
+        f"are of {named[0]}, the predictions of {named[1]}; give both the same names, or use the "
+        "data set itself as the reference"
+    )
 
 
 def join_listings(reference: MaskListing, prediction: MaskListing) -> FoundPairs:

@@ -1,12 +1,12 @@
-"""Marks: the evidence that a reader's strokes left at each voxel of a label, one uint16 array.
+"""Marks: one uint16 array for each label, with the evidence of a reader's strokes at each voxel.
 
-A voxel without evidence is 0, so that memory is allocated only where somebody painted and a
+A voxel without evidence is 0, so memory is allocated only where something was painted, and the
 difference of two arrays shows the changes of a step. The bits of a mark:
 
 - 0 to 7: pull, an int8; -100 to 100 stands for -1 (outside) to 1 (inside), 0 for no evidence.
 - 8 and 9: hold. With 1 the voxel is inside and with 2 outside, whatever the image shows; with 0
   the image decides.
-- 10 and 11: count, 0 to 3. Number of strokes with the sign of the pull that asked for the voxel
+- 10 and 11: count, 0 to 3. Number of strokes with the sign of the pull that covered the voxel
   without effect.
 - 12 to 15: seen, 0 to 15. Number of strokes that could have changed the voxel but did not.
 """

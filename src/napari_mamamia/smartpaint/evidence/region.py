@@ -74,12 +74,12 @@ def settle_region(
     belief: Belief,
     most_voxels: int = MOST_VOXELS,
 ) -> tuple[Bools, float]:
-    """Return the region, and the share of values that it does not share with its surroundings.
+    """Return the region and the fraction of its values that do not occur in its surroundings.
 
-    Three times, the image's evidence is computed from the current region and the prior, and the
-    region moves towards least energy by 14 steps. There is no test of convergence, so that equal
-    input takes the same time and gives equal bits. Above `most_voxels` all of this is done on
-    blocks of voxels, and the membership is interpolated linearly back.
+    Three times, the evidence of the image is computed from the current region and the prior, and
+    the region then takes 14 steps towards minimum energy. There is no test of convergence, so that
+    identical input takes the same time and gives identical bits. Above `most_voxels`, all of this
+    is done on blocks of voxels, and the membership is then interpolated linearly to voxels.
 
     Parameters
     ----------

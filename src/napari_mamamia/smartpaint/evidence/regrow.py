@@ -77,8 +77,10 @@ def grow_again(
     must = (scene.mask | scene.belief.inside) & ~scene.belief.outside
     if apart < LEAST_APART:
         notes += (
-            "lesion and surroundings look alike here: the mask stays, except where marks hold "
-            f"voxels (they share {1 - apart:.0%} of their values)",
+            (
+                "lesion and surroundings look alike here: the mask stays, except where marks hold "
+                f"voxels (they share {1 - apart:.0%} of their values)"
+            ),
         )
         return _crop_region(scene, must, notes)
     region = _clean_region(region, scene, grid)

@@ -61,7 +61,7 @@ class GrowSettings:
         radius = 1.0 if self.radius_mm is None else self.radius_mm
         values = (self.reach, radius, self.tolerance_mm, self.smoothness, self.most_voxels)
         if not all(value > 0 for value in values):
-            raise ValueError(f"settings of growth must be above 0, got {self}")
+            raise ValueError(f"expected growth settings above 0, got {self}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

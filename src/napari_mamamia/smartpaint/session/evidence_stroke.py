@@ -220,8 +220,8 @@ def require_fitting(work: StrokeWork, settled: SettledStroke) -> None:
     arrays = ((settled.labels, np.uint8), (settled.words, np.uint16))
     if settled.box != work.box or any(a.shape != shape or a.dtype != t for a, t in arrays):
         raise CaseError(
-            "expected the result of the stroke that was drawn, but got that of another region: "
-            "nothing was changed; draw the stroke again"
+            "expected the result of the stroke that was drawn, but got that of a different "
+            "region: nothing was changed; draw the stroke again"
         )
 
 

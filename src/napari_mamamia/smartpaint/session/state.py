@@ -46,12 +46,12 @@ LabelsWords: TypeAlias = tuple[NDArray[np.uint8], NDArray[np.uint16]]
 
 
 class MaskState:
-    """Labels, memberships and marks as they are, and as they were after the last recorded step.
+    """Labels, memberships and marks: the current ones, and those after the last recorded step.
 
-    A membership is stored for each label that was painted, in memory that the system allocates only
-    where it is written to, so that undo restores it whatever label was painted since. 0 means
-    "untouched": 0.95 inside the label, 0.05 outside. The same holds where membership and labels
-    disagree (napari's own brush, a model's step): the labels win.
+    A membership is stored for every painted label, so that undo can restore it even if another
+    label was painted later. Its memory is allocated only where it is written to. 0 means
+    "untouched": 0.95 inside the label, 0.05 outside. The same values apply where membership and
+    labels disagree (napari's own brush, a model's step): the labels win.
 
     Marks (`evidence.marks`) are stored for each label in the same way. A label that takes a voxel
     of another label leaves the other label's marks there.

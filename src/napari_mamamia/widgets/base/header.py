@@ -266,7 +266,7 @@ class Header(QFrame):
         self.position: QLabel = named(
             QLabel(),
             "header_position",
-            tr("The position in the list of cases, as sorted and searched."),
+            tr("The position in the list of cases, in its current order and filter."),
         )
         self.previous = tool_button(
             "header_previous",
@@ -371,7 +371,7 @@ class Header(QFrame):
                 "End the blinded reading? All hidden data are then shown. The end and its time "
                 "are recorded permanently with your mask of this case."
             ),
-            tr("Asks before hidden data are shown."),
+            tr("Asks for confirmation before hidden data are shown."),
         )
         confirm = button(
             "header_unblind_confirm",
@@ -382,7 +382,7 @@ class Header(QFrame):
         keep = button(
             "header_unblind_keep",
             tr("Stay blinded"),
-            tr("Keeps everything hidden."),
+            tr("Keeps the data hidden."),
             lambda: self._ask_unblinding(False),
         )
         self._unblind_question: QWidget = column(question, row(confirm, keep, 1))

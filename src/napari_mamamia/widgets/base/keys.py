@@ -52,12 +52,17 @@ KEYS: Final = (
     Key("contrast", "Y", "Y", tr("next window/level preset of the displayed image")),
     Key("planes", "J", "J", tr("one plane or three linked planes")),
     Key("two_phases", "Shift-J", "Shift+J", tr("two phases side by side on or off")),
-    Key("hanging_next", "PageDown", "PgDn", tr("next step of the hanging: MIP, both, sides, late")),
+    Key(
+        "hanging_next",
+        "PageDown",
+        "PgDn",
+        tr("next step of the hanging protocol: MIP, both, sides, late"),
+    ),
     Key(
         "hanging_back",
         "PageUp",
         "PgUp",
-        tr("previous step of the hanging; before the first: your own view"),
+        tr("previous step of the hanging protocol; before the first: your own view"),
     ),
     Key("slice_back", "Up", "Up", tr("previous slice")),
     Key("slice_next", "Down", "Down", tr("next slice")),
@@ -91,7 +96,7 @@ KEYS: Final = (
     Key("next_case", "N", "N", tr("next case")),
     Key("previous_case", "Shift-N", "Shift+N", tr("previous case")),
     Key("smartpaint", "Q", "Q", tr("Refine: SmartPaint on or off; goes to that page")),
-    Key("other_action", "W", "W", tr("Refine: swap left and right button"), page=_REFINE),
+    Key("other_action", "W", "W", tr("Refine: swap the left and right button"), page=_REFINE),
     Key(
         "outline_tool",
         "O",

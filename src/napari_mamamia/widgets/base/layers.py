@@ -140,8 +140,8 @@ def array_of(layer: Layer) -> NDArray[Any]:
     array = tag.grid.display_frame().from_display(np.asarray(layer.data))
     if array.shape[-3:] != tag.grid.shape:
         raise GridMismatchError(
-            f"the layer {layer.name!r} has shape {array.shape[-3:]} (z, y, x), its case has "
-            f"{tag.grid.shape}: its data were replaced; open the case again"
+            f"layer {layer.name} has shape {array.shape[-3:]} (z, y, x), but its case has shape "
+            f"{tag.grid.shape}: the layer's data were replaced; open the case again"
         )
     return array
 

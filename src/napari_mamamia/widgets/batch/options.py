@@ -42,7 +42,7 @@ _EXISTING: Final = (
     (
         Existing.OVERWRITE,
         tr("Overwrite"),
-        tr("Files with the same names are overwritten; others stay."),
+        tr("Files with the same names are overwritten; others are kept."),
     ),
 )
 _UNUSABLE: Final = (
@@ -54,7 +54,7 @@ _UNUSABLE: Final = (
     (
         UnusableRule.REJECT,
         tr("reject the submission"),
-        tr("If there is a single such case, no ranking score is computed."),
+        tr("If there is even one such case, no ranking score is computed."),
     ),
     (
         UnusableRule.LEAST_FAVOURABLE,
@@ -65,7 +65,7 @@ _UNUSABLE: Final = (
     (
         UnusableRule.LEAVE_OUT,
         tr("leave out: not for ranking"),
-        tr("The case is not scored. Omitting difficult cases would then improve the score."),
+        tr("The case is not scored. Leaving out difficult cases would then improve the score."),
     ),
 )
 
@@ -131,7 +131,7 @@ class BatchSettings:
         0,
         tr("Time limit"),
         "batch_limit",
-        tr("A case that takes longer is stopped and becomes a failed row."),
+        tr("A case that takes longer is stopped and listed as failed."),
         bounds=(0, 86_400),
         unit=" s",
         lowest=tr("none"),
@@ -216,7 +216,7 @@ class BatchOptions(QWidget):
         self.body.hide()
 
     def show_cluster(self, installed: bool) -> None:
-        """Show whether processes and clusters are available."""
+        """Show whether a run can use worker processes or a cluster."""
         self._has_cluster = installed
         self._follow_place()
 

@@ -101,7 +101,9 @@ _TAKEN: Final = tr("This folder already holds files. Choose another one, or:")
 _COMPARED: Final = "comparison"
 _PROFILE_TEXTS: Final = {
     "clinical": tr("Distances in mm (HD95); undefined values stay empty."),
-    "official-code": tr("The definitions of the challenge's published scripts, with their quirks."),
+    "official-code": tr(
+        "The definitions in the challenge's published scripts, including their quirks."
+    ),
     "paper": tr("The equations as printed in the challenge's paper."),
 }
 
@@ -231,7 +233,7 @@ class BatchPage(QWidget):
         self.progress.setVisible(running)
         if running:
             self.progress.setValue(0)
-            self.say(tr("Looking for the masks"))
+            self.say(tr("Searching for the masks"))
 
     def show_progress(self, fraction: float, text: str) -> None:
         """Show the progress of the run as a bar and a text."""
@@ -300,7 +302,7 @@ class BatchPage(QWidget):
         self.replace = button(
             "batch_replace",
             tr("Overwrite"),
-            tr("Files with the same names are overwritten; others stay."),
+            tr("Files with the same names are overwritten; others are kept."),
             lambda: self._request_start(Existing.OVERWRITE),
         )
         self.taken = column(self.taken_text, row(self.resume, self.replace, 1))
@@ -310,7 +312,7 @@ class BatchPage(QWidget):
         self.start = button(
             "batch_start",
             tr("Start"),
-            tr("Scores every case. An unreadable file only affects its own case."),
+            tr("Scores every case. An unreadable file affects only its own case."),
             lambda: self._request_start(None),
             primary=True,
         )

@@ -288,7 +288,7 @@ class CaseOrder(QObject):
 
 
 _RUN_TIP: Final = tr("The run in the table.")
-_NOTHING: Final = tr("Nothing was scored yet: the Batch page scores folders of masks.")
+_NOTHING: Final = tr("Nothing has been scored yet: the Batch page scores folders of masks.")
 
 
 class CasesTab(QWidget):
@@ -386,8 +386,8 @@ class CasesTab(QWidget):
             CaseTableView(),
             "results_table",
             tr(
-                "Double-click or Enter opens a case with its errors in colour. A click on a title "
-                "sorts. A right-click sets tags."
+                "Double-click a case or press Enter to open it with its errors in colour. Click a "
+                "title to sort. Right-click to set tags."
             ),
         )
         self.table.setModel(self.rows)

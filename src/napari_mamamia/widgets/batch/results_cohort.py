@@ -22,7 +22,7 @@ from napari_mamamia.scoring.report.text import ReportTable
 from napari_mamamia.widgets.controls.controls import button, named, row
 
 _LEAST_FIGURE: Final = 240
-_NOTHING: Final = tr("<p>Nothing was scored yet: the Batch page scores folders of masks.</p>")
+_NOTHING: Final = tr("<p>Nothing has been scored yet: the Batch page scores folders of masks.</p>")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -80,7 +80,7 @@ _COLUMNS: Final = (
     _Column("case", tr("Name of the case."), "case", lambda c: c[0].rows[c[1]].case_id, 104),
     _Column(
         "status",
-        tr("Whether the case was scored normally."),
+        tr("Whether the case was scored without a problem."),
         "status",
         lambda c: name_status(c[0].rows[c[1]]),
         112,
@@ -95,14 +95,14 @@ _COLUMNS: Final = (
     ),
     _Column(
         tr("tags"),
-        tr("Readers' tags; a right-click on a row adds and removes them."),
+        tr("Readers' tags; right-click a row to add or remove them."),
         "tag",
         lambda c: ", ".join(c[0].tags[c[1]]),
         90,
     ),
     _Column(
         tr("reason or warning"),
-        tr("Why a case was not scored normally, or what is unusual about it."),
+        tr("Why a case was not scored, or what is unusual about it."),
         "reason",
         _find_reason,
         100,

@@ -184,7 +184,7 @@ class BatchRun:
         if request.case_list is not None:
             cases = services.read_case_list(request.case_list)
         settings = self._settings = replace(request.settings, cases=cases)
-        report_progress(0, 1, tr("Looking for the masks"))
+        report_progress(0, 1, tr("Searching for the masks"))
         pairs = [
             services.find_pairs(request.reference, model.folder, cases) for model in request.models
         ]

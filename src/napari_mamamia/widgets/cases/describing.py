@@ -34,7 +34,7 @@ class LayoutQuestion(WindowPart):
         )
         self._jobs.start(
             "layout",
-            tr("Looking at the names in {name}", name=path.name),
+            tr("Reading the names in {name}", name=path.name),
             lambda: propose_for(path, candidates),
             lambda text: self._open_dialog(path, text, candidates),
             failed=lambda _: self._notifier.fail(tr("Opening {name}", name=path.name), error),

@@ -68,7 +68,7 @@ class LayoutDialog(QDialog):
         )
         self.text.setFrameShape(QFrame.Shape.Box)
         self.text.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
-        self.result = label("layout_result", tip=tr("The cases that this description yields."))
+        self.result = label("layout_result", tip=tr("The cases that this description gives."))
         self.result.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.problems = label("layout_problems", tip=tr("What does not fit this description."))
         self.open = button(

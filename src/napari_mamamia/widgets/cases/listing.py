@@ -23,8 +23,8 @@ from napari_mamamia.widgets.viewer.opening import Opening
 _log = logging.getLogger(__name__)
 
 _ONE_DATA_SET: Final = tr(
-    "Blinded reading: this window is limited to the data set of the open case. Start another "
-    "window for another data set"
+    "Blinded reading: this window shows only the data set of the open case. To open another data "
+    "set, start another window"
 )
 
 

@@ -60,7 +60,7 @@ EXAM_COLUMNS: Final = (
     ),
     Column(
         "visit",
-        tr("Visit as the data set names it"),
+        tr("Visit, as named in the data set"),
         lambda row: row.files.visit.name if row.files.visit else None,
     ),
     Column("side", tr("Side of the breast"), lambda row: row.files.side or None),

@@ -181,7 +181,7 @@ class CasesPage(QWidget):
         reason = f" ({why})" if why else ""
         self.workspace.setToolTip(
             tr(
-                "Predictions, edited masks and exports are kept in {folder}{reason}",
+                "Predictions, edited masks and exports are saved in {folder}{reason}",
                 folder=folder,
                 reason=reason,
             )
@@ -277,7 +277,7 @@ class CasesPage(QWidget):
             "cases_import",
             _IMPORT,
             tr(
-                "Makes cases of a DICOM folder, a whole study or a zip; they can also be dropped "
+                "Makes cases from a DICOM folder, a whole study or a zip; you can also drop them "
                 "here."
             ),
             self.import_wanted.emit,
@@ -292,7 +292,9 @@ class CasesPage(QWidget):
             self.protocol_wanted.emit,
         )
         self.search: QLineEdit = named(
-            QLineEdit(), "cases_search", tr("Show only cases with these words in any column")
+            QLineEdit(),
+            "cases_search",
+            tr("Show only cases that contain these words in any column"),
         )
         self.search.setPlaceholderText(tr("search"))
         self.search.setClearButtonEnabled(True)
@@ -321,7 +323,7 @@ class CasesPage(QWidget):
         self.change = tool_button(
             "cases_workspace_change",
             tr("Change…"),
-            tr("Chooses another folder for your masks of this data set and remembers it."),
+            tr("Chooses a different folder for your masks of this data set and remembers it."),
             self._choose_workspace,
         )
         self._work_line = row(self.workspace, self.change)

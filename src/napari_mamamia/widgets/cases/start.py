@@ -54,7 +54,7 @@ class StartPage(QWidget):
         self._add_line(
             *("start_demo", tr("Open demo")),
             tr("12 phantom cases with known tumours"),
-            tr("Makes phantom cases in your documents, or opens those made before."),
+            tr("Makes phantom cases in your documents folder, or opens those made before."),
             self.demo_wanted.emit,
         )
 

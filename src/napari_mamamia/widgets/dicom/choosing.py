@@ -83,7 +83,7 @@ def _make_picture_key(piece: Slice) -> tuple[Path, int]:
 
 
 _NEUTRAL = tr("The folder's name identifies the patient, so a neutral id was chosen.")
-_THERE = tr("A case with this id exists already: see above.")
+_THERE = tr("A case with this id already exists: see above.")
 _LANES = ("import judge", "import preview", "import check")
 
 

@@ -28,7 +28,10 @@ _DATES: Final = (
     (
         Dates.SHIFT,
         tr("shift the exam's date"),
-        tr("The date is moved 1 to 365 days back, by the same number for all exams of a patient."),
+        tr(
+            "The date is moved back by 1 to 365 days, by the same number for all exams of a "
+            "patient."
+        ),
     ),
 )
 
@@ -116,7 +119,8 @@ class ImportForm(QWidget):
         self.target_state.setVisible(bool(target_problem))
         set_level(self.target_state, "error")
         there = tr(
-            "The data set already has a case with this id: enter another id, or replace the case."
+            "The data set already has a case with this id: enter a different id, or replace the "
+            "case."
         )
         text = state.problem or (there if state.is_there else "")
         self.id_state.setText(text)

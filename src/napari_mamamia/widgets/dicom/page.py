@@ -43,8 +43,14 @@ from napari_mamamia.widgets.dicom.text import study_text
 # Several studies of one source: a row with a tick and an id each; a click shows one below.
 
 _TITLES: Final = (
-    ("study", tr("The id of its case; the tick says whether to import it.")),
-    (tr("Contents"), tr("Phases and size, or that it is refused; a click shows the reason below.")),
+    ("study", tr("The id of the study's case; ticked studies are imported.")),
+    (
+        tr("Contents"),
+        tr(
+            "Number of phases and size, or that the study cannot be imported; click "
+            "to show the reason below."
+        ),
+    ),
 )
 _MOST_ROWS: Final = 6
 
@@ -90,7 +96,7 @@ class StudiesModel(TitledRows):
         return flags
 
     def setData(self, index: QModelIndex, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
-        """Emit `toggled` after the user changed a check box."""
+        """Emit `toggled` when the user changes a check box."""
         if role != Qt.ItemDataRole.CheckStateRole:
             return False
         self.toggled.emit(index.row(), Qt.CheckState(value) == Qt.CheckState.Checked)
@@ -104,7 +110,7 @@ class StudiesTable(QTableView):
 
     def __init__(self, model: StudiesModel) -> None:
         super().__init__()
-        named(self, "import_studies", tr("Studies of this source; a click shows one below."))
+        named(self, "import_studies", tr("Studies in this source; click one to show it below."))
         self.setModel(model)
         self.setSelectionBehavior(QTableView.SelectionBehavior.SelectRows)
         self.setSelectionMode(QTableView.SelectionMode.SingleSelection)
@@ -132,9 +138,9 @@ class StudiesTable(QTableView):
 
 _STEPS: Final = 1000
 _WHAT: Final = tr(
-    "Drop a DICOM folder, a whole study or a zip on the window, or choose one. "
-    "Check its contents and confirm the phases; then it becomes a case of a "
-    "data set, and opens. The DICOM files are only read."
+    "Drop a DICOM folder, a whole study or a zip on the window, or choose one. Check its contents "
+    "and confirm the phases; it is then added to a data set as a case, and opened. The DICOM "
+    "files are only read."
 )
 
 

@@ -20,14 +20,13 @@ _TITLES: Final = (
     (
         "series",
         tr(
-            "Number and description; slices x rows x columns, spacing in mm; the middle "
-            "slice, larger under the mouse pointer; the tick says whether the series "
-            "is used."
+            "Number and description; slices x rows x columns, spacing in mm; the middle slice, "
+            "larger under the mouse pointer; ticked series are used."
         ),
     ),
     (
         tr("Contents"),
-        tr("Its phases with their times, or why it is left out; the number of its images."),
+        tr("Phases and times of the series, or why it is left out; number of its images."),
     ),
 )
 _WIDTHS: Final = (0.6, 0.4)
@@ -58,7 +57,7 @@ class SeriesModel(TitledRows):
         times_s: tuple[float, ...] | None,
         ticked: frozenset[Group],
     ) -> None:
-        """Show the series of a study; `ticked` are the selectors of the used series."""
+        """Show the series of a study; `ticked` holds the selectors of the series in use."""
         self.beginResetModel()
         self.rows, self._times_s, self._ticked = tuple(rows), times_s, ticked
         self._found.clear()

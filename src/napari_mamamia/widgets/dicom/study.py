@@ -118,7 +118,7 @@ class PhaseStrip(QWidget):
 
 
 _BY_ITSELF: Final = "automatic"
-_TICK: Final = tr("tick only the series to use in the table")
+_TICK: Final = tr("tick only the series to be used in the table")
 _CLICK: Final = tr("click the right answer below")
 
 
@@ -148,7 +148,7 @@ class StudyView(QWidget):
         self.table: SeriesTable = named(
             SeriesTable(),
             "import_series",
-            tr("Contents of the study; a tick says which series are used."),
+            tr("Contents of the study; ticked series are used."),
         )
         self.table.setModel(self.model)
         self.place = label("import_place", tip=tr("Folder of this study's files."))
@@ -165,7 +165,7 @@ class StudyView(QWidget):
         self.part = button(
             "import_part",
             tr("Make two cases, left and right"),
-            tr("Make a case of each breast: ID_left and ID_right, each with its own times."),
+            tr("Make a case for each breast: ID_left and ID_right, each with its own times."),
             self.breasts_parted.emit,
         )
         self.breasts = column(self.part, self.join)

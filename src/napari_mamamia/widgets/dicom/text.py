@@ -29,7 +29,7 @@ _KEPT_NAMES = {
 }
 _SIDES = {
     Sides.JOIN: tr("join the two breasts into one case"),
-    Sides.TWO: tr("make two cases, one of each breast"),
+    Sides.TWO: tr("make two cases, one for each breast"),
 }
 _UNITS = {
     "field_strength": " T",
@@ -55,7 +55,7 @@ def kind_text(series: SeriesRow, times_s: Sequence[float] | None) -> str:
         series.n_images,
     )
     if not series.phases and series.n_phases > 1:
-        images = tr("{images}, {n_phases} of each slice", images=images, n_phases=series.n_phases)
+        images = tr("{images}, {n_phases} for each slice", images=images, n_phases=series.n_phases)
     if not series.phases:
         left_out = (
             series.kind
@@ -118,7 +118,7 @@ def remedy_text(remedy: Remedy) -> str:
         case "sides":
             text = _SIDES[Sides(remedy.values[0])]
         case "allow_thin":
-            text = tr("accept the low number of slices")
+            text = tr("accept the small number of slices")
         case _:
             text = ""
     return text[:1].upper() + text[1:]
@@ -194,8 +194,8 @@ def found_text(studies: Sequence[FoundStudy]) -> str:
     if n_foreign:
         lines.append(
             tr_n(
-                "{n} other file left out, not DICOM",
-                "{n} other files left out, not DICOM",
+                "{n} other file left out: not DICOM",
+                "{n} other files left out: not DICOM",
                 n_foreign,
             )
         )

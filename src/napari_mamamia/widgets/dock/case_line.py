@@ -142,7 +142,7 @@ class CaseLine(ReadingOrder, QToolBar):
             is_there = plan is not None and shown_step in plan.steps
             chip.setVisible(is_there)
             chip.setChecked(is_there and shown_step is step)
-            more = tr("another click restores your own view") if shown_step is step else ""
+            more = tr("click again to restore your own view") if shown_step is step else ""
             chip.setToolTip("; ".join(text for text in (tr(shown_step.words), more) if text))
         self._bar.choose.setVisible(plan is not None)
         self._fit_words()
@@ -170,4 +170,4 @@ def fix_bar(bar: QToolBar, name: str) -> None:
     bar.toggleViewAction().setVisible(False)
     bar.setContextMenuPolicy(Qt.ContextMenuPolicy.PreventContextMenu)
     for more in bar.findChildren(QToolButton):
-        named(more, f"{name}_more", tr("Shows the controls that do not fit."))
+        named(more, f"{name}_more", tr("Shows the controls for which there is no room."))

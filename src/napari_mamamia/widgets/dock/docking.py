@@ -16,9 +16,9 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _OF_WINDOW: Final = (QEvent.Type.WindowActivate, QEvent.Type.Close, QEvent.Type.Resize)
 _PUT_AWAY: Final = tr(
-    "napari's {} do not fit on this screen and are hidden: menu Window shows them again"
+    "napari's {} do not fit on this screen and are hidden: the Window menu shows them again"
 )
-_LENT: Final = tr("napari's {} are hidden until the results are folded")
+_LENT: Final = tr("napari's {} are hidden until the results panel is folded")
 _LETTERS: Final = 46
 _MOST_SHARE: Final = 0.4
 _MOST_NEEDED: Final = 0.55
@@ -207,7 +207,7 @@ class Docking(WindowPart):
             self._orphaned.start()
 
     def _outlive_dock(self) -> None:
-        """Stay in the window after the dock was removed."""
+        """Keep the panel in the window after the dock is removed."""
         if self._panel.parent() is not None:
             return
         self.home, self.docks = None, []

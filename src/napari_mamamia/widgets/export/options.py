@@ -40,10 +40,10 @@ _COLUMNS: Final = (
     (tr("in the file"), tr("Value of a voxel in the mask's file")),
     ("becomes", tr("Label in the exported mask; 0 is left out")),
     ("name", tr("Name of the label")),
-    (tr("masks of"), tr("Masks that the rule applies to")),
+    (tr("masks of"), tr("Masks to which the rule applies")),
 )
 _MOST_ROWS: Final = 6
-_HINT: Final = tr("Maps values of one or several sources to one set of labels.")
+_HINT: Final = tr("Maps values from one or several sources to one set of labels.")
 
 
 class LabelTable(TitledRows):
@@ -211,7 +211,7 @@ _FUSES: Final = (
     (
         FuseRule.MAJORITY,
         tr("+ majority"),
-        tr("Adds a mask of the voxels in more than half of the readers' masks."),
+        tr("Adds a mask of the voxels that are in more than half of the readers' masks."),
     ),
     (FuseRule.STAPLE, tr("+ STAPLE"), tr("Adds a mask estimated by STAPLE.")),
 )
@@ -256,14 +256,14 @@ class ExportChoice:
         0,
         tr("Phases"),
         "export_channels",
-        tr("Number of phases for nnU-Net, from the first on."),
+        tr("Number of phases for nnU-Net, counted from the first."),
         lowest=tr("all"),
     )
     study: Path | None = option(
         None,
         tr("Study"),
         "export_study",
-        tr("DICOM folder that the segmentations refer to."),
+        tr("DICOM folder to which the segmentations refer."),
         placeholder=tr("DICOM folder of the case"),
         browse=Browse("export_study_browse", tr("Choose the DICOM folder"), tr("DICOM study")),
     )

@@ -69,7 +69,7 @@ class ExportPage(Page):
         self.replace: CheckBox = named(
             CheckBox(tr("replace files of an earlier export")),
             "export_replace",
-            tr("Replaces files of the same names in that folder; others stay."),
+            tr("Replaces files with the same names in that folder; others are kept."),
         )
         self.replace.toggled.connect(lambda _on: self._show_target())
         self.what = label("export_what", tip=tr("Files to be written, and options"))

@@ -25,7 +25,7 @@ def what_is_written(selection: ExportSelection) -> str:
     if settings.fuse is not FuseRule.NONE:
         lines.append(
             tr(
-                "one more mask of each case: {fuse} of the {n_sets} chosen",
+                "one more mask for each case: {fuse} of the {n_sets} chosen",
                 fuse=settings.fuse,
                 n_sets=selection.n_sets,
             )
@@ -41,7 +41,7 @@ def _labels_text(rules: Sequence[LabelRule]) -> str:
     left_out = sum(not rule.target for rule in rules)
     rest = tr_n("; {n} value left out", "; {n} values left out", left_out) if left_out else ""
     return tr(
-        "labels: {named}{rest}; a mask with any other value is refused",
+        "labels: {named}{rest}; a mask with any other value is rejected",
         named=named or "none",
         rest=rest,
     )

@@ -11,7 +11,7 @@ from napari_mamamia.findings.form_values import normalise_values
 from napari_mamamia.findings.lesion_numbers import list_lost
 from napari_mamamia.findings.shown_numbers import name_unit, show_number
 
-COMPUTED: Final = tr("measured from the mask; choose another answer if it is wrong")
+COMPUTED: Final = tr("measured from the mask; choose a different answer if it is wrong")
 
 
 def why_wrong(field: Field, values: tuple[str, ...]) -> str:

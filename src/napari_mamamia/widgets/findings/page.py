@@ -48,9 +48,11 @@ MARK_KEYS: Final = {
 }
 _TIPS: Final = {
     Landmark.NIPPLE: tr(
-        "Click on the {} nipple. Clock position, quadrant and distance follow from it."
+        "Click on the {} nipple. Clock position, quadrant and distance are derived from it."
     ),
-    Landmark.CHEST_WALL: tr("Click on the chest wall behind the {} nipple. Depth follows from it."),
+    Landmark.CHEST_WALL: tr(
+        "Click on the chest wall behind the {} nipple. Depth is derived from it."
+    ),
 }
 
 
@@ -317,7 +319,7 @@ def describe_mask_owner(role: Role, name: str, *, with_numbers: bool) -> str:
         if role is Role.REFINED
         else tr("the {role} {name}", role=role, name=name).strip()
     )
-    return tr("Lesions of {name}.", name=whose)
+    return tr("Lesions in {name}.", name=whose)
 
 
 def _describe_lesion(lesion: LesionFacts) -> str:

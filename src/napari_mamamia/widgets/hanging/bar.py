@@ -25,8 +25,8 @@ _OWN_VIEW: Final = tr("Hanging: your own view")
 _LEAST: Final = 24
 
 _NO_FRAME: Final = tr(
-    "The exams do not share a frame of reference, so that matching positions are unknown; "
-    "they start at equal scanner coordinates."
+    "The exams do not share a frame of reference, so matching positions are unknown; both start "
+    "at equal scanner coordinates."
 )
 _LINK_BY_HAND: Final = tr(
     "Find the same position in both exams, such as the nipple; Link here aligns the two "
@@ -53,16 +53,16 @@ class HangingBar(QFrame):
         self.setObjectName("hanging_bar")
         self.setToolTip(tr("The reading steps of a case."))
         previous = with_key(
-            tr("The previous step; before the first is your own view."), "hanging_back"
+            tr("The previous step; before the first step is your own view."), "hanging_back"
         )
-        following = with_key(tr("The next step of the hanging."), "hanging_next")
+        following = with_key(tr("The next step of the hanging protocol."), "hanging_next")
         self.back = tool_button("hanging_back", "‹", previous, lambda: self.step_wanted.emit(-1))
         self.next = tool_button("hanging_next", "›", following, lambda: self.step_wanted.emit(1))
         self.text = label("hanging_step", _OWN_VIEW, "")
         self.choose = tool_button(
             "hanging_choose",
             "▾",
-            tr("Goes to a step, and lets you choose your steps."),
+            tr("Goes to a step, or lets you choose which steps to show."),
             self._open_menu,
         )
         self.menu = QMenu(self)
@@ -71,7 +71,7 @@ class HangingBar(QFrame):
         self.prior = tool_button(
             "hanging_prior",
             tr("Prior…"),
-            with_key(tr("Chooses the exam to show next to this exam."), "prior"),
+            with_key(tr("Chooses the prior exam to show next to this exam."), "prior"),
             self._open_priors,
         )
         self.priors = QMenu(self)
@@ -179,7 +179,7 @@ class HangingBar(QFrame):
         box: QComboBox = named(
             QComboBox(),
             "hanging_others",
-            tr("The exam to show next to this exam: type a part of its name."),
+            tr("The exam to show next to this one: type a part of its name."),
         )
         box.setEditable(True)
         box.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)

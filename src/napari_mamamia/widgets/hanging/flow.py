@@ -125,7 +125,7 @@ class Hanging(WindowPart):
         """Move by `by` steps; the reader's own view precedes the first step."""
         plan = self.plan()
         if plan is None:
-            self._notifier.hint(tr("No hanging: open a case first"))
+            self._notifier.hint(tr("No hanging protocol: open a case first"))
             return
         index = plan.steps.index(self.step) if self.step in plan.steps else -1
         to = index + by
@@ -137,7 +137,7 @@ class Hanging(WindowPart):
                 )
             )
         elif to >= len(plan.steps):
-            self._notifier.hint(tr("This is the last step of the hanging"))
+            self._notifier.hint(tr("This is the last step of the hanging protocol"))
         elif to >= 0:
             self.show(plan.steps[to])
         elif self.step is not None:
@@ -234,7 +234,7 @@ class Hanging(WindowPart):
             if exam.problem:
                 self._notifier.warn(
                     tr(
-                        "{case_id} is no prior of {case_id_2}: {problem}",
+                        "{case_id} is not a prior of {case_id_2}: {problem}",
                         case_id=case_id,
                         case_id_2=case.case_id,
                         problem=exam.problem,

@@ -75,22 +75,22 @@ def _problem_of(action: str, shown: str, table: Mapping[str, Key]) -> str:
         )
     if not _is_key(shown):
         return tr(
-            "{shown!r} for {action!r} is not a key: write for example Q, Shift+Q or Ctrl+Enter",
+            "{shown!r} for {action!r} is not a key: write, for example, Q, Shift+Q or Ctrl+Enter",
             shown=shown,
             action=action,
         )
     for other in table.values():
         if other.action != action and other.binding == _make_binding(shown):
             return tr(
-                "the key {shown} for {action!r} is already that of {action_2!r}: choose "
-                "another key",
+                "the key {shown} for {action!r} is already that of {action_2!r}: choose a "
+                "different key",
                 shown=shown,
                 action=action,
                 action_2=other.action,
             )
     if _make_binding(shown) in _NAPARIS:
         return tr(
-            "the key {shown} for {action!r} is one of napari's: choose another key",
+            "the key {shown} for {action!r} is one of napari's: choose a different key",
             shown=shown,
             action=action,
         )
@@ -199,9 +199,7 @@ class KeyChoice(WindowPart):
             preferences = self._services.load_preferences()
             self._services.save_preferences(replace(preferences, keys=self._own))
         except MamamiaError as error:
-            self._notifier.warn(
-                tr("Your keys are used now but were not saved: {error}", error=error)
-            )
+            self._notifier.warn(tr("Your keys are in use but were not saved: {error}", error=error))
 
     @staticmethod
     def _retitle_tips(before: Sequence[Key], now: Sequence[Key], roots: Sequence[QWidget]) -> None:

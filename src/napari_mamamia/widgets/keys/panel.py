@@ -108,9 +108,8 @@ class KeyButton(QPushButton):
 
 _HINT = tr("Click a key, then press its new key.")
 _PAGES = tr(
-    "Keys of Refine act while that page is shown. On another page they do "
-    "nothing, except for the two that go there. A tool is turned off when its page is "
-    "left."
+    "Keys of the Refine page act while that page is shown. On other pages only the two keys that "
+    "go there act. A tool is turned off when you leave its page."
 )
 
 

@@ -278,7 +278,7 @@ class CurvesTab(QWidget):
         self.pin_cursor = button(
             "curves_pin_cursor",
             tr("Pin pointer"),
-            tr("Pins the curve of the voxel last pointed at."),
+            tr("Pins the curve of the last voxel under the pointer."),
             lambda: self.pin_wanted.emit("cursor"),
         )
         self.patch: CheckBox = named(

@@ -149,7 +149,9 @@ class KineticsFlow(WindowPart):
             self._page.need(tr("Open a case first."))
             return
         if len(case.phases) < 2:
-            self._page.need(tr("Kinetics needs a phase after contrast; this case has one phase."))
+            self._page.need(
+                tr("Kinetics needs a phase after contrast, but this case has only one phase.")
+            )
             return
         self._page.need("")
         case = self._state.case

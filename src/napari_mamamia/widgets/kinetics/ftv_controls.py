@@ -54,13 +54,13 @@ class FtvSegControls(QWidget):
             "kinetics_ftv_seg",
             tr("Load VOI from SEG…"),
             tr(
-                "Computes FTV under a DICOM SEG of UCSF's program, with its VOI, omitted regions, "
+                "Computes FTV from a DICOM SEG of UCSF's program, with its VOI, omitted regions, "
                 "thresholds and phases, next to UCSF's result. You can also drop a SEG here."
             ),
             self._browse_seg,
         )
         self.numbers = label(
-            "kinetics_ftv_seg_numbers", "", tr("FTV under the SEG, ours and UCSF's")
+            "kinetics_ftv_seg_numbers", "", tr("FTV from the SEG, ours and UCSF's")
         )
         self.numbers.setTextFormat(Qt.TextFormat.RichText)
         self.basis = label(
@@ -165,7 +165,8 @@ _THRESHOLDS: Final = (
         0.01,
         "%",
         tr(
-            "Least signal before contrast, in percent of its 95th percentile in the box (UCSF: 60)."
+            "Minimum signal before contrast, in percent of its 95th percentile in the box (UCSF: "
+            "60)."
         ),
     ),
     _Threshold(
@@ -176,7 +177,7 @@ _THRESHOLDS: Final = (
         70,
         1.0,
         "%",
-        tr("Least PE of the early phase (UCSF: 70)."),
+        tr("Minimum PE of the early phase (UCSF: 70)."),
     ),
     _Threshold(
         "neighbours",
@@ -191,7 +192,9 @@ _THRESHOLDS: Final = (
             "I-SPY 1: 9)."
         ),
     ),
-    _Threshold("ser", "SER", 0, 200, 0, 0.01, "", tr("Least signal enhancement ratio (UCSF: 0).")),
+    _Threshold(
+        "ser", "SER", 0, 200, 0, 0.01, "", tr("Minimum signal enhancement ratio (UCSF: 0).")
+    ),
 )
 
 
@@ -294,9 +297,7 @@ class FtvControls(QWidget):
             tr("{name} SER {removeprefix}", name=name, removeprefix=text.removeprefix("SER "))
             for text, name, _ in _SER
         )
-        self.bins.setToolTip(
-            tr("Volume in cc and share in percent of each bin: {ranges}", ranges=ranges)
-        )
+        self.bins.setToolTip(tr("Volume (cc) and percentage in each bin: {ranges}", ranges=ranges))
         dark = volume.too_dark > _FAR_MORE * sum(bin_.voxels for bin_ in volume.bins)
         self.remark.setText(
             tr(
@@ -360,13 +361,13 @@ class FtvControls(QWidget):
         self.draw_box = button(
             "kinetics_ftv_box",
             tr("Draw box"),
-            tr("Starts drawing: drag over the tumour, and FTV is computed in that box."),
+            tr("Starts drawing: drag over the tumour to compute FTV in that box."),
             lambda: self.draw_wanted.emit("box" if self.draw_box.isChecked() else ""),
         )
         self.omit = button(
             "kinetics_ftv_omit",
             tr("Omit box…"),
-            tr("Starts drawing: drag over tissue that is not tumour, and that box is excluded."),
+            tr("Starts drawing: drag over tissue that is not tumour to exclude that box."),
             lambda: self.draw_wanted.emit("omit" if self.omit.isChecked() else ""),
         )
         for toggle in (self.draw_box, self.omit):

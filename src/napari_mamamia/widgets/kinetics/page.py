@@ -130,7 +130,7 @@ def _classes_of(shown: ShownMap) -> list[tuple[str, str, str]]:
 
 _UNKNOWN: Final = "–"
 _NUMBERS: Final = (
-    ("volume", tr("Volume"), tr("Voxels of the mask times the volume of one voxel")),
+    ("volume", tr("Volume"), tr("Number of voxels in the mask times the volume of one voxel")),
     (
         "diameter",
         tr("Longest diameter"),
@@ -141,9 +141,9 @@ _NUMBERS: Final = (
     (
         "course",
         tr("Curve types"),
-        tr("Of the voxels with an initial PE of 50 % or more: predominant; worst"),
+        tr("Of the voxels with an initial PE of at least 50 %: predominant; worst"),
     ),
-    ("angio", tr("Angio-volume"), tr("Volume with an initial PE of 50 % or more")),
+    ("angio", tr("Angio-volume"), tr("Volume with an initial PE of at least 50 %")),
     ("types", "P / L / W", tr("Angio-volume with a persistent, plateau, washout curve")),
     (
         "ultrafast",
@@ -256,7 +256,7 @@ class KineticsPage(Page):
         )
         self.has_floor.setChecked(True)
         self.floor: QSpinBox = named(
-            QSpinBox(), "kinetics_floor", tr("Least PE of the initial phase, in percent")
+            QSpinBox(), "kinetics_floor", tr("Minimum PE of the initial phase, in percent")
         )
         self.floor.setRange(0, 200)
         self.floor.setSingleStep(10)
@@ -297,7 +297,7 @@ class KineticsPage(Page):
                 "kinetics_map_more",
                 tr("Map display"),
                 tr(
-                    "Shows or hides the settings for the least enhancement and for covering the "
+                    "Shows or hides the settings for the minimum enhancement and for covering the "
                     "image."
                 ),
                 column(row(self.has_floor, self.floor, 1), row(self.covers, 1)),

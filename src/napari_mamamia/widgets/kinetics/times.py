@@ -61,8 +61,8 @@ class TimesControls(QWidget):
             QLineEdit(),
             "kinetics_times",
             tr(
-                "Seconds of each phase, separated by commas; confirm with Enter, or leave empty to "
-                "restore."
+                "Time of each phase in seconds, separated by commas; confirm with Enter, or leave "
+                "empty to restore."
             ),
         )
         self.times.setPlaceholderText("0, 82, 148, …")
@@ -86,7 +86,9 @@ class TimesControls(QWidget):
         # Text that is being typed stays.
         if not self.times.hasFocus() or not times:
             self.times.setText(times)
-        self.source.setText(source or tr("no times known: enter the seconds of each phase"))
+        self.source.setText(
+            source or tr("phase times unknown: enter the time of each phase in seconds")
+        )
         set_level(self.source, "hint" if source else "warning")
         self.phases.setText(phases)
         self.times_warning.setText(warning)

@@ -197,7 +197,7 @@ class MeasureSection(QWidget):
         self.fold.setText(f"{tr('Measure')}{count}")
 
     def _show_lesions(self, lesions: Sequence[str], drawn: Drawn | None) -> None:
-        """Offer the lesions while an editable drawing is selected."""
+        """List the lesions to choose from while an editable drawing is selected."""
         of = "" if drawn is None else drawn.item.lesion
         self.lesion.clear()
         for name in dict.fromkeys(("", *lesions, of)):

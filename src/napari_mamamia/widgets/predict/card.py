@@ -45,7 +45,7 @@ class ModelPanel(QFrame):
             tr("Runs one tile to measure how long this case will take."),
             self.measure_wanted.emit,
         )
-        self.note = label("predict_note", tip=tr("Caveat for all results of the model"))
+        self.note = label("predict_note", tip=tr("Caveat that applies to all results of the model"))
         set_level(self.note, "warning")
         self.facts = label("predict_facts", tip=tr("Description of the model"))
         self.needs = label(

@@ -71,9 +71,7 @@ class PredictFailure(WindowPart):
             tr("Adds {path} to the list under this name.", path=path),
             partial(self._models.add, path, name),
         )
-        self._page.help.show_remedies(
-            (add,), tr("Another model of the list has this model's name.")
-        )
+        self._page.help.show_remedies((add,), tr("Another model in the list has this name."))
 
     # ------------------------------------------------------------- another model
 
@@ -105,7 +103,7 @@ class PredictFailure(WindowPart):
         message = (
             tr("These fit this case:")
             if found
-            else tr("No other model of the list fits this case.")
+            else tr("No other model in the list fits this case.")
         )
         self._page.help.show_remedies(remedies, message)
 

@@ -389,14 +389,13 @@ class PredictFlow(WindowPart):
             Remedy(
                 tr("Keep both"),
                 tr(
-                    "Keeps the existing prediction; the new one gets the model's name with a "
-                    "number."
+                    "Keeps the existing prediction; the new one gets the model's name and a number."
                 ),
                 lambda: go_on(Keeping(beside=True)),
             ),
         )
         self._page.help.show_remedies(
-            remedies, tr("{older} exists already. {said}", older=older, said=said)
+            remedies, tr("{older} already exists. {said}", older=older, said=said)
         )
 
     def _show_places(self, uncertainty: Uncertainty | None) -> None:

@@ -80,7 +80,7 @@ class ModelList(QWidget):
             "predict_add_model",
             tr("Add folder…"),
             tr(
-                "Selects the folder of a model ({folders}) to add; nothing of it is run.",
+                "Selects a model folder ({folders}) to add; nothing in it is run.",
                 folders=_FOLDERS,
             ),
             self._choose_folder,
@@ -89,7 +89,7 @@ class ModelList(QWidget):
             "predict_add_file",
             tr("Add file…"),
             tr(
-                "Selects the zip or file of a model ({names}) to add; nothing of it is run.",
+                "Selects a model's zip or file ({names}) to add; nothing in it is run.",
                 names=", ".join(MODEL_KINDS),
             ),
             self._choose_file,
@@ -102,7 +102,9 @@ class ModelList(QWidget):
         )
         self.hint = label("predict_models_hint", _HINT, tr("How to add and select models"))
         self.fusing: QComboBox = named(
-            QComboBox(), "predict_fused_by", tr("Rule that fuses the masks of the selected models")
+            QComboBox(),
+            "predict_fused_by",
+            tr("Rule by which the masks of the selected models are fused"),
         )
         for key, text in ways:
             self.fusing.addItem(tr(text), key)

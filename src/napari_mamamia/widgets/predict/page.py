@@ -51,10 +51,10 @@ _LONGEST_S: Final = 86_400
 _TIPS: Final = {
     Rung.TILES: tr("Skips tiles that do not overlap the breast: exact inside, nothing outside."),
     Rung.PRECISION: tr(
-        "Uses half precision: about twice as fast, single voxels at the edge differ."
+        "Uses half precision: about twice as fast, but single voxels at the edge differ."
     ),
     Rung.STEP: tr(
-        "Uses less overlap of tiles: about a third of the tiles, the mask differs slightly."
+        "Uses less overlap of tiles: about a third of the tiles, but the mask differs slightly."
     ),
     Rung.FLIPS: tr("Averages fewer mirrored copies: 8, 4, 2, 1."),
     Rung.FOLDS: tr("Averages fewer of the model's folds."),
@@ -240,8 +240,8 @@ class PredictPage(Page):
             "predict_grow",
             tr("Grow candidate"),
             tr(
-                "Copies the selected candidate into your own mask on the Refine page, and follows "
-                "the image to its edge."
+                "Copies the selected candidate into your own mask on the Refine page, and grows "
+                "it to the edge in the image."
             ),
             self.grow_wanted.emit,
         )
@@ -298,7 +298,7 @@ class PredictPage(Page):
         for candidate in candidates:
             item = QListWidgetItem(_line_of(candidate))
             item.setData(Qt.ItemDataRole.UserRole, candidate)
-            item.setToolTip("\n".join(candidate.reasons) or tr("No reasons were given"))
+            item.setToolTip("\n".join(candidate.reasons) or tr("No reasons given"))
             self.list.addItem(item)
             if candidate.rank == chosen:
                 self.list.setCurrentItem(item)
@@ -375,7 +375,7 @@ class PredictPage(Page):
         self.all = button(
             "predict_all",
             tr("Predict all"),
-            tr("Predicts every case of the data set that has no prediction of this model yet."),
+            tr("Predicts every case in the data set that has no prediction by this model yet."),
             self.all_wanted.emit,
         )
         return row(self.start, self.cancel, self.all, 1)
@@ -402,7 +402,7 @@ class PredictPage(Page):
             QListWidget(),
             "predict_candidates",
             tr(
-                "Regions that may be the tumour, best first; a click shows one and makes it the "
+                "Regions that may be the tumour, best first; click one to show it and make it the "
                 "prediction."
             ),
         )

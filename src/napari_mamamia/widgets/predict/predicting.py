@@ -402,7 +402,7 @@ class PredictAll(WindowPart):
 def _describe_summary(summary: PredictSummary) -> str:
     lines = [tr("Predicted and saved cases: {n_saved}.", n_saved=len(summary.saved))]
     if not summary.saved and summary.skipped:
-        lines = [tr("Every case has a prediction of this model already.")]
+        lines = [tr("Every case already has a prediction by this model.")]
     if summary.failures:
         lines.append(tr("{n_failures} failed:", n_failures=len(summary.failures)))
     lines.extend(f"{failed.case_id}: {failed.reason}" for failed in summary.failures[:_MOST_SHOWN])

@@ -21,19 +21,19 @@ from napari_mamamia.widgets.controls.targets import CheckBox
 
 _EXPRESSIONS: Final = (
     ("p0", tr("before contrast")),
-    ("p1", tr("first phase after contrast")),
-    ("p2", tr("second phase after contrast")),
-    ("p3", tr("third phase after contrast")),
-    ("first_post", tr("first phase after contrast")),
-    ("last_post", tr("last phase after contrast")),
+    ("p1", tr("first post-contrast phase")),
+    ("p2", tr("second post-contrast phase")),
+    ("p3", tr("third post-contrast phase")),
+    ("first_post", tr("first post-contrast phase")),
+    ("last_post", tr("last post-contrast phase")),
     ("p1-p0", tr("first subtraction")),
     ("p2-p0", tr("second subtraction")),
-    ("pe", tr("percent enhancement of the first phase after contrast, in %")),
+    ("pe", tr("enhancement in the first post-contrast phase, in %")),
     ("ser", tr("signal enhancement ratio, no unit")),
 )
 _CHANNEL_TIP: Final = tr(
     "Input of this channel: a phase (p0, p1 …, first_post, last_post), a difference (p1-p0), pe "
-    "or pe(p2) in %, or ser; you can type another one."
+    "or pe(p2) in %, or ser; you can type a different one."
 )
 
 

@@ -64,7 +64,7 @@ class StepList(QWidget):
         self.setObjectName("recipe_steps")
         self._steps: list[PostStep] = []
         self.list: QListWidget = named(
-            QListWidget(), "recipe_step_list", tr("Steps after the network, the first on top.")
+            QListWidget(), "recipe_step_list", tr("Steps after the network, the first one on top.")
         )
         self.list.setFixedHeight(_HEIGHT)
         self.list.currentRowChanged.connect(self._show_value)
@@ -333,7 +333,7 @@ class RecipeForm(QWidget):
         )
         self.step = number_field(
             "recipe_step",
-            tr("Distance of tiles as a share of the patch; nnU-Net's is 0.5."),
+            tr("Distance between tiles as a share of the patch; nnU-Net's is 0.5."),
             0.05,
             1,
         )

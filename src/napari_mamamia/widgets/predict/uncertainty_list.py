@@ -66,7 +66,7 @@ class UncertaintyList(QWidget):
         )
         self.kinds.setMinimumContentsLength(8)
         self.kinds.currentIndexChanged.connect(self._choose_kind)
-        self.kinds_row = row(QLabel(tr("uncertainty by")), self.kinds, 1)
+        self.kinds_row = row(QLabel(tr("uncertainty measure")), self.kinds, 1)
         self.list.setAlternatingRowColors(True)
         self.list.setMinimumHeight(_LEAST_HEIGHT)
         self.list.currentRowChanged.connect(self._choose_place)

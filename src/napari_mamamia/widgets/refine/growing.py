@@ -44,8 +44,8 @@ _NO_IMAGES: Final = tr(
     "Growing needs all phases, which are still being read or measured: try again in a moment."
 )
 _MEANWHILE: Final = tr(
-    "The mask changed while {what} ran, or another lesion was chosen, so the result was "
-    "dropped: start it again."
+    "The mask was changed, or another lesion was chosen, while {what} ran, so the result was "
+    "discarded: start it again."
 )
 
 
@@ -197,7 +197,7 @@ class Growing(WindowPart):
         )
 
     def grow_in_box(self, box: Box) -> None:
-        """Grow the brightest part of a box drawn around the tumour."""
+        """Grow a region from the brightest part of a box drawn around the tumour."""
         live = self._prepare_session()
         if live is None or live.images is None:
             return

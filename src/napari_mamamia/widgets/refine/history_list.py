@@ -84,7 +84,7 @@ class HistoryModel(QAbstractListModel):
         if role == Qt.ItemDataRole.ToolTipRole:
             state = "undone; " if number > self._position else ""
             return tr(
-                "{name}: {state}a click goes to the state after this step", name=name, state=state
+                "{name}: {state}click to go to the state after this step", name=name, state=state
             )
         if role == Qt.ItemDataRole.ForegroundRole and number > self._position:
             return QColor(QUIET_COLOUR)
@@ -132,7 +132,7 @@ class HistoryList(QWidget):
         self.redo = button(
             "refine_redo",
             tr("Redo"),
-            with_key(tr("Redoes the undone step of this lesion"), "redo"),
+            with_key(tr("Redoes the last undone step for this lesion"), "redo"),
             self.redo_wanted.emit,
         )
         layout = QVBoxLayout(self)

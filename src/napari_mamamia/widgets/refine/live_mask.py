@@ -31,12 +31,12 @@ _LOOK_AFTER_MS: Final = 400
 _GATHER_FOR_MS: Final = 20
 _GOING: Final = tr("Going to that step")
 _OVERTAKEN: Final = tr(
-    "The mask was edited in the meantime, so the step was not restored: click the step again."
+    "The mask was edited while the step was read, so the step was not restored: click the step "
+    "again."
 )
 _RESIZED: Final = tr(
-    "The layer of your mask had data of another size or type: your mask is "
-    "shown again unchanged, and no part of it is lost. Keep other data in a separate "
-    "layer."
+    "The layer of your mask had data of a different size or type: your mask is shown again "
+    "unchanged, and no part of it is lost. Keep other data in a separate layer."
 )
 _JUMPED: Final = tr(
     "The pointer jumped by more than a metre during this stroke: the gap "

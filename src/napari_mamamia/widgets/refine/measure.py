@@ -237,7 +237,10 @@ def images_text(images: FeatureImages | None, *, is_reading: bool) -> str:
     """Return a text on the images that SmartPaint compares, their phases, and missing images."""
     if images is None:
         return (
-            tr("Phases are still being read: SmartPaint works after that, Sphere works now")
+            tr(
+                "Phases are still loading. Sphere can be used now; SmartPaint can be used when "
+                "loading has finished"
+            )
             if is_reading
             else tr("Measuring the image for SmartPaint…")
         )

@@ -127,7 +127,10 @@ class RefineMore(QWidget):
         self.in_box = button(
             "refine_grow_box",
             tr("Grow in a box"),
-            tr("Then drag a box around the tumour: the brightest part of it grows to its edge."),
+            tr(
+                "Then drag a box around the tumour: a region grows from its brightest part to the "
+                "edge."
+            ),
             lambda: self.box_wanted.emit(self.in_box.isChecked()),
         )
         self.in_box.setCheckable(True)
@@ -146,7 +149,11 @@ class RefineMore(QWidget):
         )
         self.small.setValue(_LEAST_PART_MM3)
         self.margin = self._make_amount(
-            "refine_margin_mm", tr("How far the mask grows; below 0 it shrinks."), " mm", -20, 20
+            "refine_margin_mm",
+            tr("How far the mask grows; with a value below 0 it shrinks."),
+            " mm",
+            -20,
+            20,
         )
         self.margin.setValue(_MARGIN_MM)
         self.smoothing = self._make_amount(

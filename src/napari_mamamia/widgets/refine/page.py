@@ -102,7 +102,7 @@ class RefinePage(Page):
     def show_mask(self, whose: str, *, has_mask: bool) -> None:
         """Show the reader's mask, or that there is none yet."""
         self._has_mask = has_mask
-        self.whose.setText(whose or tr("Make your own mask of this case and paint on it:"))
+        self.whose.setText(whose or tr("Make your own mask for this case and paint on it:"))
         for part in (self._tools, self._saving):
             part.setVisible(has_mask)
         self.start_title.setText(tr("Start again from") if has_mask else tr("Start from"))
@@ -329,7 +329,7 @@ class RefinePage(Page):
 
     def _ask_replacing(self, role: Role | None, *, show: bool) -> None:
         self._asked = role
-        self.question.setText(tr("Replace your mask of this case?"))
+        self.question.setText(tr("Replace your mask for this case?"))
         self._question.setVisible(show)
 
 

@@ -19,7 +19,7 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 _SECONDS: Final = 60
 _MOST: Final = 255
 _NO_LESION: Final = tr("Paint this lesion first, then add another one.")
-_FULL: Final = tr("There are 255 lesions, the largest number in a mask.")
+_FULL: Final = tr("There are already 255 lesions, the maximum in a mask.")
 _UNUSED: Final = tr(
     "The protocol {name} is loaded. Its {keys} belong to an earlier SmartPaint brush "
     "and are ignored: the current brush finds the edge by itself."

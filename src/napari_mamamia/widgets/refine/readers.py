@@ -18,10 +18,10 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.opening import Opening
 
 _OF_STUDY: Final = tr(
-    "This window reads the study {} as {}. To read under another name open another window."
+    "This window reads the study {} as {}. To read under a different name, open another window."
 )
 _FIXED: Final = tr(
-    "Blind: other readers are hidden. To read under another name open another window."
+    "Blinded: other readers are hidden. To read under a different name, open another window."
 )
 
 
@@ -120,7 +120,7 @@ class Readers(WindowPart):
             remembered = replace(self._services.load_preferences(), reader=name)
             self._services.save_preferences(remembered)
         except MamamiaError as error:
-            self._notifier.warn(tr("Your name is used now but was not saved: {error}", error=error))
+            self._notifier.warn(tr("Your name is in use but was not saved: {error}", error=error))
         self._session.set_reader(name)
         self._header.set_reader(name)
         waiting, self._waiting = self._waiting, None

@@ -131,7 +131,11 @@ _TEXTS_OF_TOOLS: Final = {
 def next_text(step: NextStep, tool: PaintTool) -> str:
     """Return a text about the next step with the active tool."""
     if tool is PaintTool.PART:
-        return tr("Click on a part to remove: an island, a leak behind a neck, a vessel.")
+        return tr(
+            "Click on a part to remove: an island, a leak beyond a narrow bridge, or a vessel."
+        )
     if tool is PaintTool.CUT:
-        return tr("Draw a line across the neck: the part behind it is removed in all slices.")
+        return tr(
+            "Draw a line across the narrow bridge: the part beyond it is removed in all slices."
+        )
     return _TEXTS_OF_TOOLS.get((step, tool), _NEXT_TEXTS[step])

@@ -76,11 +76,11 @@ _PAINTED_WIDTH: Final = 2.5
 _LINE_ICON: Final = (26, 12)
 _REACHES_MM: Final = (5.0, 150.0)
 _PART_TIP: Final = tr(
-    "Click on a part to remove: a separate part, a leak behind a neck, a vessel. "
+    "Click on a part to remove: a separate part, a leak beyond a narrow bridge, or a vessel. "
     "Growing does not restore it."
 )
 _CUT_TIP: Final = tr(
-    "Draw a line across a neck: the part behind it is removed in all slices. Growing "
+    "Draw a line across a narrow bridge: the part beyond it is removed in all slices. Growing "
     "does not restore it."
 )
 _SMOOTH_TIP: Final = tr("Smooths the mask's edge in the circle.")
@@ -114,7 +114,7 @@ class RefineTools(QWidget):
         self.extras = self._make_extras()
         self.next_step = label("refine_next", tip=tr("The next step."))
         self.hint = label("refine_tools_hint", tip=tr("What the tools need, or what is missing."))
-        self.stroke_note = label("refine_stroke", tip=tr("The change by the last stroke."))
+        self.stroke_note = label("refine_stroke", tip=tr("The change made by the last stroke."))
         self.grow_note = label("refine_grow_note", tip=tr("Notes on the grown region."))
         set_level(self.grow_note, "hint")
         layout = QVBoxLayout(self)

@@ -75,7 +75,7 @@ class ReportFlow(WindowPart):
             return tr("Your mask is measured.")
         if self._session.mask(Role.REFERENCE) is not None:
             return tr("You have no mask of this case: the reference is measured.")
-        return tr("No mask yet, so the report has no sizes. Make a mask in step Mask first.")
+        return tr("No mask yet, so the report has no sizes. Make one in the Mask step first.")
 
     def _save_then_write(self, request: ReportRequest) -> None:
         opened = (

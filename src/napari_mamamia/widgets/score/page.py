@@ -45,7 +45,7 @@ _TITLES: Final = ("error", tr("volume [mm³]"), tr("reach [mm]"))
 _TIPS: Final = (
     tr("False positive: only in the mask. Missed: only in the reference."),
     tr("Volume of the connected region."),
-    tr("Largest distance of the region to the mask that lacks it."),
+    tr("Largest distance from the region to the mask that lacks it."),
 )
 _KINDS: Final = {Agrees.FALSE: "false", Agrees.MISSED: "missed"}
 _WIDTHS: Final = (104, 96)

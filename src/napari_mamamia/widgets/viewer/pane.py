@@ -441,7 +441,7 @@ class Pane:
             dims.last_used = axes[-1]
 
     def read_place(self, shown: Sequence[int]) -> tuple[int, int, int] | None:
-        """Return the position (slice, row, column of the main view) after a slice step here."""
+        """Return the main view's (slice, row, column) after a slice step in this pane."""
         axis, dims = self.slice_axis, self.model.dims
         if axis < 0:
             return None

@@ -303,7 +303,7 @@ class Planes(WindowPart):
         case = self._session.case_id or tr("This case")
         if layout is Layout.PLANES and min(grid.shape) < 2:
             return tr(
-                "{case} has a single slice, which is a line in the other planes: one plane is "
+                "{case} has only one slice, which is a line in the other planes: one plane is "
                 "shown.",
                 case=case,
             )

@@ -81,7 +81,7 @@ class Subtracting(WindowPart):
             )
             if case.is_loaded and minus >= len(case.phases):
                 missing = tr(
-                    "it has no {minus}, which View is set to subtract",
+                    "it has no {minus}, the phase selected for subtraction under View",
                     minus=phase_name(minus, case.n_before),
                 )
             self._notifier.hint(

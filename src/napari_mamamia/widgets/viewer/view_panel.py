@@ -197,7 +197,7 @@ class ViewPanel(QFrame):
             "view_neurological",
             tr("R on the right"),
             with_key(
-                tr("Neurological: the patient's right is on the right, and so is its letter"),
+                tr("Neurological: the patient's right, marked R, is on the right of the screen"),
                 "sides",
             ),
             lambda: self.neurological_wanted.emit(self.neurological.isChecked()),

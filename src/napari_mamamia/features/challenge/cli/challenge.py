@@ -74,7 +74,11 @@ def init(
     ] = 0,
     express_case: Annotated[
         list[str] | None,
-        typer.Option("--express-case", metavar="ID", help="Case of the express lane; repeatable."),
+        typer.Option(
+            "--express-case",
+            metavar="ID",
+            help="Case to run first in the express lane; repeatable.",
+        ),
     ] = None,
     express_limit: Annotated[
         float,
@@ -111,7 +115,9 @@ def init(
     ] = 20.0,
     take_tables: Annotated[
         bool,
-        typer.Option("--take-tables", help="Accept tables of scores, marked as given."),
+        typer.Option(
+            "--take-tables", help="Accept tables of scores, and show them as not verified."
+        ),
     ] = False,
     gate: GateOption = None,
     ladder: Annotated[
@@ -297,7 +303,7 @@ def verify_all(
         Path, typer.Argument(metavar="DIR", help="A challenge, or the leaderboard of one.")
     ],
     quick: Annotated[
-        bool, typer.Option("--quick", help="Compare only hashes; compute no score again.")
+        bool, typer.Option("--quick", help="Compare only hashes; do not compute the scores again.")
     ] = False,
 ) -> None:
     """Verify a challenge from its inputs; exit code 3 and a list if anything differs.

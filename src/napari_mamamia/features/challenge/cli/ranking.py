@@ -94,8 +94,10 @@ def rank(
         typer.Option(
             "--table",
             metavar="FILE",
-            help="One table of all: algorithm, case, value (and task, metric, site), or one column "
-            "per algorithm.",
+            help=(
+                "One table of all: algorithm, case, value (and task, metric, site), or one "
+                "column for each algorithm."
+            ),
         ),
     ] = None,
     metric: Annotated[
@@ -119,7 +121,7 @@ def rank(
         ),
     ] = "none",
     ties: Annotated[
-        RankTies, typer.Option("--ties", help="Rank shared by equal values.")
+        RankTies, typer.Option("--ties", help="Rank of algorithms with equal values.")
     ] = RankTies.MIN,
     exact: Annotated[
         bool, typer.Option("--exact", help="Compare floats exactly, not to 10 decimals.")
@@ -143,14 +145,14 @@ def rank(
         typer.Option(
             "--draws",
             metavar="FILE",
-            help="CSV of resamples instead: one per row, names of cases, no header.",
+            help="CSV of resamples to use instead: one per row, case names, no header.",
         ),
     ] = None,
     resampling: Annotated[
         RankResampling,
         typer.Option(
             "--resampling",
-            help=("How copies of a drawn case count: as two cases, or as in challengeR."),
+            help=("How copies of a drawn case count: as separate cases, or as in challengeR."),
         ),
     ] = RankResampling.CASES,
     covering: Annotated[
@@ -159,7 +161,9 @@ def rank(
     ] = False,
     minimum_site: Annotated[
         int,
-        typer.Option("--minimum-site", parser=_SITE, help="Leave smaller sites out of the ranks."),
+        typer.Option(
+            "--minimum-site", parser=_SITE, help="Leave smaller sites out of the ranking."
+        ),
     ] = 0,
     clinical: ClinicalOption = None,
     columns: ColumnsOption = None,
@@ -221,7 +225,7 @@ def _choose_methods(
     chosen = tuple(dict.fromkeys(methods or ()))
     if set(chosen) == {RankMethod.COMPOSITE}:
         raise typer.BadParameter(
-            "expected a method of the table besides the composite, but found only the composite: "
+            "expected a method for the table besides the composite, but found only the composite: "
             "add another --method"
         )
     if RankMethod.COMPOSITE in chosen and clinical is None:

@@ -34,7 +34,8 @@ def evaluate(
     site: Annotated[str, typer.Option("--site", metavar="NAME", help="Name of the site.")],
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The file to share.")],
     share: Annotated[
-        SiteShare, typer.Option("--share", help="Metrics of each case under a code, or aggregates.")
+        SiteShare,
+        typer.Option("--share", help="Metrics of each case under a code, or aggregates only."),
     ] = SiteShare.CASES,
     key: Annotated[
         Path | None,

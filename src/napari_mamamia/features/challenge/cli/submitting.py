@@ -55,7 +55,9 @@ def run_submission(
     express: Annotated[
         int,
         typer.Option(
-            "--express", parser=_CASES, help="Cases to run first; a failure stops the run."
+            "--express",
+            parser=_CASES,
+            help="Number of cases to run first; a failure stops the run.",
         ),
     ] = 3,
     express_limit: Annotated[

@@ -150,11 +150,14 @@ class Challenge:
     def __post_init__(self) -> None:
         ids = [case.case_id for case in self.cases]
         if not ids:
-            raise ValueError("expected one case or more in a challenge, but found none")
+            raise ValueError("expected at least one case in a challenge, but found none")
         if len(set(ids)) < len(ids):
-            raise ValueError("expected each case of a challenge once, but found one twice")
+            raise ValueError("expected each case of a challenge once, but one is listed twice")
         if set(self.express) - set(ids):
-            raise ValueError("expected every case of the express lane in the list of cases")
+            raise ValueError(
+                "expected every express-lane case to be in the list of cases, but "
+                "found some that are not"
+            )
 
     @property
     def case_ids(self) -> tuple[str, ...]:
@@ -217,7 +220,7 @@ class OpenChallenge:
 
 
 _CHALLENGE: Final = RecordCodec(Challenge, _REMEDY)
-_PLACES: Final = RecordCodec(ChallengePlaces, "correct places.json: it holds paths only")
+_PLACES: Final = RecordCodec(ChallengePlaces, "correct places.json: it may hold only paths")
 
 
 @reads("a challenge", "create a challenge there, or choose the folder of one")

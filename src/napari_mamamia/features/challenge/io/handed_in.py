@@ -140,7 +140,7 @@ def find_submissions(folder: Path, names: tuple[str, ...] = ()) -> TeamList:
     missing = [name for name in names if case_key(file_name(name)) not in there]
     if missing:
         raise CaseError(
-            f"expected a submission of {name_some(missing)} in {folder}, but found none: put "
+            f"expected a submission from {name_some(missing)} in {folder}, but found none: put "
             "TEAM/, TEAM.zip or TEAM.csv there"
         )
     return TeamList(tuple(teams), tuple(problems))
@@ -434,7 +434,7 @@ def _find_objection(member: zipfile.ZipInfo) -> str:
             lambda: name.startswith("/") or bool(windows.drive or windows.root) or "\\" in name,
             "is an absolute path",
         ),
-        (lambda: any(not part.strip(" .") for part in parts), "leads out of the folder"),
+        (lambda: any(not part.strip(" .") for part in parts), "points outside the folder"),
         (lambda: len(parts) > _DEEPEST, "is nested too deeply"),
         (lambda: any(len(part.encode()) > 255 for part in parts), "has too long a name"),
         (
@@ -541,7 +541,9 @@ def look_inside(sealed: Path) -> Contents:
         return Contents(SubmissionKind.PROGRAM, programs[0], image=request.image)
     if programs:
         names = name_some([program.name for program in programs])
-        return _say_nothing(folder, f"expected one {_MODEL}, but found it in {names}: submit one")
+        return _say_nothing(
+            folder, f"expected only one {_MODEL}, but found it in {names}: submit one"
+        )
     responses, scores, problem = _sort_tables(folder)
     masks = inner_folder(folder, MASK_FOLDERS)
     # A folder with a table of scores may also hold images, which are not submitted masks.
@@ -643,7 +645,7 @@ def _sort_tables(folder: Path) -> tuple[Path | None, Path | None, str]:
     for name, tables in (("responses", responses), ("scores", scores)):
         if len(tables) > 1:
             both = " and ".join(name_some([table.name for table in tables]).rsplit(", ", 1))
-            problems.append(f"expected one table of {name}, but found {both}: submit one")
+            problems.append(f"expected one table for {name}, but found {both}: submit one")
             tables.clear()
     return next(iter(responses), None), next(iter(scores), None), "; ".join(problems)
 

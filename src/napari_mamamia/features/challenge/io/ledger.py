@@ -200,7 +200,7 @@ def read_ledger(folder: Path, origin: str) -> Ledger:
 def _find_gaps(log: EventLog, hashes: frozenset[str]) -> list[str]:
     gone = {other for event in log.events for other in event.seen if other not in hashes}
     return [
-        f"the line {digest[:16]}, which other lines refer to, is missing" for digest in sorted(gone)
+        f"the line {digest[:16]}, to which other lines refer, is missing" for digest in sorted(gone)
     ]
 
 

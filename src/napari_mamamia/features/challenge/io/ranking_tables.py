@@ -110,8 +110,10 @@ def read_value_tables(path: Path) -> ValueTables:
     if not_ranked:
         listed = name_some(not_ranked)
         notes += (
-            f"{path.name}: {listed} taken as properties of the cases, not as algorithms: rename a "
-            "column that is an algorithm",
+            (
+                f"{path.name}: {listed} were read as properties of the cases, not as algorithms: "
+                "if one is an algorithm, rename its column"
+            ),
         )
     return ValueTables(keys, _part_cells(path, cells, names), notes)
 
@@ -226,7 +228,7 @@ def _read_wide(table: Table, names: dict[str, str], not_ranked: Sequence[str]) -
         places = [index for index, other in enumerate(header) if other == name]
         if len(places) > 1:
             raise FormatError(
-                f"expected one column {name} in {path}, found {len(places)} (columns "
+                f"expected only one column {name} in {path}, found {len(places)} (columns "
                 f"{name_some([str(index + 1) for index in places])}): keep the right one"
             )
     values = {name: _read_values(table, name) for name in algorithms}
@@ -265,7 +267,7 @@ def _part_cells(
             place = cases[cell.case], algorithms[cell.algorithm]
             if rows[place]:
                 raise FormatError(
-                    f"expected one value of {cell.algorithm} for case {names[cell.case]} in "
+                    f"expected only one value of {cell.algorithm} for case {names[cell.case]} in "
                     f"{path}, found it in rows {rows[place]} and {cell.row}: keep the right one"
                 )
             rows[place] = cell.row
@@ -327,6 +329,6 @@ def _parse_name(path: Path, number: int, what: str, cell: object) -> str:
         return parse_id(cell)
     except ValueError:
         raise FormatError(
-            f"expected the name of a {what} in row {number} of {path}, got {cell!r}: write it, or "
+            f"expected the {what}'s name in row {number} of {path}, got {cell!r}: write it, or "
             "delete the row"
         ) from None

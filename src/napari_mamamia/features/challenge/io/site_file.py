@@ -103,13 +103,13 @@ class SiteFile:
     def __post_init__(self) -> None:
         names = [model.name for model in self.models]
         if not names or len(set(names)) < len(names) or not self.site.strip():
-            raise ValueError("expected a site with a name and one model or more, each once")
+            raise ValueError("expected a site with a name and at least one model, each listed once")
         strangers = {number.model for number in self.numbers} | {row.model for row in self.rows}
         strangers -= set(names)
         if strangers or {number.metric for number in self.numbers} - set(self.metrics):
-            raise ValueError("expected numbers only of the site's own models and metrics")
+            raise ValueError("expected numbers only for the site's own models and metrics")
         if any(len(row.values) != len(self.metrics) for row in self.rows):
-            raise ValueError("expected a value of each metric in each row")
+            raise ValueError("expected a value for each metric in each row")
 
 
 _REMEDY: Final = "ask the site for the original file that it wrote"
@@ -139,7 +139,7 @@ def read_site_file(path: Path) -> SiteFile:
     return site
 
 
-@reads("a key", "choose another file; a new key gives different codes")
+@reads("a key", "choose a different file; a new key gives different codes")
 def site_key(path: Path) -> bytes:
     """Return the site's secret key, which never leaves the site; create the file if it is missing.
 
@@ -158,8 +158,8 @@ def site_key(path: Path) -> bytes:
         key = stream.read(_KEY_BYTES + 1)
     if len(key) != _KEY_BYTES:
         raise FormatError(
-            f"expected a key of {_KEY_BYTES} bytes in {path}, but found another file: choose a "
-            "new name"
+            f"expected a key of {_KEY_BYTES} bytes in {path}, but found a different file: choose "
+            "a new name"
         )
     return key
 

@@ -70,7 +70,7 @@ def leaderboard_page(content: LeaderboardContent) -> Page:
     warnings = content.warnings
     left_out = len(content.ranking.tables) - _MOST_TABLES
     if left_out > 0:
-        warnings = (*warnings, f"{left_out} further tables are in rank.json, not on this page.")
+        warnings = (*warnings, f"{left_out} more tables are in rank.json, not on this page.")
     return Page(
         content.title,
         content.facts,
@@ -161,8 +161,10 @@ def _make_board(
         cells += [f"{n:,}", f"{filled[index]:,}", *(f"{m.ranks[index]:g}" for m in methods[1:])]
         rows.append(Row(tuple(cells), link=links.get(names[index], "")))
     notes = [
-        f"Rank and score by {lead.method}; the last columns are the ranks by the other methods. "
-        "Filled: missing values that were filled by a rule."
+        (
+            f"Rank and score by {lead.method}; the last columns are the ranks by the other "
+            "methods. Filled: missing values that a rule replaced."
+        )
     ]
     if stable is not None:
         notes.append(
@@ -249,7 +251,7 @@ def _describe_cases(one: TableRanking, seed: int) -> PageSection:
     )
     table = ReportTable(
         "Number of cases with each rank", columns, rows,
-        ("Average ranks count as the next whole one.",),
+        ("Average ranks are rounded up to whole ranks.",),
     )  # fmt: skip
     figures = [
         ReportFigure(
@@ -299,7 +301,7 @@ def _describe_sites(ranking: Ranking, sites: SitesResult) -> PageSection:
         figures.append(
             ReportFigure(
                 f"sites-{index}",
-                f"Mean {what} by site; dark is good, a cross: not run there.",
+                f"Mean {what} by site; dark is good; a cross means not run there.",
                 Drawing(site_heat_map, (means.sites, names, means.means, is_larger), has_png=False),
             )
         )

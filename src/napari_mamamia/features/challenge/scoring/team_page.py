@@ -115,7 +115,7 @@ def _tabulate_groups(
         notes.insert(0, _say_gap(moments, labels, is_larger_better=is_larger_better))
     n_outside = int((grouping.codes < 0).sum())
     if n_outside:
-        notes.append(f"{n_outside:,} cases are in no group.")
+        notes.append(f"{n_outside:,} cases belong to no group.")
     return ReportTable(variable_label(grouping.variable), columns, tuple(rows), (" ".join(notes),))
 
 
@@ -255,8 +255,10 @@ def team_page(
         (*details.facts, _FOR_WHOM),
         (*sections, *details.sections),
         details.warnings,
-        footer="Numbers are rounded for reading; the files beside the leaderboard have the ranks "
-        "in full.",
+        footer=(
+            "Numbers are rounded for reading; the files next to the leaderboard hold the ranks "
+            "in full."
+        ),
         summary=tuple(answers),
         ways=_list_ways(name, links),
     )
@@ -440,7 +442,7 @@ def _tabulate_neighbours(place: _Place, beside: Mapping[str, str]) -> ReportTabl
         heads += ["Better rank in", "Equal in", "Worse in"]
         notes.append("Better, equal, worse in: number of tables.")
     columns = (Column("Team", is_number=False), *(Column(text) for text in heads))
-    return ReportTable("The leader, the one before and the one after", columns, tuple(rows),
+    return ReportTable("The leader and the neighbouring teams", columns, tuple(rows),
                        (" ".join(notes),))  # fmt: skip
 
 

@@ -43,9 +43,9 @@ class RankingForm(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("ranking_form")
-        self.state = label("ranking_state", tip=tr("What is needed for a ranking."))
+        self.state = label("ranking_state", tip=tr("What a ranking needs."))
         self.tables: QListWidget = named(
-            QListWidget(), "ranking_tables", tr("Score tables to rank; a tick includes one.")
+            QListWidget(), "ranking_tables", tr("Score tables to rank; ticked tables are included.")
         )
         self.tables.itemChanged.connect(lambda _item: self._show_state())
         self.metric: QComboBox = named(
@@ -68,7 +68,7 @@ class RankingForm(QWidget):
         self.score = button(
             "ranking_score",
             tr("Score models"),
-            tr("Goes to the Batch page, which scores the masks of models."),
+            tr("Goes to the Batch page to score the masks of models."),
             self.scoring_wanted.emit,
         )
         layout = QVBoxLayout(self)
@@ -114,7 +114,9 @@ class RankingForm(QWidget):
         self.state.setText(
             tr("Ranking of {n} models.", n=n_chosen)
             if is_enough
-            else tr("A ranking compares two or more models: score them first, or add score tables.")
+            else tr(
+                "A ranking compares at least two models: score them first, or add score tables."
+            )
         )
         set_level(self.state, "" if is_enough else "warning")
         shown = min(max(self.tables.count(), 1), _MOST_ROWS)

@@ -67,14 +67,14 @@ _COLUMNS: Final = (
     ),
     _Column(
         "score",
-        tr("The number that the teams are ranked by"),
+        tr("The number by which the teams are ranked"),
         lambda r: _as_text(r.team.score, 4),
         56,
     ),
     _Column("n", tr("Cases that count for this rank"), lambda r: _show_count(r.n_cases), 50),
     _Column(
         "filled",
-        tr("Cases without a usable answer of this team, scored by the rule for missing values"),
+        tr("Cases for which this team has no usable answer, scored by the rule for missing values"),
         lambda r: _show_count(r.n_filled),
         48,
     ),

@@ -42,7 +42,7 @@ from napari_mamamia.widgets.controls.controls import (
 )
 from napari_mamamia.widgets.controls.table_fit import TableFit
 
-_NOTHING: Final = tr("No ranking is open. Make one of your scored models, or open one.")
+_NOTHING: Final = tr("No ranking is open. Rank your scored models, or open a ranking.")
 _LEAST_HEIGHT: Final = 60
 _CELL_WIDTH: Final = 72
 _MOST_LETTERS: Final = 24
@@ -56,9 +56,11 @@ _METHOD_TEXTS: Final = {
     "q05-then-rank": tr("the worst 5 % of the cases (quantile), then ranked"),
     "rank-then-mean": tr("ranked in each case, then the mean of those ranks"),
     "rank-then-median": tr("ranked in each case, then the median of those ranks"),
-    "test-then-rank": tr("how many others a team beats significantly (one-sided Wilcoxon)"),
+    "test-then-rank": tr(
+        "number of other teams that a team beats significantly (one-sided Wilcoxon)"
+    ),
     "composite": tr("the challenge's own score"),
-    "ladder": tr("the challenge's own score, as displayed by its ladder"),
+    "ladder": tr("the challenge's own score, kept until a later attempt is clearly better"),
     "challenge": tr("the challenge's own score, as displayed on its leaderboard"),
 }
 
@@ -271,8 +273,8 @@ class LeaderboardTab(QWidget):
             "leaderboard_choose_masks",
             tr("Choose the folder…"),
             tr(
-                "Chooses the folder of this team's masks. It is saved, and used for the "
-                "other teams with folders next to it."
+                "Chooses the folder of this team's masks. It is saved, and also used for the "
+                "other teams that have folders next to it."
             ),
             self._browse_masks,
         )

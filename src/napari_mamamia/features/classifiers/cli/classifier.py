@@ -71,8 +71,8 @@ def score_classifier(
             "--exam",
             metavar="COLUMN",
             help=(
-                "Join rows with one value (such as both breasts): largest score, positive if one "
-                "is."
+                "Join rows that share a value (such as both breasts): the largest score; positive "
+                "if any row is."
             ),
         ),
     ] = "",
@@ -179,7 +179,7 @@ def stack(
         raise typer.BadParameter(
             "expected --out-of-fold to confirm that no model was trained or selected on these "
             "cases: otherwise the stack would be optimistic; use scores of models that were "
-            "trained elsewhere"
+            "trained on other cases"
         )
     columns = _name_columns(case_id, label, score, reader, cluster)
     rules = StackRules(n_folds=folds, one_se=one_se, seed=seed)
@@ -212,7 +212,7 @@ def audit(
         str, typer.Option("--patient", metavar="COLUMN", help="Column of patients.")
     ] = "",
     pixels: Annotated[
-        str, typer.Option("--hash", metavar="COLUMN", help="Column that equal images share.")
+        str, typer.Option("--hash", metavar="COLUMN", help="Column whose value equal images share.")
     ] = "",
     leave_out: Annotated[
         list[str] | None,
@@ -229,7 +229,8 @@ def audit(
 
     if not label and not split:
         raise typer.BadParameter(
-            "expected --label or --split, but found neither: name the column that others may leak"
+            "expected --label or --split, but found neither: name the column that the other "
+            "columns may leak"
         )
     columns = service.AuditColumns(label, split, patient, pixels, tuple(leave_out or ()))
     policy = existing_policy(False, overwrite)

@@ -115,12 +115,13 @@ def score_detection(
         LesionMatching, typer.Option("--matching", help="Rule for matching boxes with lesions.")
     ] = LesionMatching.GREEDY_SCORE,
     iou: Annotated[
-        float, typer.Option("--iou", parser=_IOU, help="Least overlap of a lesion and its box.")
+        float, typer.Option("--iou", parser=_IOU, help="Minimum overlap of a lesion and its box.")
     ] = 0.1,
     duplicates: Annotated[
         DuplicateRule,
         typer.Option(
-            "--duplicates", help=("Treatment of a second box on a lesion that is already found.")
+            "--duplicates",
+            help=("Treatment of a second box on a lesion that has already been found."),
         ),
     ] = DuplicateRule.FALSE_POSITIVE,
     overlap: Annotated[
@@ -130,17 +131,20 @@ def score_detection(
         BoxRule, typer.Option("--box", help="Box of a mask's component.")
     ] = BoxRule.TIGHT,
     interpolation: Annotated[
-        CurveReading, typer.Option("--interpolation", help="Sensitivity between two points.")
+        CurveReading,
+        typer.Option("--interpolation", help="Sensitivity between two points of the curve."),
     ] = CurveReading.LINEAR,
     case_score: Annotated[
         CaseScoreRule, typer.Option("--case-score", help="Score of a case from its boxes.")
     ] = CaseScoreRule.MAX,
     risk: Annotated[
-        RiskModel, typer.Option("--risk", help="Risk by size, if the tables give none.")
+        RiskModel, typer.Option("--risk", help="Risk by size, if the tables have no risks.")
     ] = RiskModel.SOPIK_2018,
     size_cut: Annotated[
         float,
-        typer.Option("--size-cut", parser=_CUT, help="Size between small and large lesions, mm."),
+        typer.Option(
+            "--size-cut", parser=_CUT, help="Size that separates small from large lesions, mm."
+        ),
     ] = 20.0,
     label: LabelOption = None,
     bootstrap: BootstrapOption = 1000,

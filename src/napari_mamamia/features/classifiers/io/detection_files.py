@@ -216,7 +216,7 @@ def _make_row(numbers: Mapping[str, float], has_scores: bool) -> tuple[float, ..
         raise ValueError(f"{missing} must be a number, but it is missing")
     far = next((edge for edge in _EDGES if abs(numbers[edge]) > _FARTHEST_MM), None)
     if far:
-        raise ValueError(f"{far} must be a coordinate in mm, got {numbers[far]:g}")
+        raise ValueError(f"{far} must be a plausible coordinate in mm, got {numbers[far]:g}")
     for low, high in zip(_EDGES[::2], _EDGES[1::2], strict=True):
         if not numbers[low] < numbers[high]:
             raise ValueError(

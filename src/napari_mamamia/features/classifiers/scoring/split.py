@@ -127,7 +127,7 @@ def _exact_shares(parts: Sequence[PartShare]) -> list[Fraction]:
         )
     if len({part.name for part in parts}) < len(parts):
         raise ValueError(
-            "expected a different name for each part, but found two parts with one name"
+            "expected a different name for each part, but found two parts with the same name"
         )
     total = sum(fractions)
     return [share / total for share in fractions]

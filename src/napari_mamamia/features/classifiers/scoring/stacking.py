@@ -61,10 +61,12 @@ class StandardisedColumns:
     def of(cls, columns: NDArray[np.float64], label: NDArray[np.float64]) -> "StandardisedColumns":
         """Check the columns and standardise them."""
         if not np.isfinite(columns).all():
-            raise ValueError("expected finite scores, but found others: leave out rows without one")
+            raise ValueError(
+                "expected only finite scores, but found others: leave out rows without one"
+            )
         if len(set(label.tolist())) < 2:
             raise ValueError(
-                "expected positives and negatives to fit a stack, but found one class only"
+                "expected both positives and negatives to fit a stack, but found only one class"
             )
         means, spreads = columns.mean(axis=0), columns.std(axis=0)
         flat = spreads <= 1e-12 * np.maximum(1.0, np.abs(means))
@@ -88,7 +90,7 @@ class StandardisedColumns:
         """
         if not 0 <= alpha <= 1 or not all(0 <= p < np.inf for p in penalties):
             raise ValueError(
-                f"expected alpha from 0 to 1 and penalties from 0, but found {alpha:g}"
+                f"expected alpha from 0 to 1 and penalties of 0 or above, but found {alpha:g}"
             )
         rate = self.label.mean()
         weights = np.zeros(self.columns.shape[1] + 1)

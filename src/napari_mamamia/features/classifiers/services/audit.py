@@ -146,9 +146,9 @@ def _read_label(table: NamedTable, name: str) -> Iterator[tuple[str, NDArray[np.
         return
     label, bad = table.yes_no(name)
     if len(set(label[~np.isnan(label)].tolist())) < 2:
-        reason = bad[0].reason if bad else "all rows that have one are equal"
+        reason = bad[0].reason if bad else "all rows that have a value are equal"
         raise FormatError(
-            f"expected a label of 0 and 1 in column {name} of {table.name}, but {reason}: choose "
+            f"expected labels 0 and 1 in column {name} of {table.name}, but {reason}: choose "
             "another column"
         )
     yield name, label

@@ -83,7 +83,7 @@ def parts_of(texts: Sequence[str]) -> tuple[PartShare, ...]:
         parts.append(PartShare(name.strip(), number_of))
     if len(parts) < 2 or len({part.name for part in parts}) < len(parts):
         raise ArgumentError(
-            f"expected two parts or more with different names, but found {', '.join(texts)}: "
+            f"expected at least two parts with different names, but found {', '.join(texts)}: "
             "give each part a name",
             remedies=(Remedy("part", ("NAME=SHARE",)),),
         )

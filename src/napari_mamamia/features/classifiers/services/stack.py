@@ -208,8 +208,8 @@ def _fit_on(
         return fit_stack(base.T, cases.label, names, subjects, strata, settings.rules)
     except ValueError as error:
         raise FormatError(
-            f"expected enough cases of both classes for {settings.rules.n_folds} folds and "
-            f"{settings.rules.n_inner} inside each, but {error}: use more cases"
+            f"expected enough cases of both classes for {settings.rules.n_folds} outer and "
+            f"{settings.rules.n_inner} inner folds, but {error}: use more cases"
         ) from error
 
 

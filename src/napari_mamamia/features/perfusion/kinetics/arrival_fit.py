@@ -74,8 +74,8 @@ def _make_no_arrival_error(
             f"found {rise:.0f} % in phase {peak}; check these three"
         )
     return CaseError(
-        "expected a mask whose mean curve rises after its first phase, but it does not; give the "
-        "arrival in seconds, or another mask",
+        "expected the mask's mean curve to rise after its first phase, but it does not; give the "
+        "arrival in seconds, or choose another mask",
         remedies=(Remedy("arrival", ("SECONDS",)),),
     )
 

@@ -39,8 +39,8 @@ def require_spacing(times_s: Sequence[float | None]) -> tuple[float, ...]:
         )
     if len(times) < 3:
         raise CaseError(
-            f"Ktrans needs {LEAST_POINTS} phases or more, at most {MOST_SPACING_S:g} s apart, but "
-            f"got {len(times)}; measure the curve instead",
+            f"Ktrans needs at least {LEAST_POINTS} phases, at most {MOST_SPACING_S:g} s apart, "
+            f"but got {len(times)}; measure the curve instead",
             remedies=(_MEASURE_CURVE,),
         )
     gaps = [(late - early, k) for k, (early, late) in enumerate(pairwise(times[1:]), start=1)]
@@ -48,9 +48,9 @@ def require_spacing(times_s: Sequence[float | None]) -> tuple[float, ...]:
     if longest > MOST_SPACING_S:
         spacing = f"{longest:g} s from phase {phase} to {phase + 1}"
         raise CaseError(
-            f"Ktrans needs phases at most {MOST_SPACING_S:g} s apart, but got {spacing}; at 60 to "
-            "90 s the bolus passes between two phases and no fit can recover it; measure the "
-            "curve instead",
+            f"Ktrans needs phases at most {MOST_SPACING_S:g} s apart, but got {spacing}; with 60 "
+            "to 90 s between phases, the bolus passes between two of them and no fit can recover "
+            "it; measure the curve instead",
             remedies=(_MEASURE_CURVE,),
         )
     return times
@@ -96,7 +96,7 @@ def require_points(times: Sequence[float], arrival_s: float) -> int:
     within = sum(0 < time - arrival_s <= FIRST_S for time in times)
     if within < LEAST_POINTS:
         raise CaseError(
-            f"Ktrans needs {LEAST_POINTS} phases or more in the {FIRST_S:g} s after contrast "
+            f"Ktrans needs at least {LEAST_POINTS} phases in the {FIRST_S:g} s after contrast "
             f"arrives, but got {within}; measure the curve instead",
             remedies=(_MEASURE_CURVE,),
         )

@@ -41,7 +41,7 @@ def require_flip_angles(
     if len(flips_degrees) != n_volumes or len(set(flips_degrees)) < 2:
         listed = ", ".join(f"{angle:g}" for angle in flips_degrees)
         raise CaseError(
-            f"expected two or more different flip angles, one for each of {n_volumes} volumes, "
+            f"expected at least two different flip angles, one for each of {n_volumes} volumes, "
             f"but got {listed or 'none'}; give the angle of every volume in order"
         )
     for flip in flips_degrees:

@@ -401,7 +401,7 @@ def perfusion_inputs(
     cases = masked_inputs(opened, masks, case_ids, (settings.vessels,))
     if settings.t10_map and Path(settings.t10_map).is_file() and len(cases) > 1:
         raise CaseError(
-            f"expected a T1 map for each of {len(cases)} cases, but got the single file "
+            f"expected a T1 map for each of {len(cases)} cases, but got a single file, "
             f"{settings.t10_map}; give a folder of maps ID.nii.gz, or one case",
             remedies=(Remedy("t10", ("FOLDER",)), Remedy("case", ("ID",))),
         )
@@ -695,8 +695,8 @@ def _require_own(path: Path, values: NDArray[np.float32], own: tuple[str, ...]) 
     if not path.exists() or sha256_of(path) in own or _is_equal(path, values):
         return
     raise SaveConflictError(
-        f"expected no file or this run's own at {path}, but found another one, which was kept; "
-        "move it away, or replace all maps",
+        f"expected {path} to be absent or written by this run, but found a different file, which "
+        "was kept; move it away, or replace all maps",
         remedies=(Remedy("overwrite"),),
     )
 

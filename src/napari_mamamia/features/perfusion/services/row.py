@@ -11,7 +11,7 @@ class PerfusionRow:
 
     case_id: str
     status: str = text("ok, or failed with the reason", OK)
-    reason: str = text("why the case failed or was refused")
+    reason: str = text("why the case failed or was rejected")
     warning: str = text("what to check before its numbers are used")
     mask: str = text("whose mask was measured: reference, or the name of the folder")
     model: str = text("tofts or extended-tofts")

@@ -410,32 +410,40 @@ def init(
     ] = ConsensusRule.MAJORITY_BACKGROUND,
     dice_below: Annotated[
         float,
-        typer.Option("--dice-below", parser=_DICE, help="Readings with a lower Dice disagree."),
+        typer.Option(
+            "--dice-below", parser=_DICE, help="Readings with a Dice below this disagree."
+        ),
     ] = 0.7,
     volume_ratio: Annotated[
         float,
         typer.Option(
-            "--volume-ratio", parser=_RATIO, help="Readings with a larger volume ratio disagree."
+            "--volume-ratio",
+            parser=_RATIO,
+            help="Readings with a volume ratio above this disagree.",
         ),
     ] = 1.5,
     hausdorff_above: Annotated[
         float,
         typer.Option(
-            "--hausdorff-above", parser=_MM, help="Readings with a larger HD95 (mm) disagree."
+            "--hausdorff-above", parser=_MM, help="Readings with an HD95 above this (mm) disagree."
         ),
     ] = 10.0,
     any_lesions: Annotated[
-        bool, typer.Option("--any-lesions", help="Different lesions are no disagreement.")
+        bool,
+        typer.Option("--any-lesions", help="Do not count different lesions as a disagreement."),
     ] = False,
     any_answers: Annotated[
-        bool, typer.Option("--any-answers", help="Different answers are no disagreement.")
+        bool,
+        typer.Option("--any-answers", help="Do not count different answers as a disagreement."),
     ] = False,
     repeats: Annotated[
         float, typer.Option("--repeats", parser=_SHARE, help="Proportion of hidden repeats.")
     ] = 0.0,
     honeypots: Annotated[
         Path | None,
-        typer.Option("--honeypots", metavar="FILE", help="Case ids of known truth, one per line."),
+        typer.Option(
+            "--honeypots", metavar="FILE", help="Ids of the cases of known truth, one per line."
+        ),
     ] = None,
     protocol: Annotated[
         Path | None,
@@ -462,7 +470,9 @@ def init(
     ] = False,
     own_key: Annotated[
         str,
-        typer.Option("--key", metavar="NAME", help="Lead who makes a key now, for study.json."),
+        typer.Option(
+            "--key", metavar="NAME", help="Lead for whom a key is made now, for study.json."
+        ),
     ] = "",
     lead_key: Annotated[
         list[str] | None,
@@ -496,7 +506,7 @@ def init(
         )
     if 0 < volume_ratio < 1:
         raise typer.BadParameter(
-            f"expected a ratio of 1 or more, or 0 for none, but found {volume_ratio:g}: give 1.5"
+            f"expected a ratio of at least 1, or 0 for none, but found {volume_ratio:g}: give 1.5"
         )
     triggers = Triggers(
         dice_below or None,
@@ -561,7 +571,7 @@ def status(
     if result.n_waiting or result.n_refused:
         print(
             f"{count_of(result.n_waiting, 'event')} waiting for a mask, {result.n_refused} "
-            "refused: see `mamamia review verify`"
+            "rejected: see `mamamia review verify`"
         )
     for one in result.readers:
         for text in one.keys_ended:

@@ -13,7 +13,7 @@ RANDOM_SHARE: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class QualityCase:
-    """The disagreement of model and reference in a case; NaN, None and "" if unknown.
+    """The disagreement between model and reference in a case; NaN, None and "" if unknown.
 
     Parameters
     ----------
@@ -21,7 +21,7 @@ class QualityCase:
         Dice and HD95 between model and reference; a Dice that is undefined because one mask is
         empty counts as 0.
     n_missed
-        Number of lesions of the reference that the model does not touch.
+        Number of reference lesions that the model's mask does not overlap.
     is_other_side
         Whether model and reference are in different breasts.
     count_gap
@@ -97,7 +97,7 @@ class Queue:
         if not numbers or len(ids) < len(numbers) or any(order != numbers for order in orders):
             raise CaseError(
                 "expected each case of a queue once, with its own rank and draw, got "
-                f"{count_of(len(numbers), 'place')} of {count_of(len(ids), 'case')}: make the "
+                f"{count_of(len(numbers), 'place')} for {count_of(len(ids), 'case')}: make the "
                 "queue again"
             )
 

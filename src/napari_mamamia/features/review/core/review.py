@@ -252,8 +252,8 @@ class Study:
         for task in self.tasks:
             if task.case not in cases or task.reader not in readers:
                 raise CaseError(
-                    f"expected tasks of the study's cases and readers, got case {task.case} for "
-                    f"{task.reader}: create the study again"
+                    f"expected tasks only for the study's cases and readers, got case {task.case} "
+                    f"for {task.reader}: create the study again"
                 )
 
     def case(self, key: str) -> StudyCase:
@@ -267,7 +267,7 @@ class Study:
         if self.hides_site and not by_id + by_number:
             raise CaseError(
                 f"expected a case of the study, got {case_id!r}: the site is hidden, so cases are "
-                "numbered here, such as case-0001, as the window shows them"
+                "called by numbers here, such as case-0001, as in the window"
             )
         return _find_one(by_id or by_number, "a case", case_id)
 
@@ -306,7 +306,7 @@ class Study:
 def _find_one(found: Iterable[T], what: str, asked: str) -> T:
     for one in found:
         return one
-    raise CaseError(f"expected {what} of the study, got {asked!r}: check the spelling")
+    raise CaseError(f"expected {what} in the study, got {asked!r}: check the spelling")
 
 
 def _require_distinct(values: Iterable[object], what: str) -> None:
@@ -314,5 +314,5 @@ def _require_distinct(values: Iterable[object], what: str) -> None:
     if len(set(every)) < len(every):
         value, count = Counter(every).most_common(1)[0]
         raise CaseError(
-            f"expected each {what} once, got {value!r} {count} times: give each its own"
+            f"expected each {what} once, got {value!r} {count} times: give each a different one"
         )

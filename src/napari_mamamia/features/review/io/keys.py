@@ -83,7 +83,7 @@ def make_key(path: Path, passphrase: str) -> str:
     """
     if len(passphrase) < _SHORTEST:
         raise CaseError(
-            f"expected a passphrase of {_SHORTEST} characters or more, but found "
+            f"expected a passphrase of at least {_SHORTEST} characters, but found "
             f"{len(passphrase)}: choose several words that you will remember; the passphrase "
             "cannot be recovered"
         )
@@ -130,7 +130,7 @@ def sign_with(path: Path, passphrase: str, message: bytes) -> str:
     kdf, cipher, public = content["kdf"], content["cipher"], str(content["public"])
     if (kdf["n"], kdf["r"], kdf["p"]) != (_COST, _BLOCK, _LANES):
         raise FormatError(
-            f"expected a key made by this version at {path}, but found other settings of scrypt: "
+            f"expected a key made by this version at {path}, but found different scrypt settings: "
             "update this software"
         )
     opened = ciphers.ChaCha20Poly1305(_stretch_passphrase(passphrase, bytes.fromhex(kdf["salt"])))
@@ -142,9 +142,9 @@ def sign_with(path: Path, passphrase: str, message: bytes) -> str:
         )
     except InvalidTag as error:
         raise WrongPassphraseError(
-            f"expected the passphrase of the key {path.name}, but found another one: try again. "
-            "The passphrase cannot be recovered. If it is lost, make a new key and ask the lead "
-            "to countersign it; earlier signatures remain valid",
+            f"expected the passphrase of the key {path.name}, but found a different one: try "
+            "again. The passphrase cannot be recovered. If it is lost, make a new key and ask "
+            "the lead to countersign it; earlier signatures remain valid",
             remedies=(Remedy(command="review key new"),),
         ) from error
     return str(curve.Ed25519PrivateKey.from_private_bytes(secret).sign(message).hex())
@@ -192,8 +192,8 @@ def require_whole_key(path: Path) -> str:
     content = _read_key_file(path)
     if content.get("sha256") != _hash_content(content):
         raise FormatError(
-            f"expected the key file {path} as it was written, but its content was changed: restore "
-            "it from a copy, or make a new key"
+            f"expected the key file {path} to be as it was written, but its content was changed: "
+            "restore it from a copy, or make a new key"
         )
     return str(content["public"])
 

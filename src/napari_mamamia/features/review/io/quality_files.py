@@ -128,7 +128,7 @@ def _read_rows(path: Path, names: tuple[str, ...]) -> list[tuple[int, Mapping[st
             case_id = parse_id(row.get(_CASE))
         except ValueError as error:
             raise FormatError(
-                f"{path}, line {line.number}: {error}: give each line a case"
+                f"{path}, line {line.number}: {error}: write a case id in each line"
             ) from error
         if case_id in rows:
             raise FormatError(

@@ -93,8 +93,8 @@ class Share:
 
     def _describe_silence(self) -> SilentShareError:
         return SilentShareError(
-            f"expected an answer whether {self.place} exists, but the share does not answer: check "
-            "the network and the server of the share, then try again"
+            f"expected to find out whether {self.place} exists, but the network share does not "
+            "respond: check the network and the share's server, then try again"
         )
 
 

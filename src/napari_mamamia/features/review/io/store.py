@@ -170,7 +170,7 @@ def _read_clock_of(folder: Path) -> float:
             probe.unlink(missing_ok=True)
 
 
-@reads("a claim of a review study", "delete the file: it only shows who is at work")
+@reads("a claim of a review study", "delete the file: it only shows who is working on the case")
 def _read_claim(path: Path, now: float) -> Claim:
     place, _, number = path.name.rpartition(".")
     age_s = now - path.stat().st_mtime
@@ -652,7 +652,7 @@ class FolderStore:
                 raise
             why = error.strerror or error
             if isinstance(error, SilentShareError):
-                why = "the share does not answer"
+                why = "the network share does not respond"
             raise SaveError(
                 f"{self.share.place} cannot be reached ({why}): this is the local copy of the "
                 "study; your work is sent when the folder is reachable again"
@@ -728,10 +728,10 @@ class FolderStore:
             content, silent = None, error
         content = content or find_mask(self._home / MASKS / name, sha256)
         if content is None:
-            why = "the share does not answer" if silent else "it is missing"
+            why = "the network share does not respond" if silent else "it is missing"
             raise FormatError(
                 f"expected the mask {sha256[:12]} in {self._folder_name / MASKS}, but {why}: it "
-                "may still be on the computer of its reader, or was deleted"
+                "may still be on its reader's computer, or it was deleted"
             ) from silent
         return content
 

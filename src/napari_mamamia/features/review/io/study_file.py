@@ -79,7 +79,7 @@ def read_study(folder: Path) -> tuple[Study, str]:
         raise FormatError(
             f"expected a review study at {folder}, but {STUDY_NAME} cannot be read "
             f"({error.strerror or error}): name the folder that `mamamia review init` made, and "
-            "see that the share is there"
+            "check that the network share is available"
         ) from error
     with uncollected():
         return _parse_study(data, path), hashlib.sha256(data).hexdigest()
@@ -289,7 +289,7 @@ def list_missing(
     before = read_known(place)
     problems = []
     if before.get("origin", origin) != origin:
-        text = "this computer knew another study file under the same study id"
+        text = "this computer knew a different study file under the same study id"
         problems.append(EventProblem(STUDY_NAME, text))
     here = Path(str(before.get("folder", folder.absolute())))
     where = "" if here == folder.absolute() else f" (this computer knew the study at {here})"

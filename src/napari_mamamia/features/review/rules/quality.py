@@ -50,8 +50,8 @@ def order_queue(
     if not ids or len(set(ids)) < len(ids):
         twice = next((identifier for identifier in ids if ids.count(identifier) > 1), "")
         raise CaseError(
-            f"expected each case once, got {repr(twice) + ' twice' if twice else 'none'}: correct "
-            "the table"
+            "expected at least one case, and each only once, but found "
+            f"{repr(twice) + ' twice' if twice else 'none'}: correct the table"
         )
     if not 0 <= random_share <= 1:
         raise CaseError(
@@ -270,7 +270,7 @@ def follow_capture(queue: Queue, is_error: Mapping[str, bool], target: float = T
     unknown = sorted(set(is_error) - {one.case_id for one in queue.places})
     if unknown or not 0 < target <= 1:
         raise CaseError(
-            f"expected cases of the queue and a proportion above 0 and at most 1, but found "
+            "expected cases from the queue and a proportion above 0 and at most 1, but found "
             f"{unknown[0] if unknown else target!r}: use the queue from which the cases were read"
         )
     n = len(queue.places)

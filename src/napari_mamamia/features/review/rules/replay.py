@@ -76,7 +76,7 @@ class CaseReplay:
     origin
         SHA-256 of the study file.
     case
-        The case of the events.
+        The case that the events belong to.
     looks
         Ids of the readers of each (case, occasion), in reading order.
     roles
@@ -84,7 +84,7 @@ class CaseReplay:
     keys
         Public keys of the study.
     has_mask
-        Whether a mask is in the store, by its SHA-256.
+        Function that returns whether the mask with a given SHA-256 is in the store.
     check
         Function that verifies a signature.
     """
@@ -286,7 +286,7 @@ class CaseReplay:
             )
         )
         if self._current_state is not _S.READ or fresh.of != standing:
-            return "the comparison is not of the current readings"
+            return "the comparison does not refer to the current readings"
         self._comparison = fresh
         if not fresh.agrees or self._study.plan.mode is ReadingMode.PANEL:
             self._decided = _S.DISAGREES
@@ -395,7 +395,7 @@ class CaseReplay:
                 )
         thing = self._describe_signed(event, Meaning(meaning), subject)
         if thing is None:
-            return "the signature is not of the current result"
+            return "the signature does not refer to the current result"
         key, signature = read_text(event, "key"), read_text(event, "signature")
         if not self._check(key, signature, thing.message):
             return "the signature is invalid"

@@ -96,15 +96,15 @@ def name_files(state: ReviewState) -> dict[str, str]:
 def write_accepted(store: EventStore, case: AcceptedCase, folder: Path, state: ReviewState) -> Path:
     """Write an accepted mask as ``STEM.nii.gz`` with its provenance; return its path.
 
-    The file has the bytes in the store. If the accepted result is "no lesion", an empty mask is
-    written on the grid of any reading of the case.
+    The file is a byte-for-byte copy of the mask in the store. If the accepted result is "no
+    lesion", an empty mask is written on the grid of any reading of the case.
 
     Raises
     ------
     FormatError
         If the mask is missing, changed or invalid, or no reading gives the grid of an empty mask.
     SaveConflictError, SaveError
-        If the file exists, or the system refuses to write.
+        If the file exists, or the system does not allow writing.
     """
     path = folder / f"{case.stem}{MASK_SUFFIX}"
     write_study_mask(store, case.view, case.decision.mask, path)
@@ -127,7 +127,9 @@ def write_study_mask(store: EventStore, view: CaseView, digest: str, path: Path)
     with saving(path) as temporary:
         temporary.write_bytes(content)
     if sha256_of(path) != digest:
-        raise SaveError(f"expected {path} to read back as written: try another disk")
+        raise SaveError(
+            f"expected {path} to read back as it was written, but it does not: try a different disk"
+        )
     read_labels(path)
 
 
@@ -231,7 +233,7 @@ def accepted_reference(store: EventStore) -> Iterator[AcceptedReference]:
         if not n_cases:
             raise FormatError(
                 f"expected a study with accepted cases, but {store.study.plan.name} has none that "
-                f"can be read of {len(state.cases)}: see `mamamia review status`"
+                f"can be read among its {len(state.cases)}: see `mamamia review status`"
             )
         lost = {one.case_id for one in broken}
         unsigned = tuple(

@@ -423,14 +423,14 @@ def _list_key_problems(state: ReviewState, by_hash: Mapping[str, Event]) -> Iter
         if key.against:
             text = (
                 f"key {digits} is revoked by {', '.join(key.against)}, but more than half of the "
-                "other leads have to: it counts until then"
+                "other leads must revoke it: it counts until then"
             )
             yield Problem("key", name, text)
         if key.n_loose:
             text = (
-                f"{count_of(key.n_loose, 'statement')} of key {digits} about keys of others not in "
-                "the list of its owner's revocation and still valid: another lead has to revoke "
-                "it too"
+                f"{count_of(key.n_loose, 'statement')} of key {digits} about other readers' keys "
+                "not listed in its owner's revocation and still valid: another lead must revoke "
+                "the key too"
             )
             yield Problem("key", name, text)
     births = {

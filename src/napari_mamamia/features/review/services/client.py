@@ -238,15 +238,15 @@ def _hold_images(
                 is_same = stamp in known or sha256_of_large(path) == image.sha256
         except (OSError, MamamiaError) as error:
             raise CaseError(
-                f"expected the images of {name} at {data_set}, but {image.name} cannot be "
-                "read there: if they lie elsewhere on this computer, say where (Images… on page "
+                f"expected the images of {name} at {data_set}, but {image.name} cannot be read "
+                "there: if they are elsewhere on this computer, say where (Images… on page "
                 "Review)"
             ) from error
         if not is_same:
             raise CaseError(
-                f"expected the images of {name} as they were when the study began, but "
-                f"{path} was changed since: nothing was opened; tell the lead, or say where the "
-                "right ones lie (Images… on page Review)"
+                f"expected the images of {name} to be as they were when the study began, but "
+                f"{path} has been changed: nothing was opened; tell the lead, or say where the "
+                "right ones are (Images… on page Review)"
             )
         stamps.add(stamp)
     return stamps
@@ -500,14 +500,14 @@ class StudyClient:
             if reading.state is CaseState.READ:
                 raise CaseError(
                     f"expected an open reading of {taken.case_id}, but it was already submitted: "
-                    "to change it reopen it with a reason"
+                    "to change it, reopen it with a reason"
                 )
             if reading.state not in (CaseState.CLAIMED, CaseState.IN_WORK):
                 self.session.claim(taken.task)
             elif not self.session.is_by_me(reading):
                 raise CaseError(
-                    f"expected {taken.case_id} to be open in this window, but you took it in "
-                    f"another one since (on {reading.host}): submit it there, or close that window "
+                    f"expected {taken.case_id} to be open in this window, but you have opened it "
+                    f"in another one (on {reading.host}): submit it there, or close that window "
                     "and take it here again (Next case); answers and mask are kept"
                 )
             hidden = {"hidden": ", ".join(taken.blinding.names)} if taken.blinding.is_blind else {}
@@ -603,7 +603,7 @@ class StudyClient:
                 return reading
         raise CaseError(
             "expected one of your own readings, but it was reassigned to another reader: take the "
-            "next"
+            "next case"
         )
 
     def require_same_study(self) -> None:
@@ -611,8 +611,8 @@ class StudyClient:
         self.session.refresh()
         if any(problem.path == STUDY_NAME for problem in self.session.problems):
             raise CaseError(
-                f"expected the study as it was when this window opened it, but {STUDY_NAME} was "
-                "changed since: nothing was written there; your work is kept on this computer; "
+                f"expected the study to be as it was when this window opened it, but {STUDY_NAME} "
+                "was changed: nothing was written there; your work is kept on this computer; "
                 "tell the lead"
             )
 

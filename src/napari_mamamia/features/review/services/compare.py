@@ -117,7 +117,7 @@ class LesionMatch:
 
     @property
     def names(self) -> dict[str, str]:
-        """Map the first reader's numbers of lesions marked by both to the second reader's."""
+        """For lesions marked by both readers, map the first reader's numbers to the second's."""
         return {one.first: one.second for one in self.both}
 
 
@@ -657,9 +657,9 @@ def _order_voters(
     least = STAPLE_READERS if rule is ConsensusRule.STAPLE else 2
     if len(readings) < least:
         raise CaseError(
-            f"expected {least} readings or more for the rule {rule}, but found {len(readings)}: "
+            f"expected at least {least} readings for the rule {rule}, but found {len(readings)}: "
             + (
-                "with two readers use one of the readings, or edit"
+                "with two readers, use one of the readings, or edit"
                 if rule is ConsensusRule.STAPLE
                 else "wait for another reading"
             )
@@ -674,8 +674,8 @@ def _order_voters(
     ]
     if third is None or (len(others) < len(readings) and len(readings) == 2):
         raise CaseError(
-            f"expected a third reader who breaks the ties of {len(readings)} readings, but found "
-            f"{'nobody' if third is None else 'one of the two'}: name one, or use another rule"
+            f"expected a third reader to break ties between {len(readings)} readings, but found "
+            f"{'nobody' if third is None else 'one of the two'}: name one, or use a different rule"
         )
     return [third, *others]
 

@@ -143,7 +143,7 @@ def open_dispute(client: StudyClient, case: str) -> Dispute:
     if not client.is_judge:
         raise CaseError(
             "expected an adjudicator or a lead to take a case for adjudication, but found a "
-            "reader: other readers' masks are hidden"
+            "reader: other readers' masks are hidden from readers"
         )
     with client.turn:
         client.require_same_study()
@@ -296,8 +296,8 @@ def decide_dispute(
         client.require_same_study()
         if client.session.state.case(dispute.case).state is not CaseState.IN_ADJUDICATION:
             raise CaseError(
-                f"expected {dispute.case_id} in adjudication, but somebody decided it or returned "
-                "it to the queue meanwhile: open it again"
+                f"expected {dispute.case_id} to be in adjudication, but somebody has decided it "
+                "or returned it to the queue: open it again"
             )
         text, lost = _carry_answers(answers, saved, measure)
         choice = _find_origin(client, dispute, saved, reason, text, consensus)

@@ -99,7 +99,7 @@ def require_outside(store: FolderStore, folder: Path) -> None:
     results = Share(folder).look(lambda place: place.resolve())
     if store.visit(lambda study: results.is_relative_to(study.resolve())):
         raise SaveConflictError(
-            f"expected a folder outside the study, but found {folder}: name another one"
+            f"expected a folder outside the study, but found {folder}: name a different one"
         )
 
 
@@ -109,17 +109,15 @@ def require_counted(state: ReviewState, event: Event) -> None:
     if why:
         case_id = state.study.case(str(event.body["case"])).case_id
         raise CaseError(
-            f"expected your reading of {case_id} to count, but {why}: mask and answers are stored "
-            "in the study and its audit trail; ask the lead"
+            f"expected your reading of {case_id} to count, but {why}: its mask and answers are "
+            "stored in the study and its audit trail; ask the lead"
         )
 
 
 def require_reason(reason: str) -> None:
     """Raise `CaseError` if a reason is empty."""
     if not reason.strip():
-        raise CaseError(
-            "expected a reason, but found an empty text: give the reason in a few words"
-        )
+        raise CaseError("expected a reason, but it is empty: give the reason in a few words")
 
 
 def list_refused(state: ReviewState, reader: str, host: str, session: str) -> tuple[str, ...]:
@@ -128,8 +126,10 @@ def list_refused(state: ReviewState, reader: str, host: str, session: str) -> tu
     Decisions made by others while the share was unreachable become visible afterwards.
     """
     return tuple(
-        f"your reading of {state.study.case(str(refusal.event.body['case'])).case_id} does not "
-        f"count: {refusal.why}; mask and answers are kept, ask the lead"
+        (
+            f"your reading of {state.study.case(str(refusal.event.body['case'])).case_id} does not "
+            f"count: {refusal.why}; its mask and answers are kept; ask the lead"
+        )
         for refusal in state.refused
         if refusal.event[:3] == (reader, host, session) and refusal.event.body["act"] == "read"
     )
@@ -148,7 +148,9 @@ def find_person(state: ReviewState, who: str) -> StudyReader:
         if case_key(who.strip()) in map(case_key, calls):
             return one
     names = ", ".join(state.name(reader.reader_id) for reader in state.study.readers)
-    raise CaseError(f"expected a name of the study, but found {who!r}: the study has {names}")
+    raise CaseError(
+        f"expected the name of a person in the study, but found {who!r}: the study has {names}"
+    )
 
 
 def is_possible(state: ReviewState, task: Task) -> bool:
@@ -199,7 +201,7 @@ def find_key(state: ReviewState, reader_id: str, digits: str) -> str:
             return key.key
     raise CaseError(
         f"expected the 16 digits of a key of {state.name(reader_id)}, but found {digits!r}: ask "
-        "again in person or by telephone; if they differ the key is not that person's"
+        "again in person or by telephone; if they differ, the key is not that person's"
     )
 
 
@@ -275,8 +277,8 @@ def order_cases(order: Path, case_ids: Sequence[str] = ()) -> tuple[str, ...]:
     unknown = sorted(set(case_ids) - set(queued))
     if unknown:
         raise CaseError(
-            f"expected cases of the queue {order}, but found {unknown[0]!r}: leave it out, or make "
-            "the queue from scores that contain it"
+            f"expected every case to be in the queue {order}, but {unknown[0]!r} is not: leave it "
+            "out, or make the queue from scores that contain it"
         )
     return tuple(one for one in queued if not case_ids or one in set(case_ids))
 
@@ -321,8 +323,8 @@ def _require_same(folder: Path, study: Study, name: str) -> bool:
     digest = sha256_of(folder / name)
     if digest != digits:
         raise FormatError(
-            f"expected the study's {name} in {folder} as it was frozen (SHA-256 {digits[:16]}), "
-            f"but found {digest[:16]}: restore it from a backup or a colleague"
+            f"expected the study's {name} in {folder} as it was when the study began (SHA-256 "
+            f"{digits[:16]}), but found {digest[:16]}: restore it from a backup or a colleague"
         )
     return True
 

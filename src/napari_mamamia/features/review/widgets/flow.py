@@ -52,11 +52,11 @@ _TOO_LATE: Final = tr(
     "it: mamamia view --study {}"
 )
 _LEAVING: Final = tr(
-    "Leaving the study {}: its folder does not answer yet. Your answers and masks are on this "
-    "computer."
+    "Leaving the study {}: waiting for its folder to respond. Your answers and masks are saved on "
+    "this computer."
 )
 _LEFT: Final = tr(
-    "The study {} was left before its folder answered. Your work is saved on this computer and "
+    "The study {} was closed before its folder responded. Your work is saved on this computer and "
     "sent when you open the study here again. A case that you had taken is reserved for you here; "
     "others can take it after 30 minutes."
 )
@@ -282,8 +282,8 @@ class ReviewFlow(WindowPart):
     def _follow_frozen(self, folder: Path, origin: str) -> None:
         self._notifier.hint(
             tr(
-                "The study has begun in {folder}. study.json SHA-256 {head}…: it never changes "
-                "from now on.",
+                "The study has begun in {folder}. study.json SHA-256 {head}…: the file never "
+                "changes from now on.",
                 folder=folder,
                 head=origin[:_HEAD_DIGITS],
             )

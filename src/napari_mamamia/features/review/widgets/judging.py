@@ -113,7 +113,7 @@ class Judging(WindowPart):
     def _show_dispute(self, dispute: Dispute) -> None:
         if dispute.held:
             self._notifier.warn(
-                tr("{case_id} is held by {held}.", case_id=dispute.case_id, held=dispute.held)
+                tr("{case_id} is reserved by {held}.", case_id=dispute.case_id, held=dispute.held)
             )
             return
         self.dispute, self._consensus = dispute, None

@@ -14,7 +14,7 @@ NO_MASK: Final = tr(
     "Copy a reading or a consensus, or draw your own mask on the Refine page first."
 )
 NO_REASON: Final = tr("Give a reason in a few words.")
-OTHER_GRID: Final = tr("The mask of {} has another grid than the images and is not shown.")
+OTHER_GRID: Final = tr("The mask of {} is on a different grid from the images and is not shown.")
 MM3_PER_ML: Final = 1000.0
 
 
@@ -53,7 +53,8 @@ def describe_lesions(table: LesionTable, first: str, second: str) -> str:
     if not table.rows and not table.lost_first and not table.lost_second:
         return tr("Neither reading has a lesion.")
     text = tr(
-        "Lesions: {n_both} of both readers, {n_first} only of {first}, {n_second} only of {second}",
+        "Lesions: {n_both} found by both readers, {n_first} only by {first}, {n_second} only by "
+        "{second}",
         n_both=table.n_both,
         n_first=table.n_first,
         first=first,

@@ -99,7 +99,7 @@ class JudgingView(QWidget):
     def _make_queue(self) -> QWidget:
         self.queue = make_line_list(
             "review_disputes",
-            tr("Cases that wait for adjudication, the lowest Dice first."),
+            tr("Cases that wait for adjudication, lowest Dice first."),
         )
         self.queue.itemActivated.connect(lambda _item: self._take_up())
         self.queue.currentItemChanged.connect(lambda _now, _before: self._follow_choice())
@@ -113,7 +113,7 @@ class JudgingView(QWidget):
         self.accept = button(
             "review_accept_case",
             tr("Accept unseen"),
-            tr("Accept the last reading of a case in agreement without looking at it."),
+            tr("Accept the last reading of a case without looking at it if the readings agree."),
             self._want_acceptance,
         )
         self.nothing = label("review_no_dispute", tip=tr("Number and order of the waiting cases"))
@@ -128,7 +128,7 @@ class JudgingView(QWidget):
         self.first = self._make_chooser("review_first", tr("Reading outlined in sky blue"))
         self.second = self._make_chooser("review_second", tr("Reading outlined in orange"))
         self._pair = row(QLabel(tr("Show")), self.first, QLabel(tr("and")), self.second)
-        self.choice = label("review_choice", tip=tr("Origin of your mask of this case"))
+        self.choice = label("review_choice", tip=tr("Origin of your mask for this case"))
         self.note = label("review_judge_note", tip=tr("Why an action is not possible"))
         set_level(self.note, "warning")
         details = column(
@@ -244,7 +244,7 @@ class JudgingView(QWidget):
         self.leave_out = button(
             "review_leave_out",
             tr("Reject case"),
-            tr("Reject the case with this reason. It is not read any more."),
+            tr("Reject the case with this reason. It is not read again."),
             lambda: self.leaving_out_wanted.emit(self.reason.text()),
         )
         self.set_down = button(

@@ -218,8 +218,8 @@ class CaseChoice(QWidget):
         )
         self.note = make_note("cases")
         tip = tr(
-            "Cases of the data set. Click to select one, with Ctrl or Shift several; none "
-            "means all."
+            "Cases of the data set. Click to select one; use Ctrl or Shift to select several. "
+            "None selected means all."
         )
         self.listed: QListWidget = named(QListWidget(), "review_plan_listed", tip)
         self.listed.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
@@ -293,7 +293,7 @@ class DraftView(QWidget):
             CheckBox(tr("Begin without them")), "review_plan_without_broken", tip
         )
         self.without_broken.toggled.connect(lambda _on: self._follow_broken())
-        tip = tr("New folder of the study, on the share")
+        tip = tr("New folder of the study, on the network share")
         self.folder: QLineEdit = named(QLineEdit(), "review_plan_folder", tip)
         self.notes = {field: make_note(field) for field in ("folder", "passphrase", "lead_keys")}
         self.keys = LeadKeyForm(self.notes["passphrase"], self.notes["lead_keys"])

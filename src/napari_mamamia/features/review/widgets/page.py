@@ -234,7 +234,7 @@ class ReviewPage(QWidget):
         if self.origin.text() != look.origin:  # keep the user's text selection
             self.origin.setText(look.origin)
             self.origin.setCursorPosition(0)
-            tip = tr("SHA-256 of the study's file: {digits}", digits=look.origin)
+            tip = tr("SHA-256 of the study file: {digits}", digits=look.origin)
             self.origin.setToolTip(tip)
         self.waiting.setText(describe_waiting(look))
         self.waiting.setVisible(bool(self.waiting.text()))
@@ -285,17 +285,17 @@ def describe_waiting(look: StudySnapshot) -> str:
         )
         waits = "wait" if look.n_unsent != 1 else "waits"
         return tr(
-            "{some} {waits} on this computer: the study cannot be reached or written to now. "
-            "Continue working; everything is sent automatically later.",
+            "{some} {waits} on this computer: the study cannot be reached or written to at the "
+            "moment. Continue working; everything is sent automatically later.",
             some=some,
             waits=waits,
         )
     if not look.is_seen:
-        return tr("The study cannot be reached now.")
+        return tr("The study cannot be reached at the moment.")
     if look.trouble:
         return tr(
-            "The study cannot be reached now. Continue working; everything is saved on this "
-            "computer."
+            "The study cannot be reached at the moment. Continue working; everything is saved on "
+            "this computer."
         )
     return ""
 

@@ -52,7 +52,7 @@ _RULE_TEXTS: Final = {
     ConsensusRule.MAJORITY_THIRD: tr("majority; a third reader breaks ties"),
     ConsensusRule.UNION: tr("union: voxels in any reading"),
     ConsensusRule.INTERSECTION: tr("intersection: voxels in all readings"),
-    ConsensusRule.STAPLE: tr("STAPLE, from three or more readings"),
+    ConsensusRule.STAPLE: tr("STAPLE, from at least three readings"),
 }
 _TITLES: Final = (tr("Data set"), tr("Title"), tr("Leads"), tr("Readers"), tr("Adjudicators"))
 _FILES: Final = (tr("Protocol"), tr("Honeypots"), tr("Order"), tr("Consensus"))
@@ -148,7 +148,7 @@ class PlanningView(QWidget):
             "review_plan_mode", tr("How often a case is read, and by whom."), _MODE_TEXTS
         )
         self.mode.currentIndexChanged.connect(lambda _at: self._follow_mode())
-        tip = tr("Readings of a case, if the mode does not fix their number.")
+        tip = tr("Number of readings per case, if the mode does not fix it.")
         self.readings: QSpinBox = named(QSpinBox(), "review_plan_readings", tip)
         self.readings.setRange(1, 100)
         self.readings.setValue(2)
@@ -225,17 +225,17 @@ class PlanningView(QWidget):
 
     def _make_rules(self) -> QWidget:
         self.dice = self._make_limit(
-            "review_plan_dice", tr("Readings with a lower Dice disagree."), 1.0, 0.05
+            "review_plan_dice", tr("Readings with a Dice below this disagree."), 1.0, 0.05
         )
         self.ratio = self._make_limit(
             "review_plan_ratio",
-            tr("Readings with a larger volume ratio (larger over smaller) disagree."),
+            tr("Readings with a volume ratio above this (larger over smaller) disagree."),
             100.0,
             0.1,
         )
         self.distance = self._make_limit(
             "review_plan_hd95",
-            tr("Readings with a larger 95 % Hausdorff distance in mm disagree."),
+            tr("Readings with a 95 % Hausdorff distance above this (mm) disagree."),
             1000.0,
             1.0,
         )
@@ -255,7 +255,7 @@ class PlanningView(QWidget):
         self.lesions = self._make_box(
             "review_plan_lesions",
             tr("lesion of one reader only"),
-            tr("Readings disagree if a lesion is marked by one reader only, split or merged."),
+            tr("Readings disagree if a lesion is marked by only one reader, split or merged."),
         )
         self.category = self._make_box(
             "review_plan_category",
@@ -268,7 +268,7 @@ class PlanningView(QWidget):
         self._rules = self._add_fold(
             "fold_rules",
             tr("When readings disagree"),
-            tr("A single trigger is enough. Also, how readings become one mask."),
+            tr("One trigger is enough. Also shows how readings become one mask."),
             ("consensus", "triggers"),
             *(row(box, spin, 1) for box, spin in self._limits),
             row(self.lesions, 1),
@@ -278,7 +278,7 @@ class PlanningView(QWidget):
         return self._rules
 
     def _make_extras(self) -> QWidget:
-        tip = tr("Proportion of a reader's cases that come a second time.")
+        tip = tr("Proportion of a reader's cases that are shown a second time.")
         self.repeats: QSpinBox = named(QSpinBox(), "review_plan_repeats", tip)
         self.repeats.setRange(0, 50)
         self.repeats.setSuffix(" %")
@@ -292,7 +292,7 @@ class PlanningView(QWidget):
             ("protocol", tr("a reading protocol (JSON) with the form"), "*.json"),
             (
                 "honeypots",
-                tr("honeypots: a file of case ids of known truth, one per line"),
+                tr("honeypots: a file with the ids of cases with known truth, one per line"),
                 "*.txt",
             ),
             (
@@ -325,14 +325,14 @@ class PlanningView(QWidget):
         self.draft = button(
             "review_plan_draft",
             tr("Show assignment"),
-            tr("Assign the cases to readers and show the result. Nothing is written."),
+            tr("Assigns the cases to readers and shows the result; nothing is written."),
             lambda: self.draft_wanted.emit(self.setup),
             primary=True,
         )
         self.back = button(
             "review_plan_back",
             tr("Back"),
-            tr("Leave this form. Nothing is written."),
+            tr("Leaves this form; nothing is written."),
             self.left.emit,
         )
         self.shown = DraftView()

@@ -37,13 +37,14 @@ _KEEP_EVERY_MS: Final = 15_000
 _MEASURE_AFTER_MS: Final = 1_000
 _A_MASK: Final = tr("a mask")
 _ALL_DONE: Final = tr(
-    "You have no case left to read now. Cases that others are still reading may come back."
+    "You have no case left to read at the moment. Cases that others are still reading may come "
+    "back."
 )
 _HELD: Final = tr(
     "{} is reserved by {}. It is available when they release it, or after 30 minutes."
 )
 _OTHER_CASE: Final = tr(
-    "Another case is on screen than the one you took: open it again from the list."
+    "A different case is on screen from the one you took: open it again from the list."
 )
 
 

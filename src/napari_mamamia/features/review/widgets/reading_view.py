@@ -144,7 +144,7 @@ class ReadingView(QWidget):
     def _make_earlier(self) -> QWidget:
         self.earlier = make_line_list(
             "review_earlier",
-            tr("Cases that you have read or opened. Double-click a line to open it."),
+            tr("Cases that you have read or opened. Double-click a line to open the case."),
         )
         self.earlier.itemActivated.connect(self._open_earlier)
         self.look = button(
@@ -272,17 +272,18 @@ def describe_rest(look: StudySnapshot) -> str:
         return ""
     if not look.is_seen:
         return tr(
-            "This study was not read on this computer yet, so its state is unknown. Your cases "
-            "appear automatically; this page refreshes every few seconds."
+            "This study has not been read on this computer yet, so its state is unknown. Your "
+            "cases appear automatically; this page refreshes every few seconds."
         )
     if not look.n_tasks:
         return tr("No case of this study is assigned to you.")
     if look.n_left:
         return tr_n(
-            "{n} case of yours cannot be read now: it waits for the first reading, or is in "
-            "adjudication. It appears automatically; this page refreshes every few seconds.",
-            "{n} cases of yours cannot be read now: they wait for the first reading, or are in "
-            "adjudication. They appear automatically; this page refreshes every few seconds.",
+            "{n} of your cases cannot be read at the moment: it waits for the first reading, or "
+            "is in adjudication. It appears automatically; this page refreshes every few seconds.",
+            "{n} of your cases cannot be read at the moment: they wait for the first reading, or "
+            "are in adjudication. They appear automatically; this page refreshes every few "
+            "seconds.",
             look.n_left,
         )
     return tr(

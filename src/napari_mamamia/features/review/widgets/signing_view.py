@@ -32,11 +32,11 @@ from napari_mamamia.widgets.controls.revealing import reveal
 
 _AS: Final = {
     Meaning.AUTHOR: tr("as author of your reading"),
-    Meaning.REVIEWER: tr("as reviewer of what was accepted"),
-    Meaning.APPROVER: tr("as approver of what was accepted"),
+    Meaning.REVIEWER: tr("as reviewer of the accepted result"),
+    Meaning.APPROVER: tr("as approver of the accepted result"),
 }
 _NO_KEY: Final = tr(
-    "To sign you need a key on this computer. Choose a passphrase of 8 characters or more and "
+    "To sign you need a key on this computer. Choose a passphrase of at least 8 characters and "
     "write it down in a private place: it cannot be recovered."
 )
 _LOST: Final = tr(
@@ -56,9 +56,9 @@ _ENDS: Final = tr(
     "others become invalid permanently. The owner makes a new key, which a lead countersigns."
 )
 _BINDS: Final = tr(
-    "Your passphrase makes your key as a lead, which is listed in study.json. Without it, anybody "
-    "who can write to the folder can pass for a lead. List three leads, so that one stolen key "
-    "locks nobody out."
+    "Your passphrase protects the key that you make now as a lead; the key is listed in "
+    "study.json. Without it, anybody who can write to the folder can pass for a lead. List three "
+    "leads, so that one stolen key locks nobody out."
 )
 
 
@@ -76,12 +76,14 @@ class LeadKeyForm(QWidget):
         )
         self.new = _make_secret("review_bind_new", tr("A new passphrase."), tr("new passphrase"))
         self.again = _make_secret(
-            "review_bind_again", tr("The new passphrase again."), tr("repeat")
+            "review_bind_again", tr("Type the new passphrase again."), tr("repeat")
         )
         self.others: QLineEdit = named(
             QLineEdit(),
             "review_bind_others",
-            tr("Keys of other leads: name = the 64 digits of mamamia review lead-key; next name…"),
+            tr(
+                "Keys of other leads: name = the 64 digits from mamamia review lead-key; next name…"
+            ),
         )
         self.others.setPlaceholderText(tr("other leads: name = 64 digits; …"))
         layout = QVBoxLayout(self)
@@ -165,7 +167,7 @@ class SigningView(QWidget):
             "review_key_new", tr("A new passphrase."), tr("new passphrase"), want
         )
         self.again = _make_secret(
-            "review_key_again", tr("The new passphrase again."), tr("repeat"), want
+            "review_key_again", tr("Type the new passphrase again."), tr("repeat"), want
         )
         self.make = button(
             "review_key_make",
@@ -220,7 +222,7 @@ class SigningView(QWidget):
         self.countersign = button(
             "review_countersign",
             tr("Countersign"),
-            tr("Confirm that this key belongs to this person. Its signatures count from then on."),
+            tr("Confirm that this key belongs to this person. Its signatures count from now on."),
             want,
         )
         self._word = column(
@@ -243,7 +245,7 @@ class SigningView(QWidget):
         self.begin_end = button(
             "review_key_end_begin",
             tr("Revoke a key…"),
-            tr("Revoke a key that was lost or stolen: your own, or as a lead anybody's."),
+            tr("Revoke a key that was lost or stolen: your own, or, as a lead, anybody's."),
             lambda: self._show_ending(is_open=self._ending.isHidden()),
         )
         self.which: QComboBox = named(
@@ -259,8 +261,8 @@ class SigningView(QWidget):
             QLineEdit(),
             "review_key_end_since",
             tr(
-                "Time from which the key was in the wrong hands, such as 2026-11-20 14:30. Empty "
-                "means from now on."
+                "Time since which the key has been in the wrong hands, such as 2026-11-20 14:30. "
+                "Empty means from now on."
             ),
         )
         self.since.setPlaceholderText(tr("from now on, or since 2026-11-20 14:30"))
@@ -307,7 +309,7 @@ class SigningView(QWidget):
         self._list.setVisible(bool(look.things))
         # Without a key the list is for information only.
         self.passphrase.setEnabled(self._has_key)
-        self.nothing.setText("" if look.things else tr("There is nothing to sign now."))
+        self.nothing.setText("" if look.things else tr("There is nothing to sign at the moment."))
         self.nothing.setVisible(not look.things)
         names = [self.whose.itemText(k) for k in range(self.whose.count())]
         if names != list(look.waiting):
@@ -330,7 +332,7 @@ class SigningView(QWidget):
         state = (
             tr("valid")
             if look.counts
-            else tr("a lead has to countersign it: read these digits to the lead")
+            else tr("a lead must countersign it: read these digits to the lead")
         )
         if look.ended:
             state = tr("revoked {when}. Make a new key.", when=look.ended)

@@ -184,8 +184,8 @@ def read_responses(opened: OpenChallenge, table: Path) -> HandedResponses:
         return HandedResponses(tuple(rows))
     return HandedResponses(
         (),
-        f"expected one response for each of {len(case_ids)} cases, but found none or several for "
-        f"{len(broken)}: responses are scored only if they are complete",
+        f"expected exactly one response for each of {len(case_ids)} cases, but found none or "
+        f"several for {len(broken)}: responses are scored only if they are complete",
         broken,
     )
 
@@ -219,7 +219,7 @@ def read_given_scores(opened: OpenChallenge, table: Path) -> tuple[CaseScore, ..
     rows = []
     for case_id in opened.challenge.case_ids:
         row = by_key.get(case_key(case_id))
-        reason = bad.get(case_key(case_id), "" if row else "the table has no row of this case")
+        reason = bad.get(case_key(case_id), "" if row else "the table has no row for this case")
         if row is None or reason:
             status = ScoreStatus.PREDICTION_MISSING
             rows.append(CaseScore(case_id, status, profile=profile, reason=reason))
@@ -286,9 +286,9 @@ def require_inputs(opened: OpenChallenge, *, with_images: bool = False) -> None:
     if changes:
         more = f" and {len(changes) - 3} more" if len(changes) > 3 else ""
         raise FormatError(
-            f"expected all inputs as frozen in {opened.folder / 'challenge.json'}, but "
-            f"{'; '.join(changes[:3])}{more}: restore the files, or correct places.json; "
-            "nothing was scored"
+            f"expected all inputs to be as recorded in {opened.folder / 'challenge.json'}, but "
+            f"{'; '.join(changes[:3])}{more}: restore the files, or correct places.json; nothing "
+            "was scored"
         )
 
 
@@ -568,7 +568,7 @@ def _run_program(
 
 
 def _say_express(n_broken: int, n_cases: int) -> str:
-    return f"express lane only: {n_cases - n_broken} of {n_cases} cases satisfy the contract"
+    return f"express lane only: the output for {n_cases - n_broken} of {n_cases} cases is valid"
 
 
 def _read_logs(folder: Path, case_ids: Iterable[str]) -> str:

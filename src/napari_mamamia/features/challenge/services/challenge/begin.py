@@ -175,7 +175,7 @@ def _require_enough(settings: ChallengeSettings) -> None:
     if settings.rule is UnusableRule.LEAVE_OUT:
         raise CaseError(
             "expected a rule that allows a ranking, but found leave-out, under which a team gains "
-            "by leaving out hard cases: choose another rule"
+            "by leaving out hard cases: choose a different rule"
         )
     require_rule(settings.profile, settings.rule)
     has_masks = settings.reference is not None or settings.images is not None
@@ -186,8 +186,8 @@ def _require_enough(settings: ChallengeSettings) -> None:
         )
     if settings.task.wants_masks and not has_masks and not settings.case_ids:
         raise CaseError(
-            "expected reference masks or a list of cases, but found neither: give the "
-            "masks, the images' data set, or, for a challenge of tables only, the cases' ids",
+            "expected reference masks or a list of cases, but found neither: give the masks, the "
+            "images' data set, or, for a challenge with tables only, the case ids",
             remedies=(
                 Remedy("reference", ("DIR",)),
                 Remedy("images", ("DATASET",)),
@@ -227,8 +227,8 @@ def _choose_cases(
         keys = [case_key(case_id) for case_id in settings.case_ids]
         if len(set(keys)) < len(keys):
             raise CaseError(
-                "expected each case once in the list, but found one twice (letter case is "
-                "ignored): remove it"
+                "expected each case once in the list, but at least one is listed twice (ignoring "
+                "letter case): remove the duplicate"
             )
         missing = [
             case_identifier
@@ -237,7 +237,7 @@ def _choose_cases(
         ]
         if references and missing:
             raise CaseError(
-                "expected a reference mask of each case, but found none of "
+                "expected a reference mask for each case, but found none for "
                 f"{', '.join(missing[:5])}{' …' if len(missing) > 5 else ''}: add it, or remove "
                 "the case from the list"
             )
@@ -281,7 +281,7 @@ def _choose_express(
         ]
         if missing:
             raise CaseError(
-                "expected cases of the challenge for the express lane, but found "
+                "expected the express-lane cases to be in the challenge, but found "
                 f"{name_some(missing)}: choose from its list"
             )
         return tuple(
@@ -326,8 +326,9 @@ def _freeze_case(
     if reference is not None:
         if len(apart := files_of_volume(reference[1])) > 1:
             raise FormatError(
-                f"expected the reference of {case_id} in one file, which its SHA-256 freezes, but "
-                f"found {' and '.join(path.name for path in apart)}: convert it to .nii.gz or .mha"
+                f"expected one reference file for {case_id}, because the challenge stores its "
+                f"checksum (SHA-256), but found {' and '.join(path.name for path in apart)}: "
+                "convert it to one .nii.gz or .mha file"
             )
         frozen = FrozenFile(reference[1].name, sha256_of(reference[1]))
     if data_set is None:

@@ -87,8 +87,8 @@ _OF_CHANCE: Final = (
 )
 _NOT_FOR_TEAMS: Final = "On the locked test set itself (not for the teams):"
 _OF_LADDER: Final = (
-    "the board shows scores of the ladder; everything else here is computed on the locked test set "
-    "and is not for its teams"
+    "the board shows the leaderboard's guarded scores; everything else here is computed on the "
+    "locked test set and is not for its teams"
 )
 
 
@@ -253,7 +253,7 @@ def _say_ladder(ranking: ChallengeRanking) -> str:
     rows = next(board.rows for board in ranking.board.boards if board.task == SEGMENTATION)
     names = [row.team for row in rows if row.rank == 1]
     return (
-        f"Under the ladder, {', '.join(names)} {'leads' if len(names) == 1 else 'share the lead'}."
+        f"By guarded score, {', '.join(names)} {'leads' if len(names) == 1 else 'share the lead'}."
     )
 
 
@@ -500,7 +500,7 @@ def _tabulate_attempts(ranking: ChallengeRanking, team: str) -> ReportTable:
         rows.append(Row(cells))
     heads = ("Kind", "Digest", "Begun", "Outcome", "Why")
     columns = (Column("Attempt"), *(Column(text, is_number=False) for text in heads))
-    note = "Refused, stopped and failed submissions are not counted as attempts."
+    note = "Rejected, stopped and failed submissions do not count as attempts."
     return ReportTable("Submissions", columns, tuple(rows), (note,))
 
 
@@ -534,8 +534,8 @@ def rank_challenge(
     ledger = read_ledger(opened.attempts, opened.sha256)
     if ledger.problems:
         raise FormatError(
-            f"expected the unchanged ledger of {folder}, but {ledger.problems[0]}: restore it from "
-            "a copy, and verify the challenge for a list of all changes"
+            f"expected the ledger of {folder} to be unchanged, but {ledger.problems[0]}: restore "
+            "it from a copy, then verify the challenge to list all changes"
         )
     require_inputs(opened)
     ranking = make_ranking(opened, ledger, out)

@@ -173,8 +173,8 @@ def _score_team(opened: OpenChallenge, attempt: Attempt, cohort: Cohort) -> Resp
     path = opened.results(attempt.team, attempt.digest) / RESPONSES / RESPONSE_TABLE
     if sha256_of(path) != dict(attempt.files)[f"{RESPONSES}/{RESPONSE_TABLE}"]:
         raise FormatError(
-            f"expected the responses of {attempt.team} as recorded in the ledger, but {path} was "
-            "changed: restore it"
+            f"expected the responses of {attempt.team} to be as recorded in the ledger, but "
+            f"{path} was changed: restore it"
         )
     read, clinical = read_response_table(path), opened.clinical
     if clinical is None:
@@ -184,7 +184,7 @@ def _score_team(opened: OpenChallenge, attempt: Attempt, cohort: Cohort) -> Resp
     model = response_model(attempt.team, read, clinical, cohort, score_settings(opened))
     if model.response is None:
         raise FormatError(
-            f"expected scored responses of {attempt.team}, but found none: run it again"
+            f"expected scored responses from {attempt.team}, but found none: run it again"
         )
     return model.response
 
@@ -495,8 +495,8 @@ def _read_model(opened: OpenChallenge, attempt: Attempt, cohort: Cohort | None) 
     path = opened.results(attempt.team, attempt.digest) / SCORES / SCORE_TABLE
     if sha256_of(path) != dict(attempt.files)[f"{SCORES}/{SCORE_TABLE}"]:
         raise FormatError(
-            f"expected the scores of {attempt.team} as recorded in the ledger, but {path} was "
-            "changed: restore it, and verify the challenge for a list of all changes"
+            f"expected the scores of {attempt.team} to be as recorded in the ledger, but {path} "
+            "was changed: restore it, then verify the challenge to list all changes"
         )
     rows = read_case_scores(path)
     failures = tuple(

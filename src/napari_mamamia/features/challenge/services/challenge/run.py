@@ -301,7 +301,7 @@ def _seal_copy(
         sealed = seal_submission(handed.path, temporary / SEALED, limits)
         if sealed.sha256 != digest:
             raise CaseError(
-                f"expected no changes of {handed.path.name} while it is copied, but it changed: "
+                f"expected {handed.path.name} not to change while it is copied, but it changed: "
                 "run again when the team has finished"
             )
         contents = _inspect_sealed(temporary / SEALED, child)

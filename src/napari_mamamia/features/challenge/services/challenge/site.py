@@ -134,13 +134,13 @@ def evaluate_site(
     n_cases = len(pairs[0].pairs)
     if site.share is SiteShare.AGGREGATES and n_cases < SMALLEST_GROUP:
         raise CaseError(
-            f"expected {SMALLEST_GROUP} cases or more for aggregates, but found {n_cases}: nothing "
-            "was written, since the numbers would reveal single cases"
+            f"expected at least {SMALLEST_GROUP} cases for aggregates, but found {n_cases}: "
+            "nothing was written, because the numbers would reveal single cases"
         )
     if site.share is SiteShare.CASES and site.key is None:
         raise CaseError(
-            "expected a key for the codes of cases, but found none: give the file of a key, "
-            "which stays at the site",
+            "expected a key for the case codes, but found none: give the key file, which stays at "
+            "the site",
             remedies=(Remedy("key", ("FILE",)),),
         )
     digests = [
@@ -200,18 +200,18 @@ def _find_digest(model: PredictionFolder, pairs: Pairs, given: Mapping[str, str]
     digest = given.get(model.name, "").lower()
     if digest and (len(digest) != 64 or set(digest) - _HEX):
         raise CaseError(
-            f"expected 64 hexadecimal digits as the digest of {model.name}, but found {digest!r}: "
-            "give the SHA-256 of the model"
+            f"expected 64 hexadecimal digits as the checksum of {model.name}, but found "
+            f"{digest!r}: give the SHA-256 of the model"
         )
     from_masks = next(iter(from_files), "")
     if digest and from_masks and digest != from_masks:
         raise CaseError(
-            f"expected the masks of {model.name} to be of the model {digest[:12]}…, but their own "
-            f"files say {from_masks[:12]}…: omit the digest, or check which model was run"
+            f"expected the masks of {model.name} to come from the model {digest[:12]}…, but their "
+            f"own files name {from_masks[:12]}…: omit the checksum, or check which model was run"
         )
     if not digest and not from_masks:
         raise CaseError(
-            f"expected to know which model made the masks of {model.name}, but no file next to "
+            f"expected to know which model wrote the masks of {model.name}, but no file next to "
             "them says so: give the model's SHA-256, the same at every site",
             remedies=(Remedy("digest", (f"{model.name}=SHA256",)),),
         )
@@ -234,8 +234,9 @@ def _describe_site(
     counted = [scored[0].rows[index].case_id for index in places]
     if not counted or (site.share is SiteShare.AGGREGATES and len(counted) < SMALLEST_GROUP):
         raise CaseError(
-            f"expected {SMALLEST_GROUP} cases or more with a tumour in their reference for "
-            f"aggregates, one or more for cases, but found {len(counted)}: nothing was written"
+            f"expected at least {SMALLEST_GROUP} cases with a tumour in their reference for "
+            f"aggregates, or at least one for single cases, but found {len(counted)}: nothing was "
+            "written"
         )
     models = [(model.name, [model.rows[row_index] for row_index in places]) for model in scored]
     values = {
@@ -508,7 +509,7 @@ def require_equal(files: Sequence[SiteFile]) -> None:
             here, there = getattr(first, name), getattr(file, name)
             if here != there:
                 raise CaseError(
-                    f"expected one {words} at all sites, but found {_quote_value(here)} at "
+                    f"expected the same {words} at all sites, but found {_quote_value(here)} at "
                     f"{first.site} and {_quote_value(there)} at {file.site}: evaluate again with "
                     "the same version and profile"
                 )
@@ -525,7 +526,7 @@ def _require_one_model(files: Sequence[SiteFile]) -> None:
             digest, site = digests.setdefault(model.name, (model.digest, file.site))
             if digest != model.digest:
                 raise CaseError(
-                    f"expected one model {model.name} at all sites, but found the digest "
+                    f"expected the same model {model.name} at all sites, but found the checksum "
                     f"{digest[:12]}… at {site} and {model.digest[:12]}… at {file.site}: run the "
                     "same model everywhere, or use different names"
                 )
@@ -538,8 +539,8 @@ def _require_own_cases(files: Sequence[SiteFile]) -> None:
         for code in {row.code for row in file.rows}:
             if code in codes:
                 raise CaseError(
-                    f"expected each case at one site, but found the same cases at {codes[code]} "
-                    f"and {file.site} (code {code[:12]}…): give each site once"
+                    "expected each case at only one site, but found the same cases at "
+                    f"{codes[code]} and {file.site} (code {code[:12]}…): give each site once"
                 )
             codes[code] = file.site
 
@@ -555,8 +556,8 @@ def _require_sums(file: SiteFile) -> None:
         set(model) != set(codes) for model in of_models
     ):
         raise CaseError(
-            f"expected each case of {file.site} once for each of its models: ask the site for the "
-            "original file that it wrote"
+            f"expected each case of {file.site} once for each of its models, but found otherwise: "
+            "ask the site for the original file that it wrote"
         )
     values = {
         metric: np.array([[model[code][index] for code in codes] for model in of_models])

@@ -239,10 +239,10 @@ def _verify_content(
     """Return the differences between a leaderboard and one computed from its challenge."""
     board, texts = read_leaderboard(folder), []
     if board.sha256 != opened.sha256:
-        texts.append("it was made from another challenge.json")
+        texts.append("it was written for a different challenge.json")
     heads = [head for head in board.heads if head not in ledger.hashes]
     texts += [
-        (f"the ledger no longer has the line {head[:16]}, which this leaderboard was made from")
+        (f"the ledger no longer has the line {head[:16]}, from which this leaderboard was computed")
         for head in heads
     ]
     try:
@@ -351,7 +351,10 @@ def _find_unnoted(opened: OpenChallenge, ledger: Ledger) -> Iterator[Difference]
     for table in sorted(root.glob(f"*/*/{SCORES}/{SCORE_TABLE}")) if root.is_dir() else ():
         folder = table.parents[1]
         if (folder.parent.name, folder.name) not in noted:
-            text = f"{folder.relative_to(opened.folder).as_posix()} holds scores of no attempt"
+            text = (
+                f"{folder.relative_to(opened.folder).as_posix()} holds scores that belong to "
+                "no attempt"
+            )
             yield Difference(folder.parent.name, text)
 
 
@@ -372,7 +375,7 @@ def _find_moved_on(opened: OpenChallenge, ledger: Ledger) -> Iterator[str]:
         if digest != last.digest:
             yield f"{team}: {there[team].name} was changed after it was sealed"
     for team in sorted(set(there) - set(teams)):
-        yield f"{team}: its submission was not run yet"
+        yield f"{team}: its submission has not been run yet"
 
 
 def _verify_attempt(opened: OpenChallenge, attempt: Attempt, *, is_quick: bool) -> list[str]:

@@ -179,7 +179,7 @@ def _lead_with_challenge(table: BoardTable, official: Leaderboard, notes: list[s
     if same:
         return replace(table, leads=COMPOSITE if COMPOSITE in same else same[0])
     if official.ladder:
-        notes.append("The ladder keeps a team's score until a later attempt is clearly better.")
+        notes.append("A team's score is kept until a later attempt is clearly better.")
     leads = LADDER if official.ladder else OWN_SCORE
     return replace(table, methods=(RankedMethod(leads, teams), *table.methods), leads=leads)
 
@@ -230,7 +230,9 @@ def say_lead(table: BoardTable, method: int) -> str:
     leader, rival = leaders[0], max(teams[1:], key=lambda team: _read_share(team.first))
     if math.isnan(leader.first):
         if table.methods[method].name in (LADDER, OWN_SCORE):
-            return f"{leader.name} leads {by}. For the certainty of the lead see the other methods."
+            return (
+                f"{leader.name} leads {by}. For the certainty of the lead, see the other methods."
+            )
         return f"{leader.name} leads {by}. The certainty was not computed (no resamples)."
     few = "" if table.n_cases is None else few_cases(table.n_cases)
     how = "clearly" if leader.first >= _CLEAR else "probably" if leader.first >= _LIKELY else ""
@@ -311,7 +313,7 @@ def _make_table(
             is_larger_better = not are_ranks and (terms is None or terms.is_larger_better)
             grid = _make_grid(cells, is_larger_better, are_ranks)
             return replace(table, n_cases=len(cells.cases), grid=grid)
-        why = f"The table of cases has other teams than {RANK_FILE}: rank again."
+        why = f"The case table has different teams from {RANK_FILE}: rank again."
     else:
         why = f"Neither {VALUES_FILE} nor {CASES_FILE} can be read: rank again to see cases."
     n_cases = terms.n_cases if terms is not None and terms.n_cases >= 0 else None

@@ -214,13 +214,13 @@ def _read_algorithms(inputs: RankInputs) -> tuple[list[RankingTable], list[str]]
     )
     if len(profiles) > 1:
         raise FormatError(
-            f"expected scores under one profile, but found {', '.join(profiles)}: score all "
-            "algorithms under one of them"
+            f"expected all scores to have the same profile, but found {', '.join(profiles)}: "
+            "score all algorithms under one of them"
         )
     for source, columns in zip(inputs.algorithms, read, strict=True):
         if np.isnan(columns.values).all():
             raise FormatError(
-                f"expected a value of {source.name} in {source.path} for one case or more, but "
+                f"expected a value of {source.name} in {source.path} for at least one case, but "
                 "found none: add its values, or leave the algorithm out"
             )
     spellings = _spell_cases(read)

@@ -121,7 +121,7 @@ def take_responses(
     for number, row in rows:
         response = _read_response(number, row)
         if response.case_id not in ids:
-            raise _bad_row(number, "a patient_id of its input", response.case_id)
+            raise _bad_row(number, "the patient_id of one of its input cases", response.case_id)
         if response.case_id in responses:
             raise _bad_row(number, "each patient once", f"{response.case_id} again")
         responses[response.case_id] = response
@@ -140,7 +140,7 @@ def constant_note(responses: Iterable[Response]) -> str:
     if len(values) < 2 or len(set(values)) != 1:
         return ""
     return (
-        f"all {len(values)} predicted responses are {values[0]}: the challenge refuses constant "
+        f"all {len(values)} predicted responses are {values[0]}: the challenge rejects constant "
         "predictions"
     )
 
@@ -481,8 +481,8 @@ def require_device(submission: Submission, settings: SubmissionSettings) -> None
     if submission.asks_for_cuda and not settings.cuda_on_processor and not has_graphics_card():
         raise ModelError(
             f"{submission.name} requests CUDA by name ({submission.asks_for_cuda}), but this "
-            "computer has no NVIDIA graphics card: run it on one that has, or on the processor, "
-            "which is slow",
+            "computer has no NVIDIA graphics card: run it on a computer that has one, or on the "
+            "processor, which is slow",
             remedies=(Remedy("cuda_on_processor"),),
         )
 

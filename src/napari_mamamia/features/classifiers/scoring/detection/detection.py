@@ -36,7 +36,7 @@ NEARLY_FREE: Final = 0.1
 
 OVERLAP_THRESHOLDS: Final = (0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5)
 
-NO_SCORES: Final = "the boxes have no scores: one operating point, and no curve to score"
+NO_SCORES: Final = "the boxes have no scores: there is one operating point, and no curve to score"
 NO_LESION: Final = "there is no lesion to find"
 
 _CELLS: Final = 1 << 21
@@ -381,8 +381,8 @@ def _list_warnings(result: DetectionResult) -> tuple[str, ...]:
     if np.any(data.lesions.sizes_mm == settings.cut_mm):
         texts.append(f"lesions of exactly {settings.cut_mm:.1f} mm are counted in both strata")
     texts.append(
-        "each stratum reaches a rate of false positives at its own threshold of the score: the two "
-        "do not describe one setting of the model"
+        "each stratum reaches a rate of false positives at its own score threshold: the two do "
+        "not describe the same setting of the model"
     )
     return tuple(texts)
 

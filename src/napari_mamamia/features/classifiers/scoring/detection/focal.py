@@ -91,11 +91,12 @@ def risk_adjusted_focal(
     if not logits.shape == sizes.shape == is_lesion.shape or logits.ndim != 1:
         raise ArgumentError(
             "expected a logit, a label and a size for each box, but found arrays of shapes "
-            f"{logits.shape}, {is_lesion.shape} and {sizes.shape}: pass three of one length"
+            f"{logits.shape}, {is_lesion.shape} and {sizes.shape}: pass three arrays of equal "
+            "length"
         )
     if not (np.isfinite(logits).all() and np.isfinite(sizes).all()):
         raise ArgumentError(
-            "expected finite logits and sizes, but found others: leave these boxes out"
+            "expected only finite logits and sizes, but found others: leave these boxes out"
         )
     signed = np.where(is_lesion, logits, -logits)
     of_code = FocalReading(reading) is FocalReading.REFERENCE_CODE

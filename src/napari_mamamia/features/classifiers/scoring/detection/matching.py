@@ -159,9 +159,9 @@ def _assign_component(
     shape = int(rows.max()) + 1, int(columns.max()) + 1
     if shape[0] * shape[1] > _CELLS:
         raise ArgumentError(
-            f"expected at most {_CELLS:,} pairs of connected boxes and lesions for the matching "
-            f"hungarian, but found {shape[0]:,} boxes on {shape[1]:,} lesions: match by "
-            "greedy-score, or leave out boxes of low score"
+            f"expected at most {_CELLS:,} pairs of connected boxes and lesions for hungarian "
+            f"matching, but found {shape[0]:,} boxes on {shape[1]:,} lesions: match by "
+            "greedy-score, or leave out boxes with low scores"
         )
     # one more pair outweighs all overlaps, and one pair of a counted lesion outweighs all pairs
     one_more = min(shape) + 1.0

@@ -27,8 +27,10 @@ _LISTED: Final = 50
 _STEPS: Final = np.geomspace(1 / 16, 8, 400)
 _DEFINITIONS: Final = {
     CurveKind.FROC: "mean sensitivity at 1/8, 1/4, 1/2, 1, 2, 4 and 8 false positives per case",
-    CurveKind.STRICT: "found lesions weigh their risk (share of all risk), false boxes 1 − risk, "
-    "on a scale that is the same for all models",
+    CurveKind.STRICT: (
+        "found lesions are weighted by their risk (as a share of all risk), false "
+        "boxes by 1 − risk, on a scale that is the same for all models"
+    ),
     CurveKind.REFERENCE_CODE: "as strict, but all risks are divided by the largest one of "
     "this data set and this model's boxes: two models have different scales",
     CurveKind.PAPER_EQ3: "as strict, but the found risk is divided by the number of lesions: "
@@ -95,7 +97,7 @@ def write_detection_page(
     ]
     page = Page(
         f"Detection: {name}",
-        (f"{rule_text(result)}: the rule of every number on this page.", headline(result)),
+        (f"{rule_text(result)}: this rule applies to every number on this page.", headline(result)),
         tuple(sections),
         tuple(warnings),
         tuple(f"{failure.case_id}: {failure.reason}" for failure in failures),

@@ -345,13 +345,14 @@ class DetectionSettings:
     def __post_init__(self) -> None:
         if not 0 < self.rule.iou <= 1:
             raise ValueError(
-                f"expected a least overlap above 0 and at most 1, but found {self.rule.iou}"
+                f"expected a minimum overlap above 0 and at most 1, but found {self.rule.iou}"
             )
         if not 0 < self.cut_mm < np.inf:
-            raise ValueError(f"expected a cut of sizes above 0 mm, but found {self.cut_mm}")
+            raise ValueError(f"expected a size limit above 0 mm, but found {self.cut_mm}")
         if self.n_resamples < 0 or self.seed < 0:
             raise ValueError(
-                f"expected resamples and seed from 0, but found {self.n_resamples} and {self.seed}"
+                f"expected resamples and seed to be 0 or above, but found {self.n_resamples} and "
+                f"{self.seed}"
             )
 
     @property

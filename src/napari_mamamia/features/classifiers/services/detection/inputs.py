@@ -111,8 +111,8 @@ def read_tables(tables: DetectionTables) -> ReadDetection:
         if boxes.has_risks:
             has, lacks = lacks, has
         raise FormatError(
-            f"expected the column risk in both tables or in none, but found it in {has} and not in "
-            f"{lacks}: give risks in both, or remove the column"
+            f"expected the column risk in both tables or in neither, but found it in {has} and "
+            f"not in {lacks}: give risks in both, or remove the column"
         )
     warnings = [*cases.notes, *truth.notes, *boxes.notes]
     if boxes.n_repeated:
@@ -168,7 +168,7 @@ def read_masks(masks: DetectionMasks, matching: LesionMatching) -> ReadDetection
     ]
     read: list[_ReadCase] = []
     for number, case_id in enumerate(listed.ids):
-        report_progress(number, len(listed.ids), f"Searching lesions in {case_id}")
+        report_progress(number, len(listed.ids), f"Searching for lesions in {case_id}")
         centre, key = listed.centres[number] if listed.centres else "", case_key(case_id)
         try:
             reference = _read_mask(references, key)
@@ -184,8 +184,8 @@ def read_masks(masks: DetectionMasks, matching: LesionMatching) -> ReadDetection
             read.append(_ReadCase(case_id, centre, parts, True))
     if not read:
         raise FormatError(
-            f"expected a reference that can be read in {masks.reference}, but found none "
-            f"({failures[-1].reason}): copy them again"
+            f"expected at least one readable reference in {masks.reference}, but found none "
+            f"({failures[-1].reason}): copy the files again"
         )
     data = _join_cases(read, rules.overlap, bool(listed.centres), maps is not None)
     turned = [case.case_id for case in read if case.parts.is_reordered]
@@ -193,8 +193,10 @@ def read_masks(masks: DetectionMasks, matching: LesionMatching) -> ReadDetection
     if turned:
         warnings = (
             *listed.notes,
-            "predictions on the reference's grid with their axes stored in another order: "
-            f"{len(turned)} (first {turned[0]}): reordered, not resampled",
+            (
+                "predictions on the reference's grid with their axes stored in a different order: "
+                f"{len(turned)} (first {turned[0]}): reordered, not resampled"
+            ),
         )
     return ReadDetection(data, tuple(failures), warnings)
 

@@ -181,9 +181,7 @@ class CaseMasks:
     ) -> Iterator[MaskPair]:
         """Yield the comparison of each reading with a mask of known truth."""
         if path is None:
-            self._leave_out(
-                TRUTH, "expected its known mask in the folder of the truth, but found none"
-            )
+            self._leave_out(TRUTH, "expected its known mask in the truth folder, but found none")
             return
         try:
             reference = read_labels(path)
@@ -680,9 +678,9 @@ def _summarise_each(state: ReviewState, pairs: Iterable[MaskPair]) -> Iterator[C
 def _require_list(study: Study, truth: Truth) -> None:
     if hash_honeypots(truth.case_ids) != study.honeypots:
         raise CaseError(
-            "expected the list of honeypots that the study was begun with "
-            f"({count_of(study.honeypots.count, 'case')}), but found another list of "
-            f"{len(truth.case_ids)}: name the file that `mamamia review init` was given"
+            "expected the list of honeypots that was used to begin the study "
+            f"({count_of(study.honeypots.count, 'case')}), but found a different list of "
+            f"{len(truth.case_ids)}: name the file that was passed to `mamamia review init`"
         )
 
 
@@ -781,7 +779,7 @@ def _note_design(
     """Yield sentences on the limitations of these numbers."""
     study = state.study
     if not pairs:
-        yield "no case was fully read by two people: there is nothing to compare"
+        yield "no case was read completely by two people: there is nothing to compare"
     if study.plan.mode.value == "second-look":
         yield "the second reader saw the first mask: the readings are not independent"
     if study.honeypots.count and truth is None:

@@ -41,8 +41,10 @@ _DEFINITIONS: Final = {
     "voxel, then centres less than 10 mm apart; n_first and n_second are marked by one reader "
     "only, n_parts are split or merged; positive is 2 n_both / (2 n_both + n_first + n_second); "
     "dsc of n_both",
-    "n_alone": "lesions with an answer of one reader only, though others read the case: they are "
-    "in no kappa and no alpha",
+    "n_alone": (
+        "lesions with an answer from one reader only, although others read the case: they "
+        "are in no kappa and no alpha"
+    ),
     "n_computed": "answers that the program measured on the reader's own mask and that the reader "
     "did not change: they agree as far as the masks do",
     "kappa": "Cohen's, unweighted; linear and quadratic where the categories have an order",
@@ -241,8 +243,11 @@ def agreement_lines(result: StudyAgreement, form: Form | None = None) -> list[st
     """Return the agreement as lines of text, in the wording of `form`."""
     masks = result.masks
     lines = [
-        f"{result.n_compared} of {count_of(result.n_cases, 'case')} were fully read by two or "
-        f"more, {count_of(masks.n, 'pair')} of masks; 95 % intervals are over cases."
+        (
+            f"{result.n_compared} of {count_of(result.n_cases, 'case')} were read completely by "
+            f"two or more readers, {count_of(masks.n, 'pair')} of masks; 95 % intervals are over "
+            "cases."
+        )
     ]
     if masks.n:
         lines += [
@@ -269,8 +274,10 @@ def agreement_lines(result: StudyAgreement, form: Form | None = None) -> list[st
             for pair in number.pairs
         ]
     lines += [
-        f"{repeat.first} read {count_of(repeat.n, 'case')} twice: Dice with the own first reading "
-        f"{format_estimate(repeat.dsc)}."
+        (
+            f"{repeat.first} read {count_of(repeat.n, 'case')} twice: Dice with the reader's first "
+            f"reading {format_estimate(repeat.dsc)}."
+        )
         for repeat in result.repeats
     ]
     lines += [
@@ -363,5 +370,5 @@ def _say_categories(agreement: CategoryAgreement, form: Form | None) -> list[str
     if kappas:
         text += f"; Cohen's kappa of pairs {min(kappas):.3f} to {max(kappas):.3f}"
     if agreement.n_alone:
-        text += f"; {count_of(agreement.n_alone, 'lesion')} of one reader only not included"
+        text += f"; {count_of(agreement.n_alone, 'lesion')} of only one reader not included"
     return [f"{text}."]

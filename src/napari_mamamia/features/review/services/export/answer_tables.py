@@ -278,7 +278,7 @@ def _read_rating(text: str, question: str, case_id: str) -> float:
     if not math.isfinite(rating):
         raise CaseError(
             f"expected numbers as ratings, but found {text!r} for {question!r} of {case_id}: "
-            "choose a question that is answered by numbers, such as assessment"
+            "choose a question whose answers are numbers, such as assessment"
         )
     return rating
 
@@ -293,8 +293,8 @@ def _require_ratings(
     unknown = sorted(set(positives or ()) - {row.case for row in rows})
     if unknown:
         raise CaseError(
-            f"expected positive cases among the rated ones, but found {unknown[0]!r}: write them "
-            "as in the column case of mrmc.csv, such as ID or ID@right"
+            f"expected positive cases to be among the rated ones, but found {unknown[0]!r}: write "
+            "them as in the column case of mrmc.csv, such as ID or ID@right"
         )
 
 

@@ -169,11 +169,11 @@ def export_study(store: FolderStore, folder: Path, choice: ExportChoice) -> Revi
 def _require_choice(choice: ExportChoice) -> None:
     if not choice.formats:
         formats = ", ".join(ReviewFormat)
-        raise CaseError(f"expected at least one format, got none: choose of {formats}")
+        raise CaseError(f"expected at least one format, got none: choose from {formats}")
     if ReviewFormat.MRMC in choice.formats and not choice.rating:
         raise CaseError(
-            "expected the question whose answers are the ratings of an MRMC table, but found none: "
-            "name one that is answered by numbers, such as assessment",
+            "expected the question whose answers are the ratings for the MRMC table, but found "
+            "none: name one whose answers are numbers, such as assessment",
             remedies=(Remedy("rating", ("QUESTION",)),),
         )
 
@@ -182,8 +182,8 @@ def _require_free(store: FolderStore, folder: Path) -> None:
     require_outside(store, folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise SaveConflictError(
-            f"expected a new or empty folder, but {folder} is not empty: name another one; nothing "
-            "is overwritten"
+            f"expected a new or empty folder, but {folder} is not empty: name a different one; "
+            "nothing is overwritten"
         )
 
 
@@ -290,8 +290,8 @@ def _check_files(place: Path) -> tuple[FilePrint, ...]:
         except (MamamiaError, OSError, ValueError) as error:
             name = path.relative_to(place)
             raise SaveError(
-                f"expected {name} to read back as it was written, but {error}: try another disk; "
-                "nothing was exported"
+                f"expected {name} to read back as it was written, but {error}: try a different "
+                "disk; nothing was exported"
             ) from error
         prints.append(FilePrint(path.relative_to(place).as_posix(), sha256_of(path)))
     return tuple(prints)
@@ -306,4 +306,4 @@ def _read_back(path: Path) -> None:
         with path.open(encoding="utf-8", newline="") as stream:
             widths = {len(row) for row in csv.reader(stream)}
         if len(widths) > 1:
-            raise ValueError("its rows differ in length")
+            raise ValueError("its rows have different lengths")
