@@ -133,8 +133,10 @@ def test_what_was_erased_does_not_come_back_with_a_stroke_beside_it(greedy):
     erased = (unpack_marks(words).hold < 0) & ~ball((12.0, 24.0, 22.0), 6.0)
     assert erased.any()
     greedy[0] = True
+    labels[:] = 0
     draw(images, labels, words, ADD, (12.0, 24.0, 22.0))
     assert not labels[erased].any()
+    assert labels[12, 20, 29] == 1
 
 
 def test_a_locked_label_is_not_painted_over(greedy):
