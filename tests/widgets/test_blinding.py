@@ -75,6 +75,9 @@ IMAGES_AND_SETTINGS = {
     "review.sign_things",
     "review.countersign_key",
     "review.end_key",
+    # Page Prompt: the licence and the settings of a model, not what it marks.
+    *("prompt.is_accepted", "prompt.accept_licence"),
+    *("prompt.load_settings", "prompt.save_settings"),
 }
 
 

@@ -341,7 +341,7 @@ def test_the_tumour_cannot_be_jumped_to_without_an_own_mask(qtbot, blind, contro
 
 def test_no_page_shows_what_is_hidden(qtbot, blind, picture):
     paint(qtbot, blind)
-    shut = {"Predict", "Score", "Report", "Batch scoring", "Export"}
+    shut = {"Predict", "Prompt", "Score", "Report", "Batch scoring", "Export"}
     said = blind.findChild(QLabel, "page_shut")
     for page in PAGES:
         blind.show_page(page)

@@ -29,9 +29,12 @@ and replay are those of the editing session: they never run a model.
 
 from typing import Final
 
-from napari_mamamia.core.features import Command, Feature
+from napari_mamamia.core.blinding import Hidden
+from napari_mamamia.core.features import Command, Feature, Page
+from napari_mamamia.core.texts import tr
 
 _HERE: Final = "napari_mamamia.features.prompt"
+_MODEL: Final = frozenset({Hidden.MODEL})
 
 FEATURE: Final = Feature(
     name="prompt",
@@ -44,6 +47,18 @@ FEATURE: Final = Feature(
             "Masks and measurements",
         ),
     ),
+    pages=(
+        Page(
+            "Prompt",
+            "Mask",
+            f"{_HERE}.widgets.page:PromptPage",
+            f"{_HERE}.widgets.flow:make_prompt",
+            tip=tr("Marks a lesion from a point, a box, a scribble or an outline."),
+            reveals=_MODEL,
+        ),
+    ),
+    services={"prompt": f"{_HERE}.widgets.services:PromptServices"},
+    reveals=dict.fromkeys(("prompt.make_engine", "prompt.run_prompt"), _MODEL),
     hooks={"check_computer": f"{_HERE}.services.check:check_prompt_models"},
     library={
         "Prompt": f"{_HERE}.segmentation.prompts:Prompt",

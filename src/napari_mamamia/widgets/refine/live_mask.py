@@ -65,7 +65,7 @@ class LiveMask(WindowPart):
         self._look.timeout.connect(self._notice_safely)
         self._going = 0
         self.strokes = StrokeQueue(context)
-        self.strokes.stepped.connect(self._show_step)
+        self.strokes.stepped.connect(self.show_step)
 
     # ------------------------------------------------------------------- layer
 
@@ -154,7 +154,7 @@ class LiveMask(WindowPart):
         """End the current stroke at once, after all earlier strokes."""
         self.strokes.finish()
         if self.live is not None and self.live.is_painting:
-            self._show_step(self.live.release())
+            self.show_step(self.live.release())
 
     def abandon(self) -> None:
         """Discard the current stroke."""
@@ -191,7 +191,16 @@ class LiveMask(WindowPart):
         step = self.live.forget_marks()
         if step is None:
             self._notifier.hint(_NO_MARKS)
-        self._show_step(step)
+        self.show_step(step)
+
+    def show_step(self, step: Step | None) -> None:
+        """Redraw the voxels that a step of the session changed, and report it."""
+        if step is None:
+            return
+        self._scene.redraw_box(Role.REFINED, step.difference.box)
+        if dict(step.edit.parameters).get(TOO_FAR):
+            self._notifier.warn(_JUMPED)
+        self._emit_stepped()
 
     def undo(self) -> None:
         """Undo the last step of the current lesion."""
@@ -251,15 +260,6 @@ class LiveMask(WindowPart):
             WHOLE_MASK,
         }:
             self._notifier.hint(_NOTHING_HERE)
-
-    def _show_step(self, step: Step | None) -> None:
-        """Redraw the voxels that a stroke changed."""
-        if step is None:
-            return
-        self._scene.redraw_box(Role.REFINED, step.difference.box)
-        if dict(step.edit.parameters).get(TOO_FAR):
-            self._notifier.warn(_JUMPED)
-        self._emit_stepped()
 
     def _report_failure(self, outcome: object, doing: str) -> None:
         if isinstance(outcome, Failed):

@@ -203,10 +203,12 @@ class PromptSession:
         return int(np.count_nonzero(kept))
 
     def drop(self, work: PromptWork) -> None:
-        """Forget a prompt that failed or was cancelled; the mask is unchanged."""
+        """Forget a prompt that failed or was cancelled; the mask is unchanged.
+
+        The engine may have begun it or may still end, so the next prompt starts from the mask.
+        """
         if self._current is work:
             self._current = None
-        if not self.engine.is_open:
             self._engine_mask, self._previous, self._in_step = None, None, None
 
     def close(self) -> None:

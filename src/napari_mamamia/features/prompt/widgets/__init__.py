@@ -1,0 +1,1 @@
+"""The Prompt page of the window."""

@@ -1,0 +1,362 @@
+"""The Prompt page: the model or server, its licence, the tools, and what happened."""
+
+from dataclasses import asdict, dataclass
+from enum import Enum, auto
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from qtpy.QtCore import Signal
+from qtpy.QtWidgets import QComboBox, QLineEdit, QToolButton, QWidget
+
+from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.core.texts import tr
+from napari_mamamia.features.prompt.segmentation.engine import (
+    UNKNOWN_LICENCE,
+    EngineInfo,
+    EngineSettings,
+)
+from napari_mamamia.features.prompt.segmentation.engines import PROMPT_ENGINES
+from napari_mamamia.features.prompt.segmentation.prompts import PromptKind
+from napari_mamamia.features.prompt.services.channels import Channel
+from napari_mamamia.features.prompt.widgets.drawing import KIND_TEXTS
+from napari_mamamia.widgets.base.keys import with_key
+from napari_mamamia.widgets.base.notify import plain_text
+from napari_mamamia.widgets.controls.controls import (
+    button,
+    call_by,
+    column,
+    label,
+    named,
+    row,
+    row_name,
+    set_level,
+    tool_button,
+)
+from napari_mamamia.widgets.controls.form import Browse, Form, option
+from napari_mamamia.widgets.controls.page import Page
+
+_DEVICES: Final = (
+    ("auto", tr("automatic"), ""),
+    ("cpu", tr("processor"), ""),
+    ("cuda", tr("graphics card"), ""),
+)
+_TIPS: Final = MappingProxyType(
+    {
+        PromptKind.POINT: tr("Click on a point."),
+        PromptKind.BOX: tr("Drag a box on a slice, in any plane."),
+        PromptKind.SCRIBBLE: tr("Draw a line on a slice, in any plane."),
+        PromptKind.OUTLINE: tr("Draw around a region on a slice, in any plane."),
+    }
+)
+_REMEDIES: Final = MappingProxyType(
+    {
+        "model": tr("Choose the folder under Model."),
+        "fold": tr("Enter its number under Fold."),
+        "environment": tr("Choose the folder under Environment."),
+        "server": tr("Enter the address under Server."),
+        "api_key": tr("Enter the key under Key."),
+        "allow_plain_http": tr("Tick Send without encryption, if you accept that."),
+        "channel": tr("Choose another image under Sees."),
+        "accept_licence": tr("Accept the licence."),
+    }
+)
+_REMOTE: Final = ("server", "api_key", "allow_plain_http")
+_STORED: Final = ("model", "fold", "environment", "device", "server")
+_ENGINE_TEXTS: Final = MappingProxyType(
+    {
+        "local": tr("nnInteractive on this computer"),
+        "remote": tr("nnInteractive on a server"),
+    }
+)
+
+
+class State(Enum):
+    """What the page waits for."""
+
+    IDLE = auto()
+    STARTING = auto()
+    LICENCE = auto()
+    READY = auto()
+    ASKING = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """The settings of all engines; each engine's rows are shown alone."""
+
+    model: Path | None = option(
+        None,
+        tr("Model"),
+        "prompt_model",
+        tr("Folder of the model, with plans.json and fold_0."),
+        placeholder=tr("folder of the model"),
+        browse=Browse("prompt_model_browse", tr("Choose the folder of the model"), tr("Model")),
+    )
+    fold: str = option(
+        "",
+        tr("Fold"),
+        "prompt_fold",
+        tr("Number of the fold, if the model has several."),
+        placeholder=tr("the only one"),
+    )
+    environment: Path | None = option(
+        None,
+        tr("Environment"),
+        "prompt_environment",
+        tr("Python environment with the package nninteractive."),
+        placeholder="$MAMAMIA_PROMPT_ENVIRONMENT",
+        browse=Browse(
+            "prompt_environment_browse", tr("Choose the Python environment"), tr("Environment")
+        ),
+    )
+    device: str = option(
+        "auto",
+        tr("Device"),
+        "prompt_device",
+        tr("Where the model runs; a processor needs tens of seconds for a prompt."),
+        choices=_DEVICES,
+    )
+    server: str = option(
+        "",
+        tr("Server"),
+        "prompt_server",
+        tr("Address of a computer that runs nninteractive-server."),
+        placeholder="https://host:1527",
+    )
+    api_key: str = option(
+        "", tr("Key"), "prompt_api_key", tr("Key of the server; it is not stored.")
+    )
+    allow_plain_http: bool = option(
+        False,
+        "",
+        "prompt_allow_plain_http",
+        tr("Others on the network can then read and change the images."),
+        text=tr("Send without encryption"),
+    )
+
+
+class PromptPage(Page):
+    """The page; `kind_wanted` carries a `PromptKind`, or None for no tool.
+
+    The signals `start_wanted`, `stop_wanted`, `cancel_wanted` and `accept_wanted` report clicks;
+    `including_changed` reports that prompts mark the lesion, or what is not in it.
+    """
+
+    start_wanted = Signal()
+    stop_wanted = Signal()
+    cancel_wanted = Signal()
+    accept_wanted = Signal()
+    kind_wanted = Signal(object)
+    including_changed = Signal()
+
+    def __init__(self) -> None:
+        super().__init__("prompt")
+        self.is_including = True
+        self.engine: QComboBox = named(
+            QComboBox(), "prompt_engine", tr("Where the prompt model runs.")
+        )
+        for name, spec in PROMPT_ENGINES.items():
+            self.engine.addItem(_ENGINE_TEXTS.get(name, spec.text), name)
+        self.form = Form(_Options, [tr("Environment")])
+        self.fields = self.form.fields
+        self.fields["api_key"].setEchoMode(QLineEdit.EchoMode.Password)
+        self.form.rows["allow_plain_http"].hide()
+        self.leaving = label("prompt_leaving", tip=tr("What leaves this computer."))
+        self.channel: QComboBox = named(
+            QComboBox(), "prompt_channel", tr("The image that the model sees.")
+        )
+        self.start = button(
+            "prompt_start",
+            tr("Start the model"),
+            tr("Loads the model or connects to the server, and gives it the image."),
+            self.start_wanted.emit,
+            primary=True,
+        )
+        self.stop = button(
+            "prompt_stop",
+            tr("Stop the model"),
+            tr("Ends the model; your mask stays."),
+            self.stop_wanted.emit,
+        )
+        self.setup = column(
+            row(row_name(tr("Runs"), [tr("Environment")]), self.engine, 1),
+            *self.form.rows.values(),
+            row(row_name(tr("Sees"), [tr("Environment")]), self.channel, 1),
+            self.leaving,
+        )
+        self.licence = self._make_licence()
+        self.tools = self._make_tools()
+        self.state = label("prompt_state", tip=tr("What the prompt model does, or what is wrong."))
+        self.cancel = button(
+            "prompt_cancel",
+            tr("Cancel"),
+            tr("Stops waiting for the model; your mask stays."),
+            self.cancel_wanted.emit,
+        )
+        buttons = (self.start, self.cancel, self.stop)
+        # The stretch keeps the parts together at the top: which are shown depends on the state.
+        self.add_form(column(self.setup, self.licence, self.tools, self.state, *buttons, 1))
+        self.body.addStretch()
+        self.engine.currentIndexChanged.connect(lambda _at: self._follow_choice())
+        self.form.changed.connect(self._follow_choice)
+        self._follow_choice()
+        self.say("")
+        self.show_state(State.IDLE)
+
+    # ------------------------------------------------------------- for the flow
+
+    @property
+    def engine_name(self) -> str:
+        """The name of the chosen engine."""
+        return str(self.engine.currentData())
+
+    @property
+    def settings(self) -> EngineSettings:
+        """The settings of the chosen engine."""
+        return EngineSettings(**asdict(self.form.settings()))
+
+    @property
+    def storable(self) -> dict[str, str]:
+        """The settings of the chosen engine to keep; those of other engines stay as stored."""
+        rows, settings = self.form.rows, self.settings
+        return {n: str(getattr(settings, n) or "") for n in _STORED if not rows[n].isHidden()}
+
+    def show_stored(self, stored: dict[str, str]) -> None:
+        """Fill in the settings of an earlier session."""
+        self.engine.setCurrentIndex(max(self.engine.findData(stored.get("engine")), 0))
+        devices = self.fields["device"]
+        for name in _STORED:
+            if name != "device":
+                self.fields[name].setText(stored.get(name, ""))
+        devices.setCurrentIndex(max(devices.findData(stored.get("device")), 0))
+
+    def show_channels(self, channels: tuple[Channel, ...]) -> None:
+        """Offer the images of a case, the default first; the same choice stays if it exists."""
+        before = self.channel.currentData()
+        self.channel.clear()
+        for channel in channels:
+            self.channel.addItem(channel.text, channel.name)
+        self.channel.setCurrentIndex(max(self.channel.findData(before), 0))
+
+    def show_state(self, state: State, info: EngineInfo | None = None) -> None:
+        """Show the controls of a state; `info` describes the model."""
+        is_on = state in (State.READY, State.ASKING)
+        self.setup.setVisible(state in (State.IDLE, State.STARTING))
+        self.setup.setEnabled(state is State.IDLE)
+        self.start.setVisible(state is State.IDLE)
+        self.stop.setVisible(is_on or state is State.LICENCE)
+        self.cancel.setVisible(state in (State.STARTING, State.ASKING))
+        self.licence.setVisible(state is State.LICENCE)
+        self.tools.setVisible(is_on)
+        if info is None:
+            return
+        for kind, control in self.kinds.items():
+            control.setVisible(kind in info.abilities.kinds)
+        self.model.setText(
+            tr("{name} sees {channel}.", name=info.name, channel=self.channel.currentText())
+        )
+        licence = info.licence
+        if licence == UNKNOWN_LICENCE:
+            licence = tr("not stated: ask the authors of the model")
+        self.licence_text.setText(
+            tr(
+                "Licence of the model: {licence}. Masks made with it may be bound by it. "
+                "It is stored with each mask.\n{model}",
+                licence=licence,
+                model=info.model,
+            )
+        )
+
+    def show_kind(self, kind: PromptKind | None) -> None:
+        """Show the active tool."""
+        for each, control in self.kinds.items():
+            control.setChecked(each is kind)
+
+    def say(self, text: str, level: str = "hint") -> None:
+        """Show what happened."""
+        set_level(self.state, level)
+        self.state.setText(text)
+        self.state.setVisible(bool(text))
+
+    def show_error(self, error: Exception) -> None:
+        """Show an error and the controls that fix it."""
+        remedies = error.remedies if isinstance(error, MamamiaError) else ()
+        names = [remedy.option for remedy in remedies]
+        if "allow_plain_http" in names:
+            self.form.rows["allow_plain_http"].show()
+        text = plain_text(error)
+        lines = [f"{text[0].upper()}{text[1:]}.", *(_REMEDIES.get(name, "") for name in names)]
+        self.say("\n".join(line for line in lines if line), "error")
+
+    # -------------------------------------------------------------------- inner
+
+    def _make_licence(self) -> QWidget:
+        self.licence_text = label("prompt_licence", tip=tr("The licence of the model's weights."))
+        self.accept = button(
+            "prompt_accept",
+            tr("Accept the licence"),
+            tr("Stores that you accept the licence of this model, and starts it."),
+            self.accept_wanted.emit,
+            primary=True,
+        )
+        return column(self.licence_text, self.accept)
+
+    def _make_tools(self) -> QWidget:
+        self.model = label("prompt_info", tip=tr("The model, and the image that it sees."))
+        self.kinds: dict[PromptKind, QToolButton] = {
+            kind: self._make_choice(f"prompt_{kind.value}", KIND_TEXTS[kind], _TIPS[kind], kind)
+            for kind in PromptKind
+        }
+        self.signs = {
+            True: self._make_choice(
+                "prompt_include",
+                tr("+ Lesion"),
+                tr("Prompts mark the lesion (right button: the other)."),
+                True,
+            ),
+            False: self._make_choice(
+                "prompt_exclude",
+                tr("− Not lesion"),
+                tr("Prompts mark what does not belong to the lesion (right button: the other)."),
+                False,
+            ),
+        }
+        self.signs[True].setChecked(True)
+        text = tr("The right button swaps + and −. Undo takes a prompt back")
+        self.hint = label("prompt_hint", with_key(text, "undo"), tr("How to use the tools."))
+        rows = row(*self.kinds.values(), 1), row(*self.signs.values(), 1)
+        return column(self.model, *rows, self.hint)
+
+    def _make_choice(self, name: str, text: str, tip: str, value: PromptKind | bool) -> QToolButton:
+        control: QToolButton = tool_button(name, text, tip, lambda: self._choose(value))
+        control.setCheckable(True)
+        control.setProperty("framed", True)
+        call_by(control, text)
+        return control
+
+    def _choose(self, value: PromptKind | bool) -> None:
+        if isinstance(value, PromptKind):
+            self.kind_wanted.emit(value if self.kinds[value].isChecked() else None)
+            return
+        self.is_including = value
+        for sign, control in self.signs.items():
+            control.setChecked(sign is value)
+        self.including_changed.emit()
+
+    def _follow_choice(self) -> None:
+        """Show the rows of the chosen engine, and what leaves the computer."""
+        is_remote = self.engine_name == "remote"
+        for name, line in self.form.rows.items():
+            if name != "allow_plain_http":
+                line.setVisible((name in _REMOTE) == is_remote)
+        if not is_remote:
+            self.form.rows["allow_plain_http"].hide()
+        settings = self.settings
+        text = tr("Nothing leaves this computer.")
+        if is_remote and not settings.server:
+            text = tr("The image, your prompts and your mask are sent to the server; no names.")
+        elif spec := PROMPT_ENGINES.get(self.engine_name):
+            text = spec.leaves(settings) or text
+        self.leaving.setText(text)
+        set_level(self.leaving, "warning" if is_remote else "hint")
