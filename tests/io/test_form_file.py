@@ -193,7 +193,7 @@ def test_a_protocol_without_questions_has_no_form(tmp_path):
                 question(scope="lesion"),
                 question(id="r", asked_if=[{"field": "q", "values": ["y"]}]),
             ],
-            "of the same case",
+            "about the same case",
         ),
         (
             [question(), question(id="r", asked_if=[{"field": "q", "values": ["?"]}])],

@@ -156,5 +156,5 @@ def test_preferences_of_before_open_and_are_written_as_they_were_with_what_came_
     assert preferences.workspaces == ((Path("/data/set"), Path("/home/w")),)
     assert preferences.keys == (("cine", "V"),)
     save_preferences(preferences)
-    later = ',\n  "team_masks": []\n}\n'  # a list that came since, at the end
+    later = ',\n  "team_masks": [],\n  "features": {}\n}\n'  # what came since, at the end
     assert path.read_text() == PREFERENCES.removesuffix("\n}\n") + later

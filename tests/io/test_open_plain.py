@@ -48,6 +48,11 @@ OWN = {
     "services.desktop": "a file of the package",
     "widgets.controls.grey_pixmap": "a picture in memory",
     "widgets.dock.steps": "a section of a step",
+    "features.challenge.codabench_score": "in Codabench's container; made by us just before",
+    "features.challenge.io.site_files": "a file of the package",
+    "features.challenge.services.challenge.leaks": "made by us just before",
+    "features.prompt.segmentation.worker": "found to be a plain file just before",
+    "smartpaint.learned.network": "a file of the package",
     "widgets.predict.recipe_flow": "a dialog",
 }
 

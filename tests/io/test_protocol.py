@@ -57,7 +57,10 @@ def test_a_name_is_enough(tmp_path):
         ({"name": "a", "phase": True}, "'phase' of the protocol is True"),
         ({"name": "a", "brush": {"radius_mm": 0}}, "'radius_mm' of the brush is 0"),
         ({"name": "a", "brush": {"radius_mm": "8"}}, "'radius_mm' of the brush is '8'"),
-        ({"name": "a", "brush": {"tool": "pen"}}, "'pen', not one of smartpaint, sphere, smooth"),
+        (
+            {"name": "a", "brush": {"tool": "pen"}},
+            "'pen', not one of smartpaint, learned, sphere, smooth",
+        ),
         ({"name": "a", "structures": [{"value": 1}]}, "lacks value or name"),
         ({"name": "a", "structures": [{"value": 0, "name": "t"}]}, "is 0, not .* of 1 to 255"),
         (

@@ -142,7 +142,7 @@ def test_half_of_the_tumour_is_under_segmentation():
     half = REFERENCE.array.copy()
     half[:, :, 33:] = False  # 3 of 6 columns
     found = reason(FailureKind.UNDER_SEGMENTATION, REFERENCE, Mask(GRID, half))
-    assert found == "50 % of the reference's volume is predicted"
+    assert found == "only 50 % of the reference's volume is predicted"
     half[10, 10, 33] = True
     assert FailureKind.UNDER_SEGMENTATION not in kinds(REFERENCE, Mask(GRID, half))
 

@@ -259,7 +259,7 @@ def test_weights_that_do_not_fit_and_files_cut_off_are_said(whole, tmp_path):
         ({"folds": ("0", "1")}, "no folds"),
         ({"step": 0.75}, "their own overlap"),
         ({"most_copies": 4}, "does not average mirrored copies"),
-        ({"backend": "openvino"}, "torch only"),
+        ({"backend": "openvino"}, "only with torch"),
         ({"precision": "bf16"}, "own precision"),
         ({"checkpoint": "checkpoint_best.pth"}, "only one weights file"),
         ({"accept_trainer": True}, "no trainer"),

@@ -173,7 +173,8 @@ def test_real_exams_show_their_phases_with_a_picture_each(real_data, name):
 
 @pytest.mark.real
 @pytest.mark.parametrize(
-    ("name", "why"), [("slicecount", "at least 3 slices"), ("sliceorientation", "the same orientation")]
+    ("name", "why"),
+    [("slicecount", "at least 3 slices"), ("sliceorientation", "the same orientation")],
 )
 def test_real_series_that_must_be_refused_say_why_in_their_row(real_data, name, why):
     (found,) = look(real_data("dicom") / "refuse" / name).studies

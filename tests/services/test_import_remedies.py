@@ -37,8 +37,8 @@ ASKED = [
     and one.name not in NO_DYNAMIC | {"two patients", "two birth dates"}
 ]
 """Of two patients in one series none can be told from the other: that one is no question."""
-WITHOUT_PRE = ("no scan before contrast", "check that phase 0 is pre-contrast",
-    "no enhancement is visible",
+WITHOUT_PRE = ("no scan before contrast", "not a scan before contrast",
+               "check that phase 0 is pre-contrast", "no enhancement is visible",
                "whether the series before contrast is missing")  # fmt: skip
 """What says of an import that its first phase is not before contrast."""
 BAD_PHASE = {
@@ -122,7 +122,9 @@ def test_a_study_without_two_phases_is_refused_without_a_way_to_a_case_of_one(tm
 def test_whoever_leaves_the_scan_before_contrast_out_is_told(tmp_path, settings):
     hostile.five(tmp_path)
     (study,) = studies_of(tmp_path, ImportSettings(**settings))
-    assert any("no scan before contrast" in told.text for told in study.exam.warnings)
+    assert any(
+        "scan before contrast, so all enhancement" in told.text for told in study.exam.warnings
+    )
 
 
 def test_whoever_leaves_one_of_two_scans_before_contrast_out_is_not_warned(tmp_path):
@@ -144,8 +146,8 @@ def test_two_studies_of_one_patient_day_and_place_name_each_other(tmp_path, day,
         " ".join(warning.text for warning in study.exam.warnings)
         for study in studies_of(tmp_path, ImportSettings())
     ]
-    assert ["P1_002 is of the same patient" in told[0],
-            "P1_001 is of the same patient" in told[1]] == [is_told] * 2  # fmt: skip
+    assert ["P1_002 has the same patient" in told[0],
+            "P1_001 has the same patient" in told[1]] == [is_told] * 2  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BAD_PHASE)

@@ -301,7 +301,7 @@ def test_a_case_of_one_slice_stays_in_one_plane_with_the_reason(
     three.scene.show_case(case, (0, 100))
     three.session.set_case(case, None, [])
     assert three.planes.panes == []
-    assert any("single slice" in text for text in said)
+    assert any("only one slice" in text for text in said)
     back = new_case("B_10")
     three.scene.show_case(back, (0, 100))
     three.session.set_case(back, None, [])

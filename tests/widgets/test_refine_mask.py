@@ -157,7 +157,7 @@ def test_data_of_another_size_are_refused_and_the_mask_is_shown_again(qtbot, ref
     stroke(refining)
     painted = live.labels.copy()
     layer_of(refining).data = np.zeros((3, 4, 5), np.uint8)
-    qtbot.waitUntil(lambda: "another size" in refining.header.message.text())
+    qtbot.waitUntil(lambda: "different size" in refining.header.message.text())
     np.testing.assert_array_equal(live.labels, painted)
     assert np.shares_memory(layer_of(refining).data, live.labels)
     stroke(refining, (1.0, 4.0, 4.0))

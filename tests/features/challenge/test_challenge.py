@@ -94,7 +94,7 @@ def test_a_frozen_list_takes_only_its_cases_and_each_needs_a_reference(tmp_path)
     assert opened.challenge.case_ids == ("C_01", "C_02")
     with pytest.raises(CaseError, match="none for X"):
         begin_challenge(tmp_path / "b", replace(settings, case_ids=("X",)))
-    with pytest.raises(CaseError, match="one twice"):
+    with pytest.raises(CaseError, match="listed twice"):
         begin_challenge(tmp_path / "b", replace(settings, case_ids=("C_01", "c_01")))
     assert not (tmp_path / "b" / "challenge.json").exists()
 

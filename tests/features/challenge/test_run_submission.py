@@ -79,7 +79,7 @@ def test_the_demo_submission_runs_unchanged_and_its_results_are_scored(
     assert done.exit_code == 0, done.output
     assert "isolation   isolated by bubblewrap" in done.output
     assert "licence     Demonstration only: own code of the tests, CC0." in done.output
-    assert "all 3 predicted responses are 0: the challenge refuses" in done.output
+    assert "all 3 predicted responses are 0: the challenge rejects" in done.output
     for case_id in ("A_1", "A_2", "B_1"):
         folder = small_data_set / "images" / case_id
         pre, post = (nib.load(folder / f"{case_id}_000{k}.nii.gz") for k in (0, 1))

@@ -124,7 +124,7 @@ def test_group_means_have_students_interval_and_small_groups_none():
     assert table.rows[0].cells[3] == f"{low:.4f} to {high:.4f}"
     assert table.rows[2].cells[3] == "–"
     assert table.rows[2].is_small
-    assert "1 cases are in no group" in table.notes[0]
+    assert "1 case outside all groups" in table.notes[0]
     # two groups: Welch's interval of the absolute difference
     old = values[24:46, 0]
     variances = young.var(ddof=1) / 24, old.var(ddof=1) / 22

@@ -145,9 +145,9 @@ def test_a_table_of_another_country_reads_the_same(tmp_path):
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (("--score", "m"), "but found m twice"),
-        (("--score", "y"), "but found y twice"),
-        (("--reader", "m"), "but found m twice"),
+        (("--score", "m"), "but m is named twice"),
+        (("--score", "y"), "but y is named twice"),
+        (("--reader", "m"), "but m is named twice"),
         (("--operating-point", "1.5"), "of 0.001 to 1"),
         (("--operating-point", "nan"), "of 0.001 to 1"),
         (("--partial-above", "1"), "of 0 to 0.999"),

@@ -137,7 +137,7 @@ def test_the_names_of_the_published_examples_are_read(tmp_path):
         ("A,0,10,0,10,0,10,", "score must be a number"),
         ("A,10,0,0,10,0,10,0.5", "x2 must be above x1"),
         ("A,0,10,0,10,5,5,0.5", "z2 must be above z1"),
-        ("A,0,1e300,0,10,0,10,0.5", "x2 must be a coordinate in mm"),
+        ("A,0,1e300,0,10,0,10,0.5", "x2 must be a plausible coordinate in mm"),
         ("A,zero,10,0,10,0,10,0.5", "x1 must be a number"),
         ("A,0,10,0,10,0,10", "7 cells where the header has 8"),
     ],

@@ -170,7 +170,7 @@ def spoil(data, t1, phantom, change):
             "but none of [0-9]+ was fitted .* [1-9][0-9]* without uptake",
         ),
         ({"words": ("--arrival", "400")}, "phases after contrast arrives"),
-        ({"words": ("--arrival", "60")}, "8 phases or more"),
+        ({"words": ("--arrival", "60")}, "at least 8 phases"),
     ],
 )
 def test_what_a_case_cannot_be_fitted_with_is_its_row(tmp_path, change, word):

@@ -44,16 +44,16 @@ def test_ids_go_through_a_study_as_they_are_and_what_cannot_be_is_refused(tmp_pa
     begin = ("init", data, "--out", study, "--lead", "Lea", "--reader", "Ana", "--reader", "Ben")
     # A folder's name has no slash, and of two that differ in letter case alone one must go.
     said = run(*begin, "--case", "a/b", expected=1)
-    assert "but 'a/b' matches none of its 7: check the spelling" in said
+    assert "but 'a/b' matches none of its 6: check the spelling" in said
     said = run(*begin, "--freeze", expected=1)
-    assert "case and CASE" in said
-    assert "rename" in said
+    assert "CASE_0001.nii.gz and images/case/case_0001.nii.gz; keep one of them" in said
     assert not study.exists()
     run(*begin, "--hide", "reference", "--freeze", "--without-broken")
     masks.mkdir()
     mm.write_mask(mm.Mask(GRID, np.ones(GRID.shape, bool)), masks / "a.nii.gz")
     read_all(study, tmp_path / "home", masks)
-    assert f"accepted {len(IDS)}" in run("status", study)
+    # CASE and case are one id on other computers: neither is read.
+    assert f"accepted {len(IDS) - 1}" in run("status", study)
     assert "No problem found." in run("verify", study)
     run("export", study, "--out", tmp_path / "out", "--format", "masks")
     table = tmp_path / "out" / "cases.csv"

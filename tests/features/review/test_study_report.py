@@ -379,7 +379,9 @@ def test_a_lead_sees_the_queue_and_its_curve_while_the_study_is_read(home, tmp_p
     ]
     assert look.points == ((0, 0), (1, 0), (2, 1), (3, 1))  # as they were read
     assert look.says[0] == "1 error in 3 of 4 cases"
-    assert describe_agreement(client)[0].startswith("3 of 4 cases were read completely by two or more")
+    assert describe_agreement(client)[0].startswith(
+        "3 of 4 cases were read completely by two or more"
+    )
 
 
 def test_a_blind_reader_sees_neither_agreement_nor_what_others_found(home, tmp_path):

@@ -111,7 +111,7 @@ def read_value_tables(path: Path) -> ValueTables:
         listed = name_some(not_ranked)
         notes += (
             (
-                f"{path.name}: {listed} were read as properties of the cases, not as algorithms: "
+                f"{path.name}: {listed} read as properties of the cases, not as algorithms: "
                 "if one is an algorithm, rename its column"
             ),
         )

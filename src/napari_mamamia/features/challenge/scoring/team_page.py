@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.core.names import count_of
 from napari_mamamia.features.challenge.scoring.leaderboard import LeaderboardContent
 from napari_mamamia.metrics.registry import Better, list_metrics
 from napari_mamamia.scoring.cohort.groups import Grouping
@@ -115,7 +116,7 @@ def _tabulate_groups(
         notes.insert(0, _say_gap(moments, labels, is_larger_better=is_larger_better))
     n_outside = int((grouping.codes < 0).sum())
     if n_outside:
-        notes.append(f"{n_outside:,} cases belong to no group.")
+        notes.append(f"{count_of(n_outside, 'case')} outside all groups.")
     return ReportTable(variable_label(grouping.variable), columns, tuple(rows), (" ".join(notes),))
 
 
