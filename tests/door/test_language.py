@@ -48,9 +48,9 @@ for one in panel.findChildren(QWidget):
 
 NAMES = re.compile(
     r"key_\w+|predict_(recipe|device)|kinetics_timing|batch_profile|header_progress_text"
-    r"|view_(minus|beside)|ranking_metric|start_recent_\d+"
+    r"|view_(minus|beside)|ranking_metric|start_recent_\d+|prompt_(environment|server)"
 )
-"""Controls that show names: of keys, recipes, devices, profiles, phases, metrics, folders, runs."""
+"""Controls that show names: of keys, recipes, devices, profiles, phases, metrics, addresses."""
 PROPER = {"STAPLE", "SmartPaint", "SER", "MIP"}
 ENGLISH = {"view_contrast", "batch_coverage", "batch_confirm_columns"}
 """What stays English so far: a range of grey is its own name; services tell of a table."""
