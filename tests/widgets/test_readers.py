@@ -1,6 +1,7 @@
 """The remembered reader name in a data set that other people have worked in."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -60,3 +61,17 @@ def test_escape_closes_the_question_and_drops_what_waited_for_the_name(qtbot, do
     dock.header.reader_given.emit("Ana")
     qtbot.waitUntil(lambda: dock.session.reader == "Ana")
     assert calls == []
+
+
+def test_everything_that_is_recorded_while_the_name_is_asked_is_kept(qtbot, dock):
+    dock.session.set_reader(None)
+    dock.header.set_reader(None)
+    calls = []
+    for name in ("artefact", "spiculated"):
+        dock.readers.record_with_reader(partial(calls.append, name))
+    assert calls == []
+    dock.header.reader_given.emit("Ana")
+    qtbot.waitUntil(lambda: dock.session.reader == "Ana")
+    assert calls == ["artefact", "spiculated"]
+    dock.readers.record_with_reader(partial(calls.append, "third"))
+    assert calls[2:] == ["third"]

@@ -284,7 +284,7 @@ class DockParts(QWidget):
 
     def _make_results(self) -> None:
         context = self.context
-        self.tagging = Tagging(context, self.readers.with_reader)
+        self.tagging = Tagging(context, self.readers.record_with_reader)
         self.score_flow = ScoreFlow(context, self.score_page, self.reviewing, self.tagging)
         self.scored_masks = ScoredMasks(context, self.reviewing)
         shown = (self.cases_flow, self.opening)
@@ -297,7 +297,7 @@ class DockParts(QWidget):
 
     def _make_kinetics(self) -> None:
         context = self.context
-        asked = (self.kinetics_page, self.findings_page, self.readers.with_reader)
+        asked = (self.kinetics_page, self.findings_page, self.readers.record_with_reader)
         self.kinetics = KineticsParts(context, *asked, self.results, self.bottom, self.tools)
         self.session.phases_changed.connect(self.canvas_text.update)
         views = (self.planes, self.view_flow, self.subtracting, self.projecting, self.contrasting)
@@ -306,7 +306,7 @@ class DockParts(QWidget):
         parts = (self.hanging_bar, own_view, self.opening)
         self.hanging = Hanging(context, *parts, *views, *shown)
         drawn_with = (self.pages.measure, self.tools.drawing, self.planes)
-        self.measuring = MeasureFlow(context, *drawn_with, self.readers.with_reader)
+        self.measuring = MeasureFlow(context, *drawn_with, self.readers.record_with_reader)
         findings = self.kinetics.findings
         findings.marks_changed.connect(self.measuring.show_marks)
         self.measuring.mark_moved.connect(findings.move_mark)

@@ -36,6 +36,7 @@ class Readers(WindowPart):
         self._opening = opening
         self._editing = editing
         self._waiting: Callable[[], None] | None = None
+        self._records: list[Callable[[], None]] = []
         self._name = ""
         self._is_given = False
         header.reader_wanted.connect(lambda: self._ask_reader(None))
@@ -47,15 +48,30 @@ class Readers(WindowPart):
         self._session.data_set_changed.connect(self._forget_in_shared)
 
     def with_reader(self, then: Callable[[], None]) -> None:
-        """Call `then` once a reader name is set; ask for the name first if there is none."""
+        """Call `then`, which edits a mask, once a reader name is set; ask for it first if needed.
+
+        The last request counts, and only if the reader has no mask of the case yet.
+        """
         if self._session.reader:
             then()
         else:
             self._ask_reader(then)
 
+    def record_with_reader(self, then: Callable[[], None]) -> None:
+        """Call `then`, which saves a tag, an answer or a measurement, once a reader name is set.
+
+        Every request is kept, in order, until the name is given or the question is cancelled.
+        """
+        if self._session.reader:
+            then()
+        elif then not in self._records:
+            self._records.append(then)
+            self._ask_reader(self._waiting)
+
     def fix(self, reader: str, name: str) -> None:
         """Fix the reader for as long as this window shows a study; `name` is displayed."""
         self._waiting, self._name, self._is_given = None, name, True
+        self._records.clear()
         self._session.set_reader(reader)
         self._header.set_reader(name, is_fixed=True)
 
@@ -69,6 +85,7 @@ class Readers(WindowPart):
     def _cancel(self) -> None:
         """Close the question, and drop what waited for its answer."""
         self._waiting = None
+        self._records.clear()
         self._header.set_reader(self._session.reader)
 
     @property
@@ -123,6 +140,9 @@ class Readers(WindowPart):
             self._notifier.warn(tr("Your name is in use but was not saved: {error}", error=error))
         self._session.set_reader(name)
         self._header.set_reader(name)
+        records, self._records = self._records, []
+        for record in records:
+            record()
         waiting, self._waiting = self._waiting, None
         if all_saved:
             self._opening.show_own_mask(waiting)
