@@ -419,7 +419,7 @@ def _list_items(value: object) -> list[Any]:
 
 def _read_text(value: object) -> str:
     if not isinstance(value, str):
-        raise _WrongError("a text", value)
+        raise _WrongError("a string", value)
     return value
 
 

@@ -148,7 +148,7 @@ def _find_pair(path: Path) -> tuple[Path, Path]:
     if beside is None:
         raise refusal(
             path,
-            f"its {'voxels' if other == '.img' else 'header'} in {stem}{other} beside it",
+            f"its {'voxels' if other == '.img' else 'header'} in {stem}{other} next to it",
             "there is no such file",
             "copy both files into one folder",
         )
