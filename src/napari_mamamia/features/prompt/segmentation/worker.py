@@ -262,8 +262,7 @@ def _serve(source: IO[bytes], sink: IO[bytes]) -> None:
 def _limit_memory(n_bytes: int) -> None:
     """Limit this process's memory, where the system can: a server may send too much."""
     try:
-        import resource
-
+        resource: Any = import_module("resource")  # Windows has none
         resource.setrlimit(resource.RLIMIT_AS, (n_bytes, n_bytes))
     except (ImportError, OSError, ValueError):
         pass
