@@ -69,6 +69,18 @@ def test_json_prints_the_summary_that_is_written_and_nothing_else(expert, tmp_pa
     assert not (tmp_path / "out" / "figures").exists()
 
 
+def test_a_run_without_a_report_leaves_none_of_the_run_that_it_replaces(expert, tmp_path):
+    out = tmp_path / "out"
+    words = ("score", "--reference", expert, "--prediction", expert, "--bootstrap", 0)
+    assert mamamia(*words, "--out", out, "-q").returncode == 0
+    assert (out / "report.html").exists()
+    assert list((out / "figures").iterdir())
+    (out / "figures" / "own notes.txt").write_text("the user's")
+    assert mamamia(*words, "--out", out, "--no-report", "--overwrite", "-q").returncode == 0
+    assert not (out / "report.html").exists()
+    assert [path.name for path in (out / "figures").iterdir()] == ["own notes.txt"]
+
+
 def test_quiet_prints_nothing_of_a_run_that_succeeds_and_still_the_csv(small_data_set, tmp_path):
     done = mamamia("predict", small_data_set, "--out", tmp_path / "masks", "-q")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -1,5 +1,6 @@
 """Write the report of a scoring run, its worst cases, and the stability of models' ranks."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -225,8 +226,8 @@ def write_score_report(
     each.
 
     The masks of the worst cases are read again for their images. A mask that cannot be read causes
-    a warning and has no image. Settings without a report write nothing, and remove the page of an
-    earlier run that is overwritten.
+    a warning and has no image. Settings without a report write nothing, and remove the page
+    and the figures of an earlier run that is overwritten.
 
     Raises
     ------
@@ -237,7 +238,7 @@ def write_score_report(
     """
     if not settings.with_report:
         if overwrite:
-            (out / REPORT).unlink(missing_ok=True)
+            _remove_report(out)
         return tuple(() for _ in scored)
     content, lacks = report_content(scored, settings, comparison)
     with drawing_place() as draw_anew:
@@ -246,6 +247,18 @@ def write_score_report(
         write(content, out / REPORT, overwrite=overwrite, draw=draw)
         write_figures(content, out / FIGURES, overwrite=overwrite, draw=draw)
     return lacks
+
+
+def _remove_report(out: Path) -> None:
+    """Remove the page and the figures of an earlier run, which would show other numbers."""
+    (out / REPORT).unlink(missing_ok=True)
+    figures = out / FIGURES
+    if figures.is_symlink():
+        return
+    for folder, _, names in os.walk(figures):
+        for path in map(Path(folder).joinpath, names):
+            if path.suffix in (".png", ".svg"):
+                path.unlink(missing_ok=True)
 
 
 def write_report_page(
