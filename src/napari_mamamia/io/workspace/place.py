@@ -32,7 +32,7 @@ from napari_mamamia.io.files.checksums import hash_text
 from napari_mamamia.io.files.foreign import open_plain
 from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.files.own_paths import can_write_in
-from napari_mamamia.io.files.sources import CaseFiles, DataSet
+from napari_mamamia.io.files.sources import CaseFiles, DataSet, list_source
 from napari_mamamia.io.files.user_folders import absolute, documents_folder
 from napari_mamamia.io.tables.tables import write_json
 from napari_mamamia.io.workspace.preferences import (
@@ -143,7 +143,8 @@ def points_to(workspace: Path, data_set: Path) -> bool:
 
 
 def _print_of(case: CaseFiles) -> str:
-    path = case.phases[0].files[0]
+    is_study = case.source is not None and case.source.is_dir()
+    path = next(list_source(case), Path()) if is_study else case.phases[0].files[0]
     size = path.stat().st_size
     digest = hashlib.sha256(str(size).encode())
     with open_plain(path) as stream:
