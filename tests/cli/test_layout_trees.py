@@ -9,9 +9,29 @@ import pytest
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
-TREES = """ambl bids bids_4d breastdcedl breastdcedl_spy1 breastdm breastmrisegmentator duke_nifti
-fastmri_breast grand_challenge idc longitudinal_mama_mia mama_mia mama_synth mama_synth_2d monai
-nnunet odelia p0_pn slicer tcia_nbia""".split()
+TREES = [
+    "ambl",
+    "bids",
+    "bids_4d",
+    "breastdcedl",
+    "breastdcedl_spy1",
+    "breastdm",
+    "breastmrisegmentator",
+    "duke_nifti",
+    "fastmri_breast",
+    "grand_challenge",
+    "idc",
+    "longitudinal_mama_mia",
+    "mama_mia",
+    "mama_synth",
+    "mama_synth_2d",
+    "monai",
+    "nnunet",
+    "odelia",
+    "p0_pn",
+    "slicer",
+    "tcia_nbia",
+]
 
 SCRIPT = """
 import json, sys

@@ -84,7 +84,7 @@ def test_new_names_of_cases_read_no_study(tree, tmp_path, read_folders):
 
 
 def test_a_pending_case_goes_to_another_process(tree):
-    case = pickle.loads(pickle.dumps(find_data_set(tree).cases[0]))  # noqa: S301 - made here
+    case = pickle.loads(pickle.dumps(find_data_set(tree).cases[0]))
     assert case.is_pending
     assert len(case.phases) == 3
 
