@@ -19,12 +19,6 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 LEVEL: Final = 0.95
-TRUSTED_SIZE: Final = 20
-"""Group size below which the pooled variance is used if the group's own is smaller.
-
-A small group may contain no failure by chance, so that its spread looks tiny. Coverage with and
-without this rule: docs/methods/intervals.md.
-"""
 
 _WIDEST: Final = 14.0
 """Largest studentised range that occurs in double precision."""
@@ -35,8 +29,9 @@ _FREEDOMS: Final = np.array([1, 1.3, 1.7, 2, 2.5, 3, 4, 5, 6, 8, 10, 15, 20, 30,
 class GroupMoments:
     """Sizes, means and variances (n - 1) of g groups with two cases or more, (g,) each.
 
-    `used` is the variance that intervals use: for a group under `TRUSTED_SIZE` cases, at least the
-    pooled variance.
+    `used` is the variance that intervals use: that of the group, but at least the pooled variance.
+    A group without a failure by chance has both a good mean and a tiny variance, so that its own
+    variance would make it look better with certainty. Coverage: docs/methods/intervals.md.
     """
 
     n: Array
@@ -48,8 +43,7 @@ class GroupMoments:
         """The variances that intervals use, (g,)."""
         freedom = self.n - 1
         pooled = float((freedom * self.variance).sum() / freedom.sum())
-        is_small = self.n < TRUSTED_SIZE
-        return np.where(is_small, np.maximum(self.variance, pooled), self.variance)
+        return np.maximum(self.variance, pooled)
 
     @property
     def errors(self) -> Array:
