@@ -86,6 +86,8 @@ class TableRule:
 
     `id_template` makes the value of the key column from a path's fields. `columns` are kept as they
     are. `times` names the column of acquisition times, `spacing` the columns of mm along z, y, x.
+    `has_exams` says that the columns patient, visit, visit_number and side replace those of the
+    paths; such a table may be missing.
     """
 
     pattern: PathPattern
@@ -94,6 +96,7 @@ class TableRule:
     times: str = ""
     spacing: tuple[str, ...] = ()
     person: str = ""
+    has_exams: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -420,6 +423,7 @@ def _parse_table(settings: _Settings) -> TableRule:
         settings.text("times"),
         tuple(settings.texts("spacing")),
         settings.text("person"),
+        settings.flag("exams"),
     )
 
 
