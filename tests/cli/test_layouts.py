@@ -90,6 +90,7 @@ def visits(tmp_path):
 def test_an_unknown_layout_is_proposed_used_and_kept(visits):
     asked = run("cases", visits)
     assert asked.returncode == 2
+    assert f"mamamia layouts --propose {visits}" in " ".join(asked.stderr.split())
     assert "--layout proposed" in asked.stderr
     kept = run("cases", visits, "--layout", "proposed", "--keep-layout", "--json")
     assert kept.returncode == 0, kept.stderr

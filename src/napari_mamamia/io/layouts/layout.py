@@ -70,6 +70,12 @@ class MaskRule:
     kind: ImageKind = ImageKind.VOLUME
     is_folder: bool = False
 
+    def fits(self, path: str) -> bool:
+        """Return whether a mask's path, below the data set's folder, has this rule."""
+        if self.is_folder:
+            return self.pattern.match_folder(path.rpartition("/")[0]) is not None
+        return self.pattern.match(path) is not None
+
 
 @dataclass(frozen=True, slots=True)
 class OtherRule:
@@ -405,6 +411,11 @@ def _parse_mask(settings: _Settings) -> MaskRule:
         _parse_kind(settings),
         is_folder,
     )
+    if rule.label is not None and rule.label < 1:
+        raise ValueError(
+            f"expected label = 1 or more for the mask {rule.pattern.text!r}, because 0 is the "
+            f"background, but found {rule.label}"
+        )
     is_segments = rule.pattern.text.endswith(".seg.nrrd")
     if not rule.name and "name" not in rule.pattern.kinds and not is_segments:
         raise ValueError(f"expected name = ... or {{name}} in the mask {rule.pattern.text!r}")
