@@ -49,7 +49,7 @@ class HandEngine:
         abilities = Abilities(frozenset(PromptKind), takes_3d_boxes=True)
         return EngineInfo("Hand 1.0", "sha256:1", "Licence X", abilities, True)
 
-    def set_image(self, image) -> None:
+    def set_image(self, image, spacing_mm=(1.0, 1.0, 1.0)) -> None:
         self.asked.append("image")
         self.is_open = True
 

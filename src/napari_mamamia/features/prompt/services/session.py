@@ -256,7 +256,7 @@ def run_prompt(work: PromptWork) -> PromptAnswer:
             raise EngineLostError("the prompt model ended; prompt again to start it from the mask")
         engine.connect()
         history = History.MASK
-        engine.set_image(image)
+        engine.set_image(image, work.image.case.grid.spacing_mm)
     mask = work.mask
     if history is History.UNDONE and mask is not None and not engine.undo(zlib.crc32(mask.data)):
         history = History.MASK

@@ -203,7 +203,7 @@ class PromptFlow(WindowPart):
             self.page.show_state(State.READY, info)
             self.page.say(tr("The model is ready: choose a tool and draw on the image."))
 
-        self._run(lambda: engine.set_image(image.array), begin)
+        self._run(lambda: engine.set_image(image.array, image.case.grid.spacing_mm), begin)
 
     def stop(self, text: str = "") -> None:
         """End the model; the mask stays."""

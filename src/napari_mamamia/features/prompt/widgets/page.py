@@ -65,8 +65,8 @@ _REMOTE: Final = ("server", "api_key", "allow_plain_http")
 _STORED: Final = ("model", "fold", "environment", "device", "server")
 _ENGINE_TEXTS: Final = MappingProxyType(
     {
-        "local": tr("nnInteractive on this computer"),
-        "remote": tr("nnInteractive on a server"),
+        "local": tr("On this computer"),
+        "remote": tr("On a server (nnInteractive)"),
     }
 )
 
@@ -89,7 +89,7 @@ class _Options:
         None,
         tr("Model"),
         "prompt_model",
-        tr("Folder of the model, with plans.json and fold_0."),
+        tr("Folder of the model: nnInteractive's, or a network with its recipe."),
         placeholder=tr("folder of the model"),
         browse=Browse("prompt_model_browse", tr("Choose the folder of the model"), tr("Model")),
     )
@@ -104,7 +104,7 @@ class _Options:
         None,
         tr("Environment"),
         "prompt_environment",
-        tr("Python environment with the package nninteractive."),
+        tr("Python environment with nninteractive; a network with a recipe needs none."),
         placeholder="$MAMAMIA_PROMPT_ENVIRONMENT",
         browse=Browse(
             "prompt_environment_browse", tr("Choose the Python environment"), tr("Environment")
