@@ -140,7 +140,7 @@ class NetworkSession:
         radius = self._recipe.point_radius
         reach = np.arange(-math.ceil(radius), math.ceil(radius) + 1)
         steps = np.stack(np.meshgrid(reach, reach, reach, indexing="ij"), -1).reshape(-1, 3)
-        ball = voxels + steps[(steps**2).sum(1) <= radius**2]
+        ball: NDArray[np.int64] = voxels + steps[(steps**2).sum(1) <= radius**2]
         ends = [[n, n + 1] for n in point]
         return self._ask(_Asked(PromptKind.POINT, include, ends, ball))
 
