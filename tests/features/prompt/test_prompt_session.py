@@ -30,6 +30,7 @@ from napari_mamamia.features.prompt.segmentation.prompts import Abilities, Promp
 from napari_mamamia.features.prompt.services.channels import (
     ChannelImage,
     choose_channel,
+    draw_channels,
     list_channels,
 )
 from napari_mamamia.features.prompt.services.session import History, PromptSession, run_prompt
@@ -399,6 +400,22 @@ def test_the_first_subtraction_is_the_default_image():
     assert image.dtype == np.float32
     assert image[3, 4, 5] == float(case.signal[1, 3, 4, 5]) - float(case.signal[0, 3, 4, 5])
     assert np.array_equal(ChannelImage(case, choose_channel(case, "2")).array, case.signal[2])
+
+
+def test_each_image_has_a_picture_of_its_middle_slice():
+    """The grid is 24 x 40 x 48 voxels of 2.0 x 0.8 x 0.7 mm."""
+    case = small_case()
+    pictures = draw_channels(case)
+    assert len(pictures) == len(list_channels(case))
+    first = pictures[0]
+    assert (round(first.height_mm, 3), round(first.width_mm, 3)) == (32.0, 33.6)
+    frame = case.grid.display_frame()
+    difference = case.signal[1].astype(float) - case.signal[0]
+    plane = frame.to_display(difference)[12]
+    low, high = plane.min(), np.percentile(plane, 99.5)
+    grey = np.clip((plane - low) / (high - low), 0, 1) * 255
+    assert np.abs(first.pixels - grey).max() <= 1
+    assert not np.array_equal(first.pixels, pictures[1].pixels)
 
 
 @pytest.mark.parametrize("fill", [np.nan, np.inf, 7.0])

@@ -172,7 +172,7 @@ class NetworkSession:
     # -------------------------------------------------------------------- inner
 
     def _ask_filled(self, kind: PromptKind, crop: NDArray[Any], include: bool, ends: Ends) -> Ends:
-        voxels = np.argwhere(crop) + [low for low, _ in ends]
+        voxels = np.argwhere(crop) + np.array([low for low, _ in ends])
         return self._ask(_Asked(kind, include, ends, voxels))
 
     def _ask(self, prompt: _Asked) -> Ends:
