@@ -36,7 +36,7 @@ from napari_mamamia.io.files.checksums import hash_text
 from napari_mamamia.io.files.foreign import open_plain
 from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.files.own_paths import can_write_in
-from napari_mamamia.io.files.sources import DataSet
+from napari_mamamia.io.files.sources import CaseFiles, DataSet, list_source
 from napari_mamamia.io.files.user_folders import absolute, documents_folder
 from napari_mamamia.io.layouts.find import recognise
 from napari_mamamia.io.tables.tables import write_json
@@ -132,8 +132,14 @@ def prints_of(data_set: DataSet, case_ids: tuple[str, ...] = ()) -> dict[str, st
     for case_id in chosen_ids:
         if case_id in cases:
             with suppress(OSError, IndexError):
-                prints[case_id] = _print_of_file(cases[case_id].phases[0].files[0])
+                prints[case_id] = _print_of_file(_first_file(cases[case_id]))
     return prints
+
+
+def _first_file(case: CaseFiles) -> Path:
+    """Return the first image file of a case; of a DICOM study the first by name."""
+    is_study = case.source is not None and case.source.is_dir()
+    return next(list_source(case), Path()) if is_study else case.phases[0].files[0]
 
 
 def relation_to(workspace: Path, data_set: DataSet) -> Relation:
@@ -187,8 +193,7 @@ def _is_elsewhere(root: Path, other_root: Path) -> bool:
 def _is_replaced(root: Path, data_set: DataSet, prints: Mapping[str, str]) -> bool:
     """Return whether `root` holds other images under the same names by now."""
     for case_id in prints:
-        case = data_set.case(case_id)
-        file = case.phases[0].files[0]
+        file = _first_file(data_set.case(case_id))
         if file.is_relative_to(data_set.root):
             try:
                 return _print_of_file(root / file.relative_to(data_set.root)) != prints[case_id]

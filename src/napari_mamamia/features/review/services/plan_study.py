@@ -519,9 +519,9 @@ def _check_people(setup: StudySetup) -> None:
 
 
 def _require_pots(opened: OpenDataSet, case_ids: Sequence[str], pots: Sequence[str]) -> None:
-    usable = {case.case_id for case in opened.data_set.cases if not case.problems}
+    by_id = opened.data_set.by_id()
     for pot in pots:
-        if pot not in usable or (case_ids and pot not in case_ids):
+        if pot not in by_id or by_id[pot].problems or (case_ids and pot not in case_ids):
             raise CaseError(
                 f"expected honeypots among the cases of the study, but found {pot!r}: check the "
                 "list"
