@@ -111,14 +111,18 @@ class WorkerEngine:
         licence = printable(str(answer["licence"]))[:200].strip()
         name, model = self._describe(printable(str(answer["version"]))[:40])
         abilities = Abilities(
-            frozenset(PromptKind(kind) for kind in answer["kinds"]), answer["boxes_3d"], (z, y, x)
+            frozenset(PromptKind(kind) for kind in answer["kinds"]),
+            answer["boxes_3d"],
+            (z, y, x),
+            frozenset(PromptKind(kind) for kind in answer["excluding"]),
         )
         licence = UNKNOWN_LICENCE if licence in ("", _MISSING) else licence
         return EngineInfo(name, model, licence, abilities, answer["undo"])
 
-    def set_image(self, image: NDArray[Any]) -> None:
+    def set_image(self, image: NDArray[Any], spacing_mm: Sequence[float] = (1.0, 1.0, 1.0)) -> None:
         """Send an image; the mask is empty then."""
-        self._ask({"do": "image"}, image, "Sending the image")
+        order = {"do": "image", "spacing_mm": [float(s) for s in spacing_mm]}
+        self._ask(order, image, "Sending the image")
         self._shape = image.shape
 
     def start_from(self, region: Region) -> None:

@@ -111,6 +111,24 @@ def _load_local(order: dict[str, Any]) -> Any:
     return session
 
 
+def _load_network(order: dict[str, Any]) -> Any:
+    """Return a session of a TorchScript or ONNX file with a recipe; its own code is never run."""
+    _close_network()
+    _import_own_package(order["root"])
+    from napari_mamamia.features.prompt.segmentation.network import NetworkSession
+    from napari_mamamia.features.prompt.segmentation.recipe import read_prompt_recipe
+    from napari_mamamia.segmentation.model.engine_settings import EngineSettings
+    from napari_mamamia.segmentation.model.kinds import ModelKind
+    from napari_mamamia.segmentation.network.arrays import open_arrays
+
+    recipe = read_prompt_recipe(Path(order["recipe"]))
+    settings = EngineSettings(device=order["device"], threads=order["threads"])
+    forward = open_arrays(ModelKind(order["kind"]), Path(order["weights"]), settings)
+    session = NetworkSession(recipe, forward)
+    session.license = order["licence"]
+    return session
+
+
 def _claim_remote(order: dict[str, Any]) -> Any:
     """Return a session on a server; no environment variable is read for its key."""
     # The client imports torch if it is there, which takes seconds, and does not need it.
@@ -146,10 +164,17 @@ class Engine:
     def __init__(self) -> None:
         self._session: Any = None
         self._mask = np.zeros((0, 0, 0), np.uint8)
+        self._takes_spacing = False
 
     def open_local(self, order: dict[str, Any], _array: Any) -> dict[str, Any]:
         """Load the model of a folder."""
         self._session = _load_local(order)
+        return self._describe()
+
+    def open_network(self, order: dict[str, Any], _array: Any) -> dict[str, Any]:
+        """Load the model of a recipe."""
+        self._session = _load_network(order)
+        self._takes_spacing = True
         return self._describe()
 
     def open_remote(self, order: dict[str, Any], _array: Any) -> dict[str, Any]:
@@ -164,14 +189,16 @@ class Engine:
             "version": str(session.INFERENCE_SESSION_VERSION),
             "licence": str(session.license or ""),
             "kinds": [kind for name, kind in _KINDS.items() if supported.get(name)],
+            "excluding": getattr(session, "excluding", list(_KINDS.values())),
             "boxes_3d": bool(supported.get("bbox3d")),
             "thickness": [int(n) for n in session.preferred_scribble_thickness],
             "undo": bool(session.supports_undo),
         }
 
-    def image(self, _order: dict[str, Any], array: Any) -> dict[str, Any]:
+    def image(self, order: dict[str, Any], array: Any) -> dict[str, Any]:
         """Take an image; the mask is empty then."""
-        self._session.set_image(array[None])
+        properties = {"spacing": order["spacing_mm"]} if self._takes_spacing else None
+        self._session.set_image(array[None], properties)
         self._mask = np.zeros(array.shape, np.uint8)
         self._session.set_target_buffer(self._mask)
         return {}
