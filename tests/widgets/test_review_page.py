@@ -139,6 +139,42 @@ def test_a_name_that_is_remembered_is_proposed_and_not_taken(qtbot, dock, world,
     dock.flow("Review").close()
 
 
+def test_beginning_is_offered_only_with_a_name(qtbot, dock, world, folder):
+    world.preferences = replace(world.preferences, reader="Somebody else")
+    dock.flow("Review").open_study(folder)
+    page = dock.flow("Review").page
+    qtbot.waitUntil(lambda: page.who.count() > 0)
+
+    def marked():
+        return [one.objectName() for one in (page.open, page.who, page.begin) if is_primary(one)]
+
+    assert (marked(), page.begin.isEnabled()) == (["review_who"], False)
+    page.who.setCurrentText("Ana")
+    assert (marked(), page.begin.isEnabled()) == (["review_begin"], True)
+    page.show_entry()
+    assert marked() == ["review_open"]
+
+
+def test_submitting_is_the_next_step_only_with_a_mask(qtbot, at_work):
+    dock = at_work()
+    view = dock.flow("Review").page.reading
+    dock.show_page("Review")
+    to_mask = dock.findChild(QPushButton, "step_next_mask")
+    take(qtbot, dock)
+    qtbot.waitUntil(lambda: is_primary(to_mask))
+    assert not is_primary(view.accept)
+    dock.editing.start(None)
+    qtbot.waitUntil(lambda: dock.editing.live is not None)
+    assert not is_primary(view.accept)
+    draw(qtbot, dock, (slice(0, 1), slice(0, 1), slice(0, 1)))
+    qtbot.waitUntil(lambda: is_primary(view.accept))
+    qtbot.waitUntil(lambda: not is_primary(to_mask))
+
+
+def is_primary(control):
+    return bool(control.property("primary"))
+
+
 def test_the_checksum_of_the_study_is_shown_to_be_copied_whole(qtbot, at_work, folder):
     line = at_work().flow("Review").page.origin
     digits = hashlib.sha256((folder / "study.json").read_bytes()).hexdigest()
