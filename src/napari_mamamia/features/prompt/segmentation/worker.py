@@ -14,7 +14,6 @@ import sys
 import zlib
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
-from io import BufferedReader
 from pathlib import Path
 from types import ModuleType
 from typing import IO, Any
@@ -266,7 +265,7 @@ _ERROR_KINDS = {
 }
 
 
-def _serve(source: BufferedReader, sink: IO[bytes]) -> None:
+def _serve(source: Any, sink: IO[bytes]) -> None:
     engine = Engine()
     while line := source.readline():
         order = json.loads(line)
