@@ -57,7 +57,7 @@ def test_the_header_is_found_below_title_rows_and_rows_keep_their_numbers(tmp_pa
     cohort = read_clinical(text_table(tmp_path, text))
     assert ages(cohort) == {"A": 41}
     assert refused(cohort) == [(5, "age 'x' is not a number")]
-    assert cohort.notes == ("the header is row 3: the rows above it were skipped",)
+    assert cohort.notes == ("the header is row 3; the rows above were skipped",)
 
 
 def test_a_header_below_titles_is_found_in_a_sheet(tmp_path):
@@ -205,7 +205,7 @@ def test_ids_that_differ_in_letter_case_only_are_refused(tmp_path):
     assert ages(cohort) == {"DUKE_1": 41}
     ((row, reason),) = refused(cohort)
     assert row == 3
-    assert "is in row 2 already as DUKE_1" in reason
+    assert "is already in row 2 as DUKE_1" in reason
 
 
 def test_every_rejected_cell_of_a_row_is_listed_with_its_value(tmp_path):

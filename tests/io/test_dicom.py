@@ -246,7 +246,7 @@ def test_slices_scaled_one_by_one_keep_their_own_scale(tmp_path):
         RescaleIntercept=1,
     )
     header, out = read(find_phases(tmp_path).phases[0].files)
-    assert "scaled one by one" in header.warnings[0]
+    assert "have different scalings" in header.warnings[0]
     assert np.array_equal(out[:3], volume[:3])
     assert np.array_equal(out[3], volume[3] * 3 + 1)
 

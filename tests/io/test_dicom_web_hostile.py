@@ -313,7 +313,7 @@ def deflated_bomb(image, send, ends):
         (packed_image, "it sends more than 1 MiB"),
         (two_images, "not one complete image"),
         (a_page, "it sent 'text/html' instead of an image"),
-        (no_dicom, r"no readable image \(it does not begin as a DICOM file does\): 1 of 2"),
+        (no_dicom, r"no readable image \(its first bytes are not those of a DICOM file\): 1 of 2"),
         (deflated_bomb, r"no readable image \(it inflates to more than"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),

@@ -199,7 +199,7 @@ def test_other_tables_of_cases_are_read_so_too(tmp_path):
     cohort = read_clinical(path)
     assert [(one.case_id, one.age, one.pcr) for one in cohort.records] == [("C1", 41.5, False)]
     (refused,) = cohort.refused
-    assert (refused.row, "'mean' is a summary, not a case" in refused.reason) == (5, True)
+    assert (refused.row, "'mean' looks like a summary row" in refused.reason) == (5, True)
     path.write_text("case_id;x1;x2;y1;y2;z1;z2\n;[mm];[mm];[mm];[mm];[mm];[mm]\nC1;0,5;2;0;1;0;1\n")
     assert read_lesions(path, DetectionCases(IDS)).edges_mm[0].tolist() == [0.5, 2, 0, 1, 0, 1]
 

@@ -94,7 +94,7 @@ def test_the_record_of_a_joined_case_says_which_slices_are_whose_and_what_is_bet
     assert len(record["series_uids_remapped"]) == 2
     used = {row["selector"].rpartition(",")[2] for row in record["series"] if row["use"] == "used"}
     assert used == {"side=left", "side=right"}
-    assert "slices 4 to 49 between them hold 0" in " ".join(
+    assert "slices 4 to 49 between them contain 0" in " ".join(
         warning.text for warning in case.warnings
     )
 
@@ -212,7 +212,7 @@ def test_breasts_without_times_are_not_joined(tmp_path):
             (None,) * 6, ContentTime=None, ImageOrientationPatient=protocols.SAGITTAL,
             ImagePositionPatient=lambda _, z, x0=x0: [x0 - 2.0 * z, -20.0, 30.0],
         )  # fmt: skip
-    with pytest.raises(CaseError, match="whether they were taken together"):
+    with pytest.raises(CaseError, match="whether the breasts were scanned together"):
         imported(tmp_path / "in", tmp_path / "out")
 
 

@@ -73,7 +73,7 @@ def test_bad_rows_become_failures_with_their_row_number(tmp_path, clinical):
         "B": "row 4 of scores.csv: dsc must be from 0 to 1, got '1.2'",
         "C": "row 5 of scores.csv: dsc must be a number, got 'high'",
         "D": "row 6 of scores.csv: norm_hd must be 0 or above and finite, got '-1'",
-        "a": "row 7 of scores.csv: the case is in row 2 already, so neither row counts",
+        "a": "row 7 of scores.csv: the case is already in row 2, so neither row counts",
     }
     assert {name: reasons[name] for name in expected} == expected
     assert "both empty" in reasons["E"]
@@ -204,8 +204,8 @@ def test_bad_rows_unknown_cases_and_unknown_labels_are_failures(tmp_path):
     assert reasons[0][1] == "row 12 of p.csv: pcr '2' is neither 0 nor 1"
     assert "row 2 already" in reasons[1][1]
     assert "score must be from 0 to 1" in reasons[2][1]
-    assert "needs a predicted 0 or 1" in reasons[3][1]
-    assert "row 12 already, so neither row counts" in reasons[4][1]
+    assert "needs a prediction of 0 or 1" in reasons[3][1]
+    assert "already in row 12, so neither row counts" in reasons[4][1]
     assert "not in the clinical table" in reasons[5][1]
     assert "pcr is not known" in reasons[6][1]
     # p0 and p9 come twice.

@@ -567,7 +567,7 @@ def test_two_breasts_are_joined_where_that_is_ticked_and_asked_about_else(
     settle(qtbot, dock)
     assert imports.judged[-1].sides == "join"
     assert page.study.problem.text() == ""
-    assert "slices 4 to 49 between them hold 0" in page.study.warnings.text()
+    assert "slices 4 to 49 between them contain 0" in page.study.warnings.text()
     assert not page.open.isVisible()
     click(page.study.join)
     settle(qtbot, dock)
@@ -713,7 +713,7 @@ def test_what_no_selector_tells_from_the_phases_has_no_tick(looked):
 def test_what_is_asked_is_said_without_the_options_of_the_command_line(looked):
     page = looked("fast")
     said = page.study.problem.text()
-    assert "are closer than 20 s" in said
+    assert "are less than 20 s apart" in said
     assert "--" not in said
     assert "tick only the series to be used in the table" in said
     assert [line[1].split("\n")[1] for line in cells(page)] == [

@@ -430,7 +430,7 @@ def test_a_study_file_that_was_changed_fits_no_event(tmp_path):
     path.write_text(path.read_text().replace("Lea Lead", "Eve Lead"))
     store.read()
     problems = [one.text for one in opened(folder, tmp_path / "other", "2", "G").read().problems]
-    assert problems == ["line 1: it does not follow the record before it"]
+    assert problems == ["line 1: it does not follow the previous record"]
     assert "was changed after this program opened it" in store.read().problems[0].text
     assert store.append("ana", {"n": 1}).seq == 1
 
