@@ -59,10 +59,10 @@ def test_a_comma_between_semicolons_or_blanks_is_a_decimal_one(tmp_path, cell, t
         ("age", "1_0", "is not a number"),
         ("menopause", "pre/peri", "several of pre, peri, post"),
         ("menopause", "post or premenopausal", "several of pre, peri, post"),
-        ("tumor_subtype", "#REF!", "error of a formula"),
-        ("tumor_subtype", "Err:502", "error of a formula"),
+        ("tumor_subtype", "#REF!", "formula error"),
+        ("tumor_subtype", "Err:502", "formula error"),
         ("patient_id", "1.23E+12", "rounded"),
-        ("patient_id", "#NAME?", "error of a formula"),
+        ("patient_id", "#NAME?", "formula error"),
     ],
 )
 def test_what_may_mean_two_things_is_refused_by_its_cell(tmp_path, column, cell, said):

@@ -295,7 +295,7 @@ def test_a_series_of_several_times_that_no_clock_orders_is_refused(tmp_path):
 @pytest.mark.parametrize("count", [1, 2])
 def test_too_few_slices_to_check_gaps_are_refused(tmp_path, count):
     write_series(tmp_path, shape=(count, 3, 5))
-    refused(tmp_path, CaseError, "at least 3 slices", f"got {count}")
+    refused(tmp_path, CaseError, "at least 3 slices", f"found {count}")
 
 
 def test_slices_that_shift_sideways_are_refused(tmp_path):

@@ -239,7 +239,10 @@ def test_a_folder_of_mosaics_opens_as_a_case_and_is_imported(tmp_path):
         ({"private": 8}, "NumberOfImagesInMosaic to be given once .* its two values are 8 and 7"),
         ({"SpacingBetweenSlices": None}, r"SpacingBetweenSlices .* above 0 mm, but it is None"),
         ({"SpacingBetweenSlices": -2}, r"SpacingBetweenSlices .* above 0 mm, but it is -2"),
-        ({"fields": {"NumberOfImagesInMosaic": "17"}}, "5 x 5 equal tiles .* 12 rows and 15 col"),
+        (
+            {"fields": {"NumberOfImagesInMosaic": "17"}},
+            ("5 x 5 equal tiles, but it has 12 rows and 15 col"),
+        ),
     ],
 )
 def test_what_a_mosaic_must_say_and_does_not_is_refused_by_name(tmp_path, options, reason):

@@ -183,7 +183,7 @@ def test_another_place_an_empty_mask_and_an_unknown_label_are_refused(tmp_path):
         write_segmentation(labels, NAMES, other, source, grid, BY_MODEL, path)
     with pytest.raises(CaseError, match="at least one marked voxel"):
         write_segmentation(labels * 0, NAMES, grid, source, grid, BY_MODEL, path)
-    with pytest.raises(CaseError, match=r"coded name for DICOM.*'thing'"):
+    with pytest.raises(CaseError, match=r"DICOM code.*'thing'"):
         write_segmentation(labels, ((1, "thing"),), grid, source, grid, BY_MODEL, path)
     assert not path.exists()
 

@@ -328,7 +328,7 @@ def test_a_disk_that_changes_a_byte_is_noticed(tmp_path, monkeypatch):
         return true_checksum(path, done)
 
     monkeypatch.setattr(voxel_writer, "_checksum_of", damaged)
-    refused_write(tmp_path, Grid((2, 3, 4), LAS), "bytes on the disk are not those written")
+    refused_write(tmp_path, Grid((2, 3, 4), LAS), "bytes on the disk differ")
 
 
 def test_a_compressor_that_errs_is_noticed(tmp_path, monkeypatch):

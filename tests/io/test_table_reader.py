@@ -314,7 +314,7 @@ def test_another_unit_than_expected_is_refused(tmp_path):
     with pytest.raises(FormatError, match="its unit is cm: give it in mm"):
         read_lesions(path, DetectionCases(IDS))
     path.write_text('patient_id,age,acquisition_times\n,years,min\nC1,41,"0,1,2"\n')
-    with pytest.raises(FormatError, match="says min for acquisition_times"):
+    with pytest.raises(FormatError, match="gives min for acquisition_times"):
         read_clinical(path)
 
 

@@ -149,7 +149,10 @@ def test_what_was_chosen_on_this_account_wins_and_the_other_is_named(trial, tmp_
     place = found(trial / "dataset", known)
     assert (place.root, place.why) == (chosen, "chosen on this account")
     assert place.warnings == (
-        f"the folder {trial / 'workspace'} also holds masks of this data set, which are not shown",
+        (
+            f"the folder {trial / 'workspace'} also contains masks of this data set, which are not "
+            "shown"
+        ),
     )
 
 

@@ -180,12 +180,12 @@ def other_side(values=lambda k: protocols.volume(k, seed=6), times=TIMES, **elem
 @pytest.mark.parametrize(
     ("write", "reason"),
     [
-        (shifted((1.0, 0.0)), r"1\.00 mm off the nearest .*1\.00 mm of them from slice to slice"),
-        (shifted((0.0, 5.0)), r"5\.00 mm off the nearest .*0\.00 mm of them"),
+        (shifted((1.0, 0.0)), r"1\.00 mm off the nearest .*1\.00 mm of this from slice to slice"),
+        (shifted((0.0, 5.0)), r"5\.00 mm off the nearest .*0\.00 mm of this"),
         (other_side(times=[at + 900 for at in TIMES]), r"begins \+900 s from that of the left"),
-        (other_side(times=[at * 2 for at in TIMES]), "half a gap between phases"),
+        (other_side(times=[at * 2 for at in TIMES]), "half the gap between phases"),
         (other_side(times=TIMES[:5]), "same number of phases.* 6 and 5"),
-        (other_side(PixelSpacing=[0.6, 0.75]), "same spacing .* in the left and the right"),
+        (other_side(PixelSpacing=[0.6, 0.75]), "left and right .* same spacing"),
         (other_side(lambda k: protocols.volume(k, (4, 32, 48), seed=6)), "same rows and columns"),
         (other_side(EchoTime=2.8), "same sequence .* TE 1.4 ms.* TE 2.8 ms"),
         (other_side(RescaleSlope="0.5"), "same scaling .* no RescaleSlope and RescaleSlope"),

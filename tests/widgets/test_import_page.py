@@ -562,7 +562,7 @@ def test_two_breasts_are_joined_where_that_is_ticked_and_asked_about_else(
     assert page.study.join.isVisible()
     assert not page.study.join.isChecked()
     assert "xpected series with the same size and position" in page.study.problem.text()
-    assert "click the right answer below" in page.study.problem.text()
+    assert "click the correct answer below" in page.study.problem.text()
     click(page.study.join)
     settle(qtbot, dock)
     assert imports.judged[-1].sides == "join"
@@ -715,7 +715,7 @@ def test_what_is_asked_is_said_without_the_options_of_the_command_line(looked):
     said = page.study.problem.text()
     assert "are less than 20 s apart" in said
     assert "--" not in said
-    assert "tick only the series to be used in the table" in said
+    assert "tick only the series to use in the table" in said
     assert [line[1].split("\n")[1] for line in cells(page)] == [
         "20 images, 5 for each slice",
         "16 images, 4 for each slice",

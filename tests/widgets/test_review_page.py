@@ -185,7 +185,7 @@ def test_the_cases_of_a_study_are_not_opened_elsewhere(qtbot, at_work):
     assert "opened on the Review page" in dock.header.message.text()
     dock.header.reader_given.emit("Ben")
     assert (dock.session.reader, dock.header.reader.text()) == ("ana", "Ana")
-    assert dock.header.reader.toolTip() == "Ana edits; fixed while the study is open."
+    assert dock.header.reader.toolTip() == "reader: Ana; the name is fixed while the study is open."
     dock.blind.end()
     assert dock.session.blinding == ALL_HIDDEN
     assert dock.session.case is case

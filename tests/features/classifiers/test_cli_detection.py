@@ -139,7 +139,7 @@ def test_the_names_of_the_published_examples_are_read(tmp_path):
         ("A,0,10,0,10,5,5,0.5", "z2 must be above z1"),
         ("A,0,1e300,0,10,0,10,0.5", "x2 must be a plausible coordinate in mm"),
         ("A,zero,10,0,10,0,10,0.5", "x1 must be a number"),
-        ("A,0,10,0,10,0,10", "7 cells where the header has 8"),
+        ("A,0,10,0,10,0,10", "7 cells, but the header has 8"),
     ],
 )
 def test_a_bad_row_of_the_prediction_is_named_and_never_better_than_a_wrong_box(

@@ -93,7 +93,7 @@ class Acquisition:
 
 
 def acquisitions_of(parts: Iterable[Part]) -> list[Acquisition]:
-    """Return the parts with complete stacks, by sequence and position, the longest first."""
+    """Return the parts with complete stacks by sequence and position, the longest first."""
     groups: list[list[Part]] = []
     for part in parts:
         if part.places is None:

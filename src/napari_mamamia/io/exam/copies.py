@@ -73,9 +73,9 @@ def without_copies(slices: Sequence[Slice], name: str) -> tuple[list[Slice], lis
     notes = notes if n_copies else []
     if shared:
         notes.append(
-            f"{len(shared)} SOPInstanceUID(s) belong to several images, which differ in "
-            "series, place, time or number, as after an anonymiser that repeats UIDs: each image "
-            "was used"
+            f"several images share a SOPInstanceUID ({count_of(len(shared), 'UID')}) but differ in "
+            "series, position, time or number, possibly because of an anonymiser; each image was "
+            "used"
         )
     return pieces, notes
 
@@ -100,8 +100,8 @@ def sent_once(slices: Sequence[Slice]) -> tuple[list[Slice], list[str]]:
         gone |= {id(plane) for plane in again}
         if again:
             notes.append(
-                f"{len(again)} image(s) of {again[0].header.label} were sent again under other "
-                "UIDs, with the same place, time and values; one of each was used"
+                f"{count_of(len(again), 'image')} of {again[0].header.label} sent again under "
+                "other UIDs with the same position, time and values; only one copy was used"
             )
     return [image for image in slices if id(image) not in gone], notes
 
@@ -194,8 +194,8 @@ def _describe_repeats(pairs: Sequence[tuple[_Place, _Place]]) -> str:
         ]
         where = f"{numbers[0]}" if count == 1 else f"{numbers[0]} to {numbers[-1]}"
         texts.append(
-            f"{count} slice(s) of phase {b} (number {where}, from 0) repeat those of "
-            + ("another slice of this phase" if a == b else f"phase {a}")
+            f"phase {b} repeats {count_of(count, 'slice')} of "
+            f"{'the same phase' if a == b else f'phase {a}'} (number {where}, from 0)"
         )
     rest = len(counts) - _MOST_LISTED
     return ", ".join(texts) + (f", and so on for {rest} more pairs of phases" if rest > 0 else "")

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import CaseError, FormatError, Remedy
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.names import count_of
 from napari_mamamia.core.records import CaseWarning
 from napari_mamamia.io.dicom.clocks import (
     Choice,
@@ -323,7 +324,7 @@ def _unplaced_left_out(images: Sequence[Image], selection: Selection) -> list[st
     if not selection.leaves_out_role(Role.UNREADABLE):
         return []
     bad = [i for i in images if isinstance(i, BadImage)]
-    note = f"{len(bad)} image(s) without a position left out, as requested"
+    note = f"{count_of(len(bad), 'image')} without a position left out, as requested"
     return [note] if bad else []
 
 
@@ -409,10 +410,10 @@ def _other_sequences(parts: Sequence[Part], chosen: Acquisition, selection: Sele
     first = chosen.parts[0]
     return [
         (
-            f"{part.header.label}: {part.n_times} phase(s) with the size and position of the "
-            f"dynamic series left out, because the sequence ({part.sequence.text}) differs from "
-            f"that of the dynamic series ({first.sequence.text}): check whether they belong to "
-            "the dynamic series"
+            f"{part.header.label}: {count_of(part.n_times, 'phase')} with the size and position "
+            f"of the dynamic series left out, because the sequence ({part.sequence.text}) "
+            f"differs from that of the dynamic series ({first.sequence.text}): check whether "
+            "they belong to the dynamic series"
         )
         for part in parts
         if is_same_place(part, first)
@@ -442,7 +443,7 @@ def _t1_warnings(chosen: Acquisition) -> list[CaseWarning]:
 
 def _list_notes(chosen: Acquisition) -> list[str]:
     notes = [
-        f"{entry.part.header.label}: {entry.part.n_times} phase(s) left out, "
+        f"{entry.part.header.label}: {count_of(entry.part.n_times, 'phase')} left out, "
         f"{entry.role.words}{' of ' * bool(entry.of)}{entry.of} ({entry.evidence})"
         for entry in chosen.left_out
         if entry.role in {Role.EARLIER_PRE, Role.SUBTRACTION}

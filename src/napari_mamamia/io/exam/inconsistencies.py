@@ -17,6 +17,7 @@ import numpy as np
 
 from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import CaseError, Remedy
+from napari_mamamia.core.names import count_of
 from napari_mamamia.io.dicom.clocks import Choice, find_units_s
 from napari_mamamia.io.dicom.parts import Image, Part
 from napari_mamamia.io.dicom.remedies import leave_out, leave_out_each, use_series
@@ -353,8 +354,9 @@ def _check_numbers(own: Sequence[Slice], n_slices: int) -> str:
     if not gaps or not is_whole or 2 * sum(gaps) > len(numbers) or max(runs) == n_slices:
         return ""
     return (
-        f"the image numbers of {own[0].series_name} lack {sum(gaps) // n_slices} whole phase(s) of "
-        f"{n_slices} slices{_describe_missing(numbers)}: check that the copy is complete"
+        f"the image numbers of {own[0].series_name} lack "
+        f"{count_of(sum(gaps) // n_slices, 'whole phase')} of {n_slices} "
+        f"slices{_describe_missing(numbers)}: check that the copy is complete"
     )
 
 
@@ -439,8 +441,8 @@ def fill_times(
                     times.setdefault((str(plane.file), plane.frame), {}).update(start)
     notes = tuple(
         (
-            f"{clock} is missing or has no seconds in {n} image(s), although other images of "
-            "the same phases have it; the first time of the phase was assumed"
+            f"{clock} is missing or has no seconds in {count_of(n, 'image')}, although other "
+            "images of the same phases have it; the first time of the phase was assumed"
         )
         for clock, n in counts.items()
         if n

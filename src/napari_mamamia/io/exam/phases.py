@@ -105,7 +105,7 @@ def find_phases(
     )
     for row in exam.rows:
         if row.fate.startswith("left out"):
-            _log.info("series %s, %d image(s), %s", row.number, row.n_images, row.fate)
+            _log.info("series %s, %d images, %s", row.number, row.n_images, row.fate)
     warnings = tuple(warning.text for warning in exam.warnings)
     return CaseFiles(folder.name, _list_sources(exam), warnings=warnings)
 

@@ -1,4 +1,4 @@
-"""The three steps of a case and the work list, each with pages as its sections."""
+"""The three steps of a case and the work list, whose sections are pages."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -55,7 +55,7 @@ class Step:
 
 WORK_LIST: Final = Step(
     tr("Work list"),
-    tr("Everything about many cases: open, import, score, leaderboard"),
+    tr("Work on many cases: open, import, score, leaderboard"),
     "work_list",
     list_sections("Work list"),
 )
