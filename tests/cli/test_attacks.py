@@ -166,7 +166,7 @@ def test_n_stands_beside_every_rank(world, clinical):
     page = (world / "clinical" / "report.html").read_text()
     assert "60, 38 unusable" in page
     own = (world / "clinical" / "truncated-38" / "report.html").read_text()
-    assert "Over the 22 scored cases alone" in own
+    assert "For the 22 scored cases alone" in own
 
 
 def test_the_reason_says_what_parts_two_grids(world, clinical):

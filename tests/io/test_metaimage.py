@@ -160,10 +160,10 @@ def test_an_orientation_that_contradicts_the_matrix_is_told(meta_file):
         ({"DimSize": "two"}, "numbers in DimSize.*'two'"),
         ({"BinaryData": "False"}, "binary voxels.*BinaryData is False"),
         ({"ElementNumberOfChannels": "3"}, "one value.*ElementNumberOfChannels is 3"),
-        ({"ElementToIntensityFunctionSlope": "2"}, "as they are stored.*Slope is 2"),
+        ({"ElementToIntensityFunctionSlope": "2"}, "unchanged values.*Slope is 2"),
         ({"ElementType": "MET_STRING"}, "numbers.*MET_STRING"),
         ({"ElementType": None}, "numbers.*ElementType is ''"),
-        ({"ElementSpacing": None}, "numbers in ElementSpacing.*has none"),
+        ({"ElementSpacing": None}, "numbers in ElementSpacing.*there is none"),
         ({"ElementSpacing": "1 0 1"}, "affine of three independent axes"),
         ({"ElementSpacing": "1 nan 1"}, "numbers in ElementSpacing"),
         ({"TransformMatrix": "1 0 0 0 1 0"}, "three axes.*6"),
@@ -194,7 +194,7 @@ def test_voxels_outside_of_the_folder_are_refused_by_name(tmp_path, meta_file, n
 def test_missing_and_cut_voxels_are_refused_by_name(meta_file, tmp_path):
     path = meta_file(name="a.mhd", source="a.raw")
     (tmp_path / "a.raw").unlink()
-    with pytest.raises(FormatError, match=r"a\.mhd: expected its voxels in a\.raw"):
+    with pytest.raises(FormatError, match=r"a\.mhd: expected voxels in a\.raw"):
         read_volume(path)
     path = meta_file(ARRAY.tobytes()[:-1], name="a.mhd", source="a.raw")
     with pytest.raises(FormatError, match=r"a\.raw: expected as many voxels"):

@@ -109,7 +109,7 @@ def test_an_offset_that_is_no_number_is_refused(nifti_file, value):
 
 def test_a_header_of_two_files_is_refused(nifti_file):
     path = nifti_file("pair.nii", ARRAY, edit=setting(magic=b"ni1"))
-    with pytest.raises(FormatError, match=r"pair\.nii.*two files.*rename it to \.hdr"):
+    with pytest.raises(FormatError, match=r"pair\.nii.*two files.*rename the file to \.hdr"):
         read_header(path)
 
 

@@ -132,7 +132,7 @@ def test_fields_with_a_default_may_be_missing_unless_the_layout_says_which():
     del content["setting"], content["names"]
     assert CODEC.record(content, "x.json").names == []
     strict = RecordCodec(Outer, "make it again", [Layout(Outer, later=frozenset({"names"}))])
-    with pytest.raises(FormatError, match=r"'setting' of x\.json to be there"):
+    with pytest.raises(FormatError, match=r"'setting' of x\.json to be present"):
         strict.record(content, "x.json")
 
 
@@ -177,7 +177,7 @@ def test_a_type_without_a_form_is_told_at_the_first_reading():
     class Odd:
         values: set[int]
 
-    with pytest.raises(TypeError, match="a Form for it"):
+    with pytest.raises(TypeError, match="a Form for this type"):
         RecordCodec(Odd, "x").record({"values": [1]}, "x.json")
     codec = RecordCodec(Odd, "x", [Layout(Odd, {"values": Form(list, set)})])
     assert codec.record({"values": [1]}, "x.json") == Odd({1})

@@ -247,7 +247,7 @@ def test_a_value_without_a_rule_is_refused_by_name(opened, tmp_path):
         (
             '{"rules": [{"source": 1, "target": 1, "name": "a"}, {"source": 2, "target": 0},'
             ' {"source": 1, "target": 0, "masks": "ana"}]}',
-            "one rule for each value in .* rules 1 and 3 for 1",
+            "one rule for each value in .* rules 1 and 3 are both for 1",
         ),
     ],
 )

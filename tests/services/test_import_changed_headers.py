@@ -422,7 +422,7 @@ def test_a_missing_slice_is_refused_however_positions_are_rounded(tmp_path, axes
     )  # fmt: skip
     code, said, _ = imported(tmp_path / "in")
     is_one_place = step == 1 and axes is not STRAIGHT  # rounded to the same one
-    words = "expected equal" if is_one_place else "expected equal gaps"
+    words = "images at each of the" if is_one_place else "expected equal gaps"
     assert (code, words in said) == (1, True), said
 
 
@@ -497,7 +497,7 @@ def test_one_image_again_with_another_header_counts_once(tmp_path):
     image.InstitutionName = "another one"
     image.save_as(tmp_path / "in" / "again.dcm")
     code, said, images = imported(tmp_path / "in")
-    assert (code, "1 file found twice, with the same values" in said) == (0, True)
+    assert (code, "1 file found twice with the same values" in said) == (0, True)
     assert np.array_equal(values_in(images), values)
 
 

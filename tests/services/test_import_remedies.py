@@ -123,7 +123,7 @@ def test_whoever_leaves_the_scan_before_contrast_out_is_told(tmp_path, settings)
     hostile.five(tmp_path)
     (study,) = studies_of(tmp_path, ImportSettings(**settings))
     assert any(
-        "scan before contrast, so all enhancement" in told.text for told in study.exam.warnings
+        "is not pre-contrast, and all enhancement" in told.text for told in study.exam.warnings
     )
 
 

@@ -187,8 +187,8 @@ def other_side(values=lambda k: protocols.volume(k, seed=6), times=TIMES, **elem
         (other_side(times=TIMES[:5]), "same number of phases.* 6 and 5"),
         (other_side(PixelSpacing=[0.6, 0.75]), "left and right .* same spacing"),
         (other_side(lambda k: protocols.volume(k, (4, 32, 48), seed=6)), "same rows and columns"),
-        (other_side(EchoTime=2.8), "same sequence .* TE 1.4 ms.* TE 2.8 ms"),
-        (other_side(RescaleSlope="0.5"), "same scaling .* no RescaleSlope and RescaleSlope"),
+        (other_side(EchoTime=2.8), "same sequence, .* TE 1.4 ms.* TE 2.8 ms"),
+        (other_side(RescaleSlope="0.5"), "same scaling, .* no RescaleSlope and RescaleSlope"),
         (
             other_side(ImagePositionPatient=lambda _, z: [-60.0 - 2.5 * z, -20.0, 30.0]),
             "same spacing",

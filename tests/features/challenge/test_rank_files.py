@@ -248,7 +248,7 @@ def test_a_value_that_rewards_leaving_cases_out_is_named(
 def test_one_case_is_said_to_prove_nothing(write, tmp_path):
     rank_files(RankInputs(table=write("case,A,B\nc1,.9,.8\n")), tmp_path / "out", FEW)
     page = (tmp_path / "out" / "leaderboard.html").read_text()
-    assert "Undecided (1 case is too few to tell)" in page
+    assert "Undecided (1 case is too few for a conclusion)" in page
     assert "Certain:" not in page
 
 

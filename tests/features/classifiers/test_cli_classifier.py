@@ -62,7 +62,7 @@ def test_the_numbers_are_those_of_the_facts_in_the_shape_of_the_issue(tmp_path):
     assert {group["value"] for group in found["subgroups"]} == {"x", "y", "missing"}
     page = (tmp_path / "out" / "report.html").read_text()
     assert "http" not in page.replace("http://www.w3.org", "")
-    assert "At the reader&#39;s own sensitivity" in page
+    assert "At the reader&#39;s sensitivity" in page
     assert "m: AUC 0.729" in done.stdout
 
 
