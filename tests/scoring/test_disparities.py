@@ -320,14 +320,18 @@ def test_numbers_that_count_unusable_cases_have_no_interval_of_scored_ones():
     found = of_scored_alone(plain, 3)
     assert not found.fairness.is_defined
     assert not found.ranking_score.is_defined
-    assert "3 of the model's cases have no usable prediction; for the scored cases alone, the interval is" in (
-        found.fairness.reason
-    )
+    assert (
+        "3 of the model's cases have no usable prediction; for the scored cases alone, the "
+        "interval is"
+    ) in (found.fairness.reason)
     assert found.fairness_of_scored == plain.fairness
     # each number names its own interval of the scored cases, never another's
     for one, measured in zip(found.by_variable, plain.by_variable, strict=True):
         assert f"alone {measured.low:.3f} to {measured.high:.3f}" in one.reason
-    assert "1 of the model's cases has no" in of_scored_alone(a_result().uncertainty, 1).fairness.reason
+    assert (
+        "1 of the model's cases has no"
+        in of_scored_alone(a_result().uncertainty, 1).fairness.reason
+    )
     assert found.disparities == plain.disparities
 
 

@@ -179,7 +179,7 @@ def test_a_prediction_that_fills_the_image_scores_like_an_empty_one():
     assert norm_hd(labels_of(cube()), full, OFFICIAL_CODE) == 1
     score = score_label_maps("x", labels_of(cube()), full, OFFICIAL_CODE)
     assert math.isnan(score.hausdorff95_voxels)
-    assert "without a contour" in score.warning
+    assert "has no contour" in score.warning
 
 
 @pytest.mark.parity

@@ -548,7 +548,7 @@ def test_the_fat_of_a_series_is_chosen_beside_its_water(qtbot, dock, imports, lo
 
 def test_a_study_that_is_asked_about_says_that_ticks_decide(qtbot, dock, imports, looked):
     page = looked("two")
-    assert page.study.problem.text().endswith("the series to be used in the table.")
+    assert page.study.problem.text().endswith("the series to use in the table.")
     tick(page, 1, False)
     settle(qtbot, dock)
     assert cells(page)[0][1].startswith("DCE: pre – post 2")
@@ -836,7 +836,7 @@ def test_of_several_studies_the_ticked_ones_go_on_and_refused_ones_are_listed(
     qtbot.waitUntil(lambda: page.state is ImportState.DONE)
     assert [study.found.case_id for study in imports.runs[0][0]] == ["A", "C"]
     assert "2 cases imported into" in page.note.text()
-    assert "B: expected equal stacks" in page.note.text()
+    assert "B: expected 2 images at each of the" in page.note.text()
     qtbot.waitUntil(lambda: dock.session.case_id == "A")
     click(page.to_cases)
     assert dock.pages.shown is dock.cases_page

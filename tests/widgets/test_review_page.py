@@ -379,7 +379,12 @@ def test_a_tab_whose_text_grew_while_another_page_was_shown_is_not_cut(qtbot):
     [
         (3, 1, 1, ""),
         (3, 3, 0, "All 3 read and submitted. Next: sign them"),
-        (3, 1, 0, "2 of your cases cannot be read at the moment: they wait for the first"),
+        (
+            3,
+            1,
+            0,
+            "2 of your cases cannot be read at the moment, because they are waiting for the first",
+        ),
         (3, 2, 0, "1 of your cases cannot be read at the moment"),
         (0, 0, 0, "No case of this study is assigned to you"),
     ],
@@ -933,7 +938,7 @@ def test_digits_typed_for_a_key_that_another_lead_vouched_for_are_not_kept_for_t
     signing.show_look(replace(look, waiting=("Ben",)))
     assert signing.whose.currentText() == "Ben"
     assert (signing.digits.text(), signing.word.text()) == ("", "")
-    assert "The key of Ana no longer waits" in signing.note.text()
+    assert "The key of Ana is no longer waiting" in signing.note.text()
 
 
 def test_a_lead_sees_progress_time_and_agreement_at_any_moment(qtbot, at_work, agreed):

@@ -176,7 +176,7 @@ def test_two_models_are_compared_filtered_reviewed_and_tagged(
     qtbot.waitUntil(lambda: not ready.jobs.is_running("batch"), timeout=120_000)
     assert "2 models" in ready.batch_page.result.text()
     cohort = ready.results.cohort
-    assert "Rank at each fairness weight" in cohort.page.toPlainText()
+    assert "Rank at each weight of fairness" in cohort.page.toPlainText()
     assert cohort.figure.isEnabled()
     picture(window, "37_batch_compared")
 

@@ -29,7 +29,7 @@ def deal(n_cases, n_readers, per_case=2, **more):
 )
 def test_each_case_has_its_readers_and_loads_differ_by_one(n_cases, n_readers, per_case, seed):
     if per_case > n_readers:
-        with pytest.raises(CaseError, match="name more readers"):
+        with pytest.raises(CaseError, match="add readers"):
             deal(n_cases, n_readers, per_case, seed=seed)
         return
     dealt = deal(n_cases, n_readers, per_case, seed=seed)

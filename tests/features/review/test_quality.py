@@ -253,7 +253,7 @@ def read_by_rule(queue, is_error, target, quiet):
 
 
 def simulate(n_worlds, lowers_dice):
-    """Share of errors found by a rule of thumb, and by the rule; share of cases read by it."""
+    """Share of errors found by a rule of thumb, and by the rule; proportion of cases read by it."""
     rows = []
     for seed in range(n_worlds):
         rng = np.random.default_rng(seed)

@@ -98,7 +98,7 @@ def test_masks_that_cannot_be_listed_are_told_and_no_study_without_masks(
     monkeypatch.setattr(os, "listdir", refuse)
     assert os.strerror(code) in store.read().away
     assert store.read().masks == {SHA}, "who is at work goes on with what was known"
-    with pytest.raises(FormatError, match="some cannot be read"):
+    with pytest.raises(FormatError, match="some are not"):
         read_whole(store)
 
 
@@ -477,9 +477,9 @@ def test_whatever_letters_a_case_id_has_its_files_are_its_key_s(tmp_path):
 
 
 def test_ids_and_readers_that_stand_twice_are_refused(tmp_path):
-    with pytest.raises(CaseError, match="case id once, got 'A' 2 times"):
+    with pytest.raises(CaseError, match="case id to be unique, but found 'A' 2 times"):
         study(cases=("A", "A"))
-    with pytest.raises(CaseError, match="reader once, got 'ana' 2 times"):
+    with pytest.raises(CaseError, match="reader to be unique, but found 'ana' 2 times"):
         study(readers=("ana", "Ana"))
 
 

@@ -500,7 +500,6 @@ class StepFlow(WindowPart):
         self._place_strip()
 
     def _place_strip(self) -> None:
-        """Show the display settings in their section, or as a strip over another section."""
         at_home = self._pages.page == "View"
         self._header.view.setEnabled(not at_home)
         is_shown = at_home or (self._header.view.isChecked() and self._has_picture)
