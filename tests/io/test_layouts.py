@@ -589,3 +589,28 @@ def test_rows_that_contradict_each_other_are_not_used(tmp_path):
     lesions = {case.side: case.columns.get("Lesion") for case in data_set.cases}
     assert lesions == {"left": None, "right": "1"}
     assert any("contradict" in warning for warning in data_set.warnings)
+
+
+@pytest.mark.parametrize(
+    ("names", "fits"),
+    [
+        ({"0": "T2", "1": "ADC"}, False),
+        ({"0": "FLAIR", "1": "T1w", "2": "t1gd", "3": "T2w"}, False),
+        ({"0": "MRI"}, True),
+        ({"0": "pre", "1": "post1"}, True),
+    ],
+)
+def test_volumes_of_a_listed_file_that_are_other_images_are_no_phases(tmp_path, names, fits):
+    """The Medical Segmentation Decathlon names the volumes of its 4-D files."""
+    root = tmp_path / "set"
+    path = root / "imagesTr/prostate_00.nii.gz"
+    path.parent.mkdir(parents=True)
+    nibabel.save(nibabel.Nifti1Image(np.zeros((2, 2, 2, 2), np.int16), np.eye(4)), path)
+    content = {"modality": names, "training": [{"image": "./imagesTr/prostate_00.nii.gz"}]}
+    (root / "dataset.json").write_text(json.dumps(content))
+    data_set = find_data_set(root, "monai") if fits else None
+    if data_set is not None:
+        assert [len(case.phases) for case in data_set.cases] == [2]
+    else:
+        with pytest.raises(FormatError):
+            find_data_set(root)
