@@ -595,7 +595,7 @@ def _read_tables(layout: Layout, tree: Tree, warnings: list[str]) -> list[Layout
             tables.append(_read_layout_table(tree.root / path, rule, warnings))
         except MamamiaError as error:
             warnings.append(f"the table {path} was not read: {error}")
-    if not tables:
+    if not tables and not rule.has_exams:
         warnings.append(f"no table {rule.pattern.text} was found, so its columns are not known")
     return tables
 
@@ -642,15 +642,30 @@ def _with_row(
     fields = exam.fields | {"patient": case.patient, "side": case.side}
     key = case_key(rule.id_template.format_map(fields))
     row = next((table.rows[key] for table in tables if key in table.rows), None)
+    if row is None and rule.has_exams:
+        return case
     if row is None:
         warnings.append(f"{case.case_id} has no row in {tables[0].path.name}")
         return case
+    if rule.has_exams:
+        return _with_exam(case, row)
     case = replace(case, columns={**case.columns, **row})
     if rule.person:
         case = replace(case, person=_find_cell(row, rule.person))
     if rule.times:
         case = _with_table_times(case, _find_cell(row, rule.times))
     return case
+
+
+def _with_exam(case: CaseFiles, row: Mapping[str, str]) -> CaseFiles:
+    """Return a case with the patient, visit and side of its row in a table of exams."""
+    visit, number = _find_cell(row, "visit"), _find_cell(row, "visit_number")
+    return replace(
+        case,
+        patient=_find_cell(row, "patient") or case.patient,
+        visit=Visit(visit, int(number) if number.isdecimal() else None) if visit else None,
+        side=_find_cell(row, "side"),
+    )
 
 
 def _find_cell(row: Mapping[str, str], name: str) -> str:

@@ -31,6 +31,7 @@ from napari_mamamia.io.layouts.known import (
     choose_matches,
     find_layout,
     list_layouts,
+    own_layout_file,
     read_own_layout,
 )
 from napari_mamamia.io.layouts.layout import Layout, parse_layouts
@@ -54,11 +55,6 @@ _LOOKED_FOR: Final = (
     "images/ID/ID_0000.nii.gz (MAMA-MIA), imagesTr/ID_0000.nii.gz (nnU-Net raw), "
     "ID_0000.nii.gz (one case) or DICOM files (one series for each phase)"
 )
-
-
-def own_layout_file(root: Path) -> Path:
-    """Return the path of a folder's layout description, next to the folder."""
-    return root.with_name(f"{root.name}.layout.toml")
 
 
 def recognise(path: Path) -> LayoutKind | None:
@@ -257,7 +253,11 @@ def _unknown(path: Path, tree: Tree) -> FormatError:
         f"expected a known layout in {path}, but none fits. The names of the files suggest "
         f"{count_of(len(patients), 'patient')} with {count_of(len(data_set.cases), 'exam')} of "
         f"{of_phases}: check this proposal, then use it, or describe the layout",
-        remedies=(Remedy("layout", (PROPOSED,)), Remedy("layout", ("FILE",))),
+        remedies=(
+            Remedy(command="layouts", values=(str(path),)),
+            Remedy("layout", (PROPOSED,)),
+            Remedy("layout", ("FILE",)),
+        ),
     )
 
 

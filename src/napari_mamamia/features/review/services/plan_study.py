@@ -301,7 +301,9 @@ def _print_cases(
             FilePrint(relative_name(path, root), sha256_of_large(path)) for path in paths
         )
         site = find_site(one.case_id, opened.record(one.case_id))
-        cases.append(StudyCase(keys[number - 1], one.case_id, prints, site))
+        visit = one.visit.name if one.visit else ""
+        case = StudyCase(keys[number - 1], one.case_id, prints, site, one.patient, visit, one.side)
+        cases.append(case)
     report_progress(len(files), len(files), "Checksums")
     return cases
 

@@ -299,4 +299,5 @@ def describe_rest(look: StudySnapshot) -> str:
 
 
 def _describe_row(row: TaskRow) -> str:
-    return f"{row.case_id} · {row.state}"
+    visit = tr(" · visit {visit}", visit=row.visit) if row.visit else ""
+    return f"{row.case_id}{visit} · {row.state}"
