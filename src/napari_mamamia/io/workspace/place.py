@@ -3,12 +3,17 @@
 The first match is used. A sentence gives the reason, and warnings name the folders that were not
 chosen:
 
-1. the folder that was chosen on this account, unless its file names another data set; 2. a folder
-beside the data set whose file names the data set: first a folder with its current path, then a
-folder with only the same cases, then the folder ``<name>-workspace``, then the latest; 3.
-``<name>-workspace`` beside the data set; 4. the folder that was chosen on this account for the same
-cases at a former path; 5. a folder of this program in the user's documents whose file names the
-data set; 6. a new folder, as in `io.workspace.preferences.workspace_for`.
+1. the folder that was chosen on this account, unless its file names another data set;
+2. a folder beside the data set whose file names the data set: first a folder with its current path,
+   then a folder with only the same cases, then the folder ``<name>-workspace``, then the latest;
+3. ``<name>-workspace`` beside the data set;
+4. the folder that was chosen on this account for the same cases at a former path;
+5. a folder of this program in the user's documents whose file names the data set;
+6. a new folder, as in `io.workspace.preferences.workspace_for`.
+
+A folder that belongs to another existing copy of the data set is not chosen in 2, 4 and 5, because
+its file names the path of that copy, and its name is not derived from this data set. A warning
+names the folder before a new one is created.
 
 If the folder is not writable, 5 is used; if there is no such folder, the first folder is opened
 read-only.
@@ -33,8 +38,9 @@ from napari_mamamia.io.files.checksums import hash_text
 from napari_mamamia.io.files.foreign import open_plain
 from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.files.own_paths import can_write_in
-from napari_mamamia.io.files.sources import CaseFiles, DataSet
+from napari_mamamia.io.files.sources import CaseFiles, DataSet, list_source
 from napari_mamamia.io.files.user_folders import absolute, documents_folder
+from napari_mamamia.io.layouts.find import recognise
 from napari_mamamia.io.tables.tables import write_json
 from napari_mamamia.io.workspace.preferences import (
     Preferences,
@@ -60,6 +66,10 @@ _OF_ANOTHER: Final = (
     )
     + MARK_NAME
     + " in it"
+)
+_OF_COPIED: Final = (
+    "the same images are in {1}, with masks in {0}, which are not shown here; to see and edit "
+    "those masks, choose that folder for your masks"
 )
 _ALSO: Final = "the folder {0} also contains masks of this data set, which are not shown"
 
@@ -98,7 +108,10 @@ class WorkspaceMark:
         except OSError:
             return  # The records of other data sets would be lost.
         others = [
-            entry for entry in entries if _find_relation(entry, self.prints) is not Relation.SAME
+            entry
+            for entry in entries
+            if _find_relation(entry, self.prints) is not Relation.SAME
+            or _is_elsewhere(absolute(workspace / entry["path"]), self.root)
         ]
         cases = dict(self.prints)
         for case_id, text in chain(
@@ -126,8 +139,14 @@ def prints_of(data_set: DataSet, case_ids: tuple[str, ...] = ()) -> dict[str, st
     for case_id in chosen_ids:
         if case_id in cases:
             with suppress(OSError, IndexError):
-                prints[case_id] = _print_of(cases[case_id])
+                prints[case_id] = _print_of_file(_first_file(cases[case_id]))
     return prints
+
+
+def _first_file(case: CaseFiles) -> Path:
+    """Return the first image file of a case; of a DICOM study the first by name."""
+    is_study = case.source is not None and case.source.is_dir()
+    return next(list_source(case), Path()) if is_study else case.phases[0].files[0]
 
 
 def relation_to(workspace: Path, data_set: DataSet) -> Relation:
@@ -148,8 +167,49 @@ def points_to(workspace: Path, data_set: Path) -> bool:
     return any(up_entry["path"] == path for up_entry in _look_up_entries(workspace))
 
 
-def _print_of(case: CaseFiles) -> str:
-    path = case.phases[0].files[0]
+def _copied_from(workspace: Path, data_set: DataSet) -> Path | None:
+    """Return the existing data set of the same cases that the workspace belongs to, else None.
+
+    A workspace that is named after `data_set`, such as a copied one, does not belong to another.
+    """
+    copied = None
+    for entry in _look_up_entries(workspace):
+        root = absolute(workspace / entry["path"])
+        now = prints_of(data_set, tuple(entry["cases"]))
+        if _find_relation(entry, now) is not Relation.SAME:
+            continue
+        is_named_so = _is_same(workspace, workspace_beside(data_set.root)) and not _is_same(
+            workspace, workspace_beside(root)
+        )
+        if (
+            is_named_so
+            or not _is_elsewhere(root, data_set.root)
+            or _is_replaced(root, data_set, now)
+        ):
+            return None
+        copied = root
+    return copied
+
+
+def _is_elsewhere(root: Path, other_root: Path) -> bool:
+    """Return whether a data set still exists at `root`, and `other_root` is not part of it."""
+    whole, other = outermost(root), outermost(absolute(other_root))
+    return recognise(whole) is not None and not _is_same(whole, other)
+
+
+def _is_replaced(root: Path, data_set: DataSet, prints: Mapping[str, str]) -> bool:
+    """Return whether `root` holds other images under the same names by now."""
+    for case_id in prints:
+        file = _first_file(data_set.case(case_id))
+        if file.is_relative_to(data_set.root):
+            try:
+                return _print_of_file(root / file.relative_to(data_set.root)) != prints[case_id]
+            except OSError:
+                continue
+    return False
+
+
+def _print_of_file(path: Path) -> str:
     size = path.stat().st_size
     digest = hashlib.sha256(str(size).encode())
     with open_plain(path) as stream:
@@ -222,7 +282,14 @@ def find_workspace(data_set: DataSet, preferences: Preferences) -> WorkspacePlac
         else:
             warnings.append(f"the folder {chosen}, chosen for your masks, no longer exists")
     place = _find_place(data_set, preferences, beside, warnings)
-    return place or WorkspacePlace(_find_free_place(data_set, warnings), "new", tuple(warnings))
+    if place is not None:
+        return place
+    warnings.extend(
+        _OF_COPIED.format(folder, root)
+        for folder in _noted_in(outermost(absolute(data_set.root)).parent)
+        if (root := _copied_from(folder, data_set)) is not None
+    )
+    return WorkspacePlace(_find_free_place(data_set, warnings), "new", tuple(warnings))
 
 
 def require_own(workspace: Path, data_set: DataSet) -> None:
@@ -289,15 +356,16 @@ def _moved_from(data_set: DataSet, preferences: Preferences) -> list[Path]:
 def _find_free_place(data_set: DataSet, warnings: list[str]) -> Path:
     usual = workspace_for(data_set.root, Preferences())
     place, number = usual, 2
-    while relation_to(place, data_set) is Relation.OTHER:
+    while relation_to(place, data_set) is Relation.OTHER or _copied_from(place, data_set):
         place, number = usual.with_name(f"{usual.name}-{number}"), number + 1
-    if place != usual:
+    if relation_to(usual, data_set) is Relation.OTHER:
         warnings.append(_OF_ANOTHER.format(usual))
     return place
 
 
 def _is_workspace_of(workspace: Path, data_set: DataSet) -> bool:
-    return relation_to(workspace, data_set) is Relation.SAME
+    is_same = relation_to(workspace, data_set) is Relation.SAME
+    return is_same and _copied_from(workspace, data_set) is None
 
 
 def _noted_in(folder: Path) -> Iterator[Path]:
