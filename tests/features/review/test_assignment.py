@@ -94,5 +94,5 @@ def test_of_second_looks_everybody_is_first_about_as_often():
 def test_a_mode_of_two_readings_takes_no_other_number():
     with pytest.raises(CaseError, match=r"expected 2 readings of a case in mode arbitration"):
         StudyPlan("s", ReadingMode.ARBITRATION, n_readers=3)
-    with pytest.raises(CaseError, match="share of hidden repeats"):
+    with pytest.raises(CaseError, match="proportion of hidden repeats"):
         StudyPlan("s", repeat_share=0.6)

@@ -75,7 +75,7 @@ def test_a_lead_s_key_in_a_file_must_be_a_lead_s_and_a_key():
     for reader, key in (("ana", "1" * 64), ("nobody", "1" * 64), ("lea", "1" * 63), ("lea", "x")):
         with pytest.raises(CaseError, match="64 digits"):
             replace(about, lead_keys=(LeadKey(reader, key),))
-    with pytest.raises(CaseError, match="each key of a lead once"):
+    with pytest.raises(CaseError, match="each key of a lead to be unique"):
         replace(about, lead_keys=(LeadKey("lea", "1" * 64), LeadKey("lea", "1" * 64)))
 
 

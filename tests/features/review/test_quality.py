@@ -225,7 +225,7 @@ def test_a_case_that_is_not_of_the_queue_is_refused():
 
 @pytest.mark.parametrize("places", [[], [1, 1], [1, 3]])
 def test_a_queue_that_is_none_is_refused(places):
-    with pytest.raises(CaseError, match="each case of a queue once"):
+    with pytest.raises(CaseError, match="each case in a queue once"):
         Queue(tuple(QueuePlace(str(at), False, one, one) for at, one in enumerate(places)), 1)
 
 

@@ -547,7 +547,7 @@ def test_answers_about_lesions_are_compared_lesion_by_lesion_and_lone_ones_are_c
     text = "\n".join(agreement_lines(found))
     assert "3 marked by both" in text
     assert "1 by ben only" in text
-    assert "1 lesion of only one reader" in text
+    assert "1 lesion from only one reader" in text
 
 
 @pytest.mark.parametrize("damaged", [7, {}, {"1": [[0, 0, 0]]}, {"1": "x", "2": [], "3": [None]}])

@@ -406,7 +406,7 @@ def test_a_study_is_shown_then_frozen_with_the_hashes_of_its_images(tmp_path, da
 def test_one_name_twice_in_a_role_and_an_empty_one_are_refused():
     with pytest.raises(CaseError, match="'ANA' twice"):
         name_people(StudyPeople(("l",), ("Ana", "ANA")))
-    with pytest.raises(CaseError, match="found an empty one"):
+    with pytest.raises(CaseError, match="found an empty name"):
         name_people(StudyPeople(("l",), ("Ana", "  ")))
 
 

@@ -72,7 +72,7 @@ def said(error: BaseException) -> str:
     Examples
     --------
     >>> said(ValueError("no")), said(MemoryError()), said(KeyError("shape"))
-    ('no', 'there is not enough memory for it', "the key 'shape' is missing")
+    ('no', 'there is not enough memory to read it', "the key 'shape' is missing")
     """
     if isinstance(error, MemoryError):
         return "there is not enough memory to read it"
