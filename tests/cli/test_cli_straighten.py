@@ -56,7 +56,7 @@ def test_a_sheared_case_is_copied_onto_right_angles_that_itk_reads(sheared, tmp_
     assert code == 0, said
     assert "A_1: early post 2 (135" in said, said
     code, said = mamamia("straighten", tmp_path / "new", "--out", tmp_path / "again")
-    assert (code, "at right angles: use the data set as it is" in said) == (1, True)
+    assert (code, "perpendicular: use the data set as it is" in said) == (1, True)
 
 
 def test_an_export_for_programs_of_itk_is_refused_and_others_say_it(sheared, tmp_path):

@@ -108,7 +108,7 @@ def test_a_pre_that_was_taken_twice_is_no_early_phase_and_may_be_averaged(tmp_pa
         assert done.exit_code == 0, done.output
         (rows[how],) = rows_of(tmp_path / how / "kinetics.csv")
         said += " ".join(done.output.split())
-    assert "phase 1 is treated as another scan before contrast" in said
+    assert "phase 1 is treated as a second scan before contrast" in said
     phases = {how: (row["early_phase"], row["late_phase"]) for how, row in rows.items()}
     assert phases == {"leave-out": ("2", "3"), "average": ("2", "3"), "keep": ("1", "3")}
     assert (rows["leave-out"]["phases_before"], rows["keep"]["phases_before"]) == ("2", "1")
