@@ -48,7 +48,7 @@ def test_export_and_verify_end_to_end(mamamia, expert, tmp_path):
     (out / "A_1.json").write_text("{}")
     damaged = mamamia("verify", out)
     assert damaged.exit_code == 3
-    assert "wrong: A_1.json: changed" in damaged.stdout
+    assert "wrong: A_1.json: the file has changed" in damaged.stdout
 
 
 def test_readers_get_their_names_on_the_command_line(mamamia, expert, tmp_path):

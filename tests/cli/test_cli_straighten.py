@@ -67,7 +67,7 @@ def test_an_export_for_programs_of_itk_is_refused_and_others_say_it(sheared, tmp
         assert "mamamia straighten DATASET --out DIR" in said
     code, said = mamamia(*words, "--out", tmp_path / "plain")
     assert code == 0, said
-    assert "note: the axes of A_1 are not at right angles" in said
+    assert "note: the axes of A_1 are sheared" in said
     assert "0 green, 1 amber, 0 red" in said
 
 

@@ -144,7 +144,7 @@ def test_folders_that_are_missing_or_hold_no_mask_are_named(data_set, prediction
 
 WRONG_OPTIONS = {
     "profile": ("clinicla", "official-code"),
-    "label": (0, "label other than 0, which is background"),
+    "label": (0, "to be different from 0, which is background"),
     "bootstrap": (-1, "expected bootstrap to be a whole number of 0 or above"),
     "seed": (1.5, "expected seed to be a whole number of 0 or above"),
     "workers": (-1, "number of processes"),
@@ -231,7 +231,7 @@ def test_models_are_compared_by_rank_and_by_case(data_set, scores, tmp_path, qui
     assert "Paired tests" in found._repr_html_()
     out = found.save(tmp_path / "both", progress=False)
     assert {p.name for p in out.iterdir()} >= {"perfect", "shifted", "comparison.json"}
-    with pytest.raises(mm.ArgumentError, match="different names for all models"):
+    with pytest.raises(mm.ArgumentError, match="all models to have different names"):
         scores.compare(scores)
     with pytest.raises(mm.ArgumentError, match="at least two models"):
         scores.compare()

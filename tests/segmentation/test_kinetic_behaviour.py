@@ -226,7 +226,7 @@ def test_a_heart_that_is_shown_names_the_chest_line_in_its_reasons():
     first, second, *_ = predict(case, beyond_percent=100.0).candidates
     assert dice(candidate_mask(first), truth) > 0.8
     assert dice(candidate_mask(second), heart) > 0.8
-    assert "100 % of it is behind the chest line: heart or chest wall?" in second.reasons
+    assert "100 % of the region is behind the chest line: heart or chest wall?" in second.reasons
 
 
 def test_the_same_signal_in_another_number_type_gives_the_same_mask(one_blob):

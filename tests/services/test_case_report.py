@@ -314,7 +314,7 @@ def test_a_case_without_mask_and_one_with_an_empty_mask_say_so(tmp_path):
     )
     assert summary.failures == ()
     assert "The mask is empty" in (tmp_path / "out/A.html").read_text("utf-8")
-    assert "no mask of it in masks" in (tmp_path / "out/B.html").read_text("utf-8")
+    assert "masks has no mask of this case" in (tmp_path / "out/B.html").read_text("utf-8")
     assert rows_of(tmp_path / "out/measures.csv") == []
 
 
@@ -657,7 +657,7 @@ def test_answers_in_the_structured_report_have_the_lexicons_codes_and_numbers(ex
     assert summary.failures == ()
     page = (tmp_path / f"out/{case_id}.html").read_text("utf-8")
     # of its one voxel no curve type is stated, and both zeros of time are named
-    assert "Too small for a curve type: lesion 2." in page
+    assert "Lesions too small for a curve type: 2." in page
     assert "times from the start of the first" in page
     path = tmp_path / f"out/dicom/{case_id}_sr.dcm"
     document = pydicom.dcmread(path)

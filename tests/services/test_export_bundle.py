@@ -599,7 +599,7 @@ def test_dicom_seg_of_a_nifti_case_is_refused_with_the_way_out(opened, expert, t
     pytest.importorskip("highdicom")
     formats = (ExportFormat.DICOM_SEG,)
     summary = export(opened, tmp_path / "out", expert, formats=formats, case_ids=("A_1",))
-    assert "name the folder of its study" in summary.failures[0].reason
+    assert "choose the folder of its study" in summary.failures[0].reason
     assert summary.failures[0].remedies == (Remedy("study", ("DICOM_FOLDER",)),)
     with pytest.raises(CaseError, match=r"no-study.*check the path"):
         export(opened, tmp_path / "o", expert, formats=formats, study=tmp_path / "no-study")

@@ -182,7 +182,7 @@ def test_a_seg_of_an_unnamed_patient_is_never_given_to_one_of_several_cases(
     words = ("kinetics", small_data_set, "--ftv-from", tmp_path / "seg.dcm")
     done = typed(*words, "--out", tmp_path / "o")
     assert done.exit_code == 3
-    assert "name one (--case ID)" in " ".join(done.output.split())
+    assert "choose one (--case ID)" in " ".join(done.output.split())
     done = typed(*words, "--case", "A_1", "--out", tmp_path / "p")
     assert done.exit_code == 0, done.output
 

@@ -183,7 +183,7 @@ def test_models_that_split_are_most_doubtful_where_half_of_them_marked():
     doubt = uncertainty_of(found)
     # 4 of 4: 0 bit; 2 of 4: 1 bit; 1 of 4: 0.25 * 2 + 0.75 * log2(4/3) = 0.8113 bit
     assert doubt.amount.ravel() == pytest.approx([0, 1, 0.8113, 0], abs=1e-3)
-    with pytest.raises(ModelError, match="with variance, but it has ent"):
+    with pytest.raises(ModelError, match="to have variance, but it has ent"):
         uncertainty_of(found, UncertaintyKind.VARIANCE)
 
 
@@ -376,7 +376,7 @@ def test_models_that_may_give_something_up_share_what_is_left():
 @pytest.mark.parametrize(("limit_s", "given"), [(15.0, [15.0, 5.0]), (25.0, [25.0, 15.0, 5.0])])
 def test_a_case_whose_models_took_too_long_fails_with_all_their_names(limit_s, given):
     with pytest.raises(
-        OverLimitError, match=rf"expected a, b, c to finish within {limit_s:g} s in all"
+        OverLimitError, match=rf"expected a, b, c to finish within {limit_s:g} s in total"
     ):
         fused("majority", noting("a"), noting("b"), noting("c"), limit_s=limit_s)
     assert given == LIMITS

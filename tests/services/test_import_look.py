@@ -301,8 +301,8 @@ def test_folders_that_cannot_take_a_case_are_named(tmp_path, small_data_set):
         )
     }
     assert list(said.values()) == [
-        f"{tmp_path / 'in' / 'out'} is in the DICOM folder, which must not be changed: choose a different "
-        "folder.",
+        f"{tmp_path / 'in' / 'out'} is in the DICOM folder, which must not be changed: "
+        "choose a different folder.",
         f"{tmp_path / 'file'} is a file, not a folder: choose a different folder.",
         f"{tmp_path / 'raw'} has a layout to which no case can be added: "
         "choose a different folder.",

@@ -103,7 +103,7 @@ def test_a_mask_that_is_cut_short_cannot_be_read(bundle):
     path = bundle / "A_1.nii.gz"
     path.write_bytes(path.read_bytes()[:60])
     found = problems(bundle)
-    assert any(p.startswith("A_1.nii.gz: changed") for p in found)
+    assert any(p.startswith("A_1.nii.gz: the file has changed") for p in found)
     assert any(p.startswith("A_1.nii.gz: the file cannot be read") for p in found)
 
 
@@ -122,7 +122,7 @@ def test_a_mask_of_another_shape_is_named(bundle):
     cut = nib.Nifti1Image(np.asanyarray(image.dataobj)[1:], image.affine)
     replace_and_admit(bundle, name, cut)
     (problem,) = problems(bundle)
-    assert "its shape is (8, 32, 47) (z, y, x)" in problem
+    assert "the shape is (8, 32, 47) (z, y, x)" in problem
     assert "(8, 32, 48)" in problem
 
 
@@ -147,7 +147,7 @@ def test_a_label_without_a_name_is_named(bundle):
     values = np.asanyarray(image.dataobj).copy()
     values[0, 0, 0] = 9
     replace_and_admit(bundle, name, nib.Nifti1Image(values, image.affine))
-    assert problems(bundle) == ("A_1.nii.gz: label 9 has no name in the manifest",)
+    assert problems(bundle) == ("A_1.nii.gz: the label 9 has no name in the manifest",)
 
 
 def test_masks_are_compared_with_the_images_they_are_said_to_be_of(bundle, small_data_set):
@@ -185,7 +185,7 @@ def test_a_folder_without_a_manifest_is_an_export_that_did_not_finish(tmp_path):
 
 
 def test_no_folder_at_all_is_refused(tmp_path):
-    with pytest.raises(FormatError, match="there is no folder"):
+    with pytest.raises(FormatError, match="to be the folder of a bundle"):
         problems(tmp_path / "nothing")
 
 
@@ -221,7 +221,7 @@ def test_a_named_source_that_cannot_tell_a_patient_is_refused(tmp_path, name):
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty" / "notes.txt").write_text("no DICOM")
     (tmp_path / "study.zip").write_bytes(b"PK\x05\x06" + bytes(18))
-    with pytest.raises(FormatError, match="expected the source study"):
+    with pytest.raises(FormatError, match="to be the source study"):
         require_source(tmp_path / name)
 
 

@@ -1,4 +1,4 @@
-"""Choice of the device (CPU or GPU) and the number of threads; torch is imported late."""
+"""Choose the device (CPU or GPU) and the number of threads; torch is imported on use."""
 
 import importlib.util
 import os
@@ -16,7 +16,8 @@ _NO_MEMORY: Final = (
     "out of memory",
     "can't allocate",
     "ALLOC_FAILED",
-    # cuDNN has these for want of memory as well; nnU-Net also tries again after any of them.
+    # cuDNN also raises these errors if memory is insufficient; nnU-Net also retries after each of
+    # them.
     "CUDNN_STATUS_NOT_SUPPORTED",
     "valid cuDNN algorithm",
     "Unable to find an engine",
@@ -25,7 +26,7 @@ _OF_DEVICE: Final = ("CUDA error", "cuDNN", "CUDNN_STATUS", "CUBLAS_STATUS", "HI
 
 
 def require_torch() -> None:
-    """Raise `MissingExtraError` unless torch and the networks' package are installed."""
+    """Raise `MissingExtraError` unless torch and the packages for networks are installed."""
     for package in ("torch", "dynamic_network_architectures"):
         if importlib.util.find_spec(package) is None:
             raise MissingExtraError(package, "segment")
@@ -50,33 +51,37 @@ def require_monai() -> None:
 
 
 def choose_device(wanted: str = "auto") -> str:
-    """Return ``"cuda"``, ``"mps"`` or ``"cpu"``; ``"auto"`` selects the first available one.
+    """Return ``"cuda"``, ``"mps"`` or ``"cpu"``; ``"auto"`` selects the first available device.
 
     Raises
     ------
     ModelError
-        If a device is chosen by name and is not available, or the name is unknown.
+        If a device that is chosen by name is not available, or the name is unknown.
     MissingExtraError
         If torch is not installed.
     """
     if wanted not in DEVICES:
-        raise ModelError(f"expected one of the devices {', '.join(DEVICES)}, but got {wanted!r}")
+        raise ModelError(
+            f"expected the device to be one of {', '.join(DEVICES)}, but got {wanted!r}"
+        )
     require_torch()
     present = _list_devices()
     if wanted == "auto":
         return present[0]
     if wanted not in present:
         raise ModelError(
-            f"the device {wanted} was chosen, but torch finds only {', '.join(present)}; choose "
-            "auto or cpu, or install a torch version that fits the GPU and its driver"
+            f"expected the device {wanted} to be available, but torch finds only "
+            f"{', '.join(present)}; choose auto or cpu, or install a torch version that matches "
+            "the GPU and its driver"
         )
     return wanted
 
 
 def usual_threads() -> int:
-    """Return the default number of threads of a network: all cores but one, at least one.
+    """Return the default number of threads for a network: all cores but one, at least one.
 
-    One core is left for the window: if all cores are in use, threads that wait for each other spin.
+    One core is left for the window, because threads that wait for each other use a whole core if
+    all cores are busy.
     """
     return max((os.cpu_count() or 1) - 1, 1)
 
@@ -92,14 +97,14 @@ def free_bytes(device: str) -> int | None:
 
 
 def sums_on(device: str, needed_bytes: int) -> str:
-    """Return the device for the sums: a GPU if they need less than half of its free memory.
+    """Return the device for the sums, a GPU if the sums need less than half of its free memory.
 
     Parameters
     ----------
     device
-        ``"cpu"``, ``"cuda"`` or ``"mps"``.
+        The device: ``"cpu"``, ``"cuda"`` or ``"mps"``.
     needed_bytes
-        Memory of the sums, bytes.
+        The memory that the sums need in bytes.
     """
     free = free_bytes(device)
     return device if free is not None and needed_bytes < free / 2 else "cpu"
@@ -133,13 +138,13 @@ def lacks_memory(error: BaseException) -> bool:
 
 
 def is_device_failure(error: BaseException) -> bool:
-    """Return whether the GPU or its driver failed, and not the network."""
+    """Return whether the GPU or its driver failed, as opposed to the network."""
     return isinstance(error, RuntimeError) and any(text in str(error) for text in _OF_DEVICE)
 
 
 @contextmanager
 def threads_set(threads: int | None) -> Iterator[int]:
-    """Set torch's number of threads for the block (None leaves it), and restore it afterwards."""
+    """Set torch's number of threads in this context, and restore it afterwards; None keeps it."""
     import torch
 
     before = int(torch.get_num_threads())

@@ -197,8 +197,8 @@ def search_bundle(root: Path, identifiers: Sequence[Identifier]) -> tuple[str, .
     """Return sentences about each file of a bundle that identifies a patient.
 
     The names and all bytes of the files are searched, including the manifest. A sentence names the
-    element of the source, never its value. Segmentations with the patient's name, if requested, are in a
-    separate folder, which is not searched.
+    element of the source, never its value. Segmentations with the patient's name, if requested,
+    are in a separate folder, which is not searched.
     """
     signs = signs_of(identifiers)
     folder_name = folded(root.resolve().name)
