@@ -299,7 +299,7 @@ def test_leaving_hard_cases_out_of_the_responses_wins_no_rank(tmp_path):
     assert "2 of the 4 cases with a known pCR in the clinical table have no prediction" in (
         done.stdout
     )
-    assert f"No model: {why}: easy lacks 2 of 4 (C, D)." in done.stdout
+    assert f"{why}: easy lacks 2 of 4 (C, D)." in done.stdout
     page = (tmp_path / "out" / "report.html").read_text()
     assert why in page
     assert " leads: " not in page

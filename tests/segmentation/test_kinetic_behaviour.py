@@ -395,7 +395,7 @@ def test_two_phases_work_without_a_late_one_and_say_so(one_blob):
     [
         (None, "no acquisition times are known"),
         ((0.0, None, 240.0, 450.0), "phase 1 is missing"),
-        ((0.0, 240.0, 120.0, 450.0), "do not rise"),
+        ((0.0, 240.0, 120.0, 450.0), "do not increase"),
     ],
 )
 def test_unusable_times_are_said_and_phases_are_taken_by_order(one_blob, times, words):

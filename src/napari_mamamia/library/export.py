@@ -174,7 +174,7 @@ def export(
     CaseError, FormatError
         If a folder is missing or holds no mask, an id is unknown, or a format cannot be written.
     SaveConflictError
-        If `out` holds other results.
+        If `out` has other results.
     ArgumentError
         If an argument has the wrong type.
 

@@ -126,7 +126,7 @@ def measure_kinetics(
     CaseError, FormatError
         If a case id is unknown, or the folder `masks` is missing or has no mask.
     SaveConflictError
-        If `out` holds other results.
+        If `out` has other results.
     ArgumentError
         If an argument has the wrong type.
 

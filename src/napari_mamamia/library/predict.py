@@ -150,7 +150,7 @@ def predict(
     CaseError, FormatError
         If the case cannot be opened. In a data set, only that case fails.
     SaveConflictError
-        If `out` holds other results.
+        If `out` has other results.
     ArgumentError
         If an argument has the wrong type, or does not apply to this kind of input.
 

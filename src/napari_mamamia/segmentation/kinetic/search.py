@@ -122,9 +122,9 @@ def search_around(
 ) -> Search:
     """Return the maps in and around a box of the patient frame.
 
-    The breast is not detected, because the prompt gives the position. The PE threshold is lowered to
-    half of the strongest PE (its 99th percentile) of the box, or within 5 mm of the voxel `at`, but
-    not below `lowest_enhancement_percent`.
+    The breast is not detected, because the prompt gives the position. The PE threshold is lowered
+    to half of the strongest PE (its 99th percentile) of the box, or within 5 mm of the voxel `at`,
+    but not below `lowest_enhancement_percent`.
     """
     margin = [int(_SURROUNDINGS_MM / s) + 1 for s in scan.spacing_mm]
     wide = target.grown(margin, scan.shape)

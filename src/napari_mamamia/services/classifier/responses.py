@@ -106,7 +106,7 @@ def score_responses(
     FormatError
         If a table cannot be read, lacks a column or has no score.
     SaveConflictError
-        If `out` holds other results.
+        If `out` has other results.
     """
     require_names([table.name for table in tables])
     reads = [read_response_table(table.path) for table in tables]

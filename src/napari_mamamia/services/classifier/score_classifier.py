@@ -167,7 +167,7 @@ def score_classifier(
     FormatError
         If a file cannot be read, lacks a column, or no row has a label.
     SaveConflictError
-        If `out` holds other results.
+        If `out` has other results.
     """
     settings = settings or ClassifierSettings()
     read = read_cases(read_named_columns(table, columns.names), columns, settings.missing)

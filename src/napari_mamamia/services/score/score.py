@@ -680,8 +680,8 @@ def _require_tumour_labels(pairs: Mapping[str, tuple[Path | None, Path | None]])
         is_known = find_names_file(prediction) or sidecar_path(prediction).exists()
         if find_tumour_label(prediction) is None and label is not None and not is_known:
             raise FormatError(
-                f"expected a dataset.json that names the labels of {prediction}, as the reference "
-                f"has (the tumour is {label}), but found none: choose the label of both, or add a "
+                f"expected a dataset.json that names the labels of {prediction} (the "
+                f"tumour in the reference is {label}), but found none: choose the label, or add a "
                 f'dataset.json such as {{"labels": {{"background": 0, "tumour": 1}}}}',
                 remedies=(Remedy("label", (str(label),)),),
             )

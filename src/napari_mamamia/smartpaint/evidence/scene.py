@@ -216,7 +216,7 @@ def find_near(mask: Bools, spacing_mm: Sequence[float], *reaches_mm: float) -> l
     Parameters
     ----------
     mask
-        bool ``(z, y, x)``.
+        A boolean array ``(z, y, x)``.
     reaches_mm
         0 or more.
     """
