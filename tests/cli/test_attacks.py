@@ -231,7 +231,7 @@ def test_a_list_whose_references_changed_stops_before_anything_is_written(world,
     (world / "more.txt").write_text(f"{name_of(0)}\nnobody\n")
     done = mamamia(*words, world / "more.txt", has_figures=False)
     assert done.returncode == 1
-    assert "1 of 2 have none (nobody)" in " ".join(done.stderr.split())
+    assert "1 of 2 cases have none (nobody)" in " ".join(done.stderr.split())
     assert not (world / "changed").exists()
 
 

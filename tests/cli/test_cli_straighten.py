@@ -73,7 +73,7 @@ def test_an_export_for_programs_of_itk_is_refused_and_others_say_it(sheared, tmp
 
 def test_a_copy_into_the_data_set_itself_is_refused(sheared):
     code, said = mamamia("straighten", sheared, "--out", sheared / "new")
-    assert (code, "choose another folder" in said) == (1, True)
+    assert (code, "choose a different folder" in said) == (1, True)
     assert not (sheared / "new").exists()
 
 

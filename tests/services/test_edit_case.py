@@ -356,7 +356,7 @@ def test_a_start_is_the_base_of_a_new_mask_and_a_step_over_an_old_one(opened, ca
 
 def test_values_that_are_no_labels_are_refused(opened, case):
     crop = np.full((1, 1, 1), 300, np.int16)
-    with pytest.raises(FormatError, match="labels of 0 to 255"):
+    with pytest.raises(FormatError, match="to be from 0 to 255"):
         opened(LabelMap(case.grid, Box((0, 0, 0), (1, 1, 1)), crop))
     opened()  # the journal was let go of
 

@@ -172,7 +172,7 @@ def test_a_whole_journal_of_another_mask_behind_this_one_is_noticed_and_not_done
         editing.close()
     again = Reopened(work, case, b"".join(lines) + editing.journal.path.read_bytes())
     assert (again.labels == masks[5]).all()
-    assert "it belongs to case" in again.notes
+    assert "the record belongs to case" in again.notes
 
 
 def test_lines_cut_off_the_end_never_bring_back_an_older_mask_than_the_saved_one(work, case):
