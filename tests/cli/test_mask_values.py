@@ -149,7 +149,7 @@ def test_an_identity_grid_is_stated_in_table_terminal_summary_report_and_library
         for text in json.loads((tmp_path / "out" / "summary.json").read_text())["notes"]
     )
     assert note in (tmp_path / "out" / "report.html").read_text()
-    with pytest.warns(UserWarning, match="mm and ml are counts of voxels"):
+    with pytest.warns(UserWarning, match="mm and ml are therefore counts of voxels"):
         mask = mm.read_mask(tmp_path / "team" / "plain.nii.gz")
     assert math.isclose(mask.volume_mm3, HALF.sum())
 

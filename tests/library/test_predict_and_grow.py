@@ -107,7 +107,7 @@ WRONG = {
     "a box of nothing": (
         lambda d: mm.predict(d[0], box=((1, 1, 1), (1, 1, 1))),
         mm.ArgumentError,
-        "the one after the last",
+        "the voxel after the last",
     ),
     "no device": (lambda d: mm.predict(d[0], device="gpu"), mm.ArgumentError, '"cuda"'),
     "choices of a network": (lambda d: mm.predict(d[0], fast=True), mm.ModelError, "trained model"),

@@ -237,7 +237,7 @@ def test_a_value_without_a_rule_is_refused_by_name(opened, tmp_path):
         ('{"rules": [{"source": "1", "target": 1, "name": "x"}]}', "source to be a number"),
         ('{"rules": [{"source": 1, "target": 1.5, "name": "x"}]}', "target a whole number"),
         ('{"rules": [{"source": 1, "target": 1}]}', "a name such as"),
-        ('{"rules": [{"source": 1, "target": 256, "name": "x"}]}', "0 to 255, got 256"),
+        ('{"rules": [{"source": 1, "target": 256, "name": "x"}]}', "0 to 255, but it is 256"),
         ('{"rules": [{"source": 0, "target": 1, "name": "x"}]}', "background"),
         (
             '{"rules": [{"source": 1, "target": 1, "name": "a"},'

@@ -342,5 +342,5 @@ def test_a_mask_on_another_grid_is_not_exported(opened, tmp_path):
     nib.save(nib.Nifti1Image(np.ones((4, 4, 4), np.uint8), np.eye(4)), masks / "A_1.nii.gz")
     summary = export_masks(opened.data_set, masks, tmp_path / "out")
     assert summary.exported == ()
-    assert "they must share one grid" in summary.failures[0].reason
+    assert "to be on the same grid" in summary.failures[0].reason
     assert not (tmp_path / "out" / "A_1.nii.gz").exists()
