@@ -152,7 +152,7 @@ def test_a_tenth_of_a_voxel_apart_is_another_place():
 
 
 def test_another_shape_is_named():
-    with pytest.raises(GridMismatchError, match=r"but it has \(2, 2, 2\)"):
+    with pytest.raises(GridMismatchError, match=r"mask has shape \(2, 2, 2\)"):
         require_same_grid(Grid((2, 2, 2), np.eye(4)), Grid((2, 2, 3), np.eye(4)), "mask", "case")
 
 
