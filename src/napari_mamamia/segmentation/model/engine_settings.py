@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.choices import Backend
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.provenance import Setting
-from napari_mamamia.segmentation.model.device import DEVICES
+from napari_mamamia.segmentation.model.device import DEVICES, is_device
 
 BACKENDS = (Backend.TORCH, Backend.OPENVINO)
 PRECISIONS = ("fp32", "bf16")
@@ -32,9 +32,9 @@ class EngineSettings:
     mirroring
         Whether to average mirrored copies along the axes that the checkpoint allows.
     device, backend, precision
-        Members of `DEVICES`, `BACKENDS` and `PRECISIONS`. For nnU-Net, only torch with fp32 on the
-        CPU is exact. "torch" runs a network in a single file with the runtime of its format, which
-        is ONNX Runtime for ONNX; "openvino" runs every format with OpenVINO.
+        Members of `DEVICES` (or ``cuda:N``), `BACKENDS` and `PRECISIONS`. For nnU-Net, only torch
+        with fp32 on the CPU is exact. "torch" runs a network in a single file with the runtime of
+        its format, which is ONNX Runtime for ONNX; "openvino" runs every format with OpenVINO.
     threads
         The number of CPU threads; None keeps torch's number.
     checkpoint
@@ -80,8 +80,12 @@ class EngineSettings:
                 "expected the checkpoint to be a file name in a fold's folder, such as "
                 f"checkpoint_best.pth, but got {self.checkpoint!r}; omit the folders"
             )
+        if not is_device(self.device):
+            raise ModelError(
+                f"expected the device to be one of {', '.join(DEVICES)} or cuda:N, but got "
+                f"{self.device!r}"
+            )
         for name, value, names in (
-            ("device", self.device, DEVICES),
             ("backend", self.backend, BACKENDS),
             ("precision", self.precision, PRECISIONS),
         ):
