@@ -61,7 +61,7 @@ def test_one_reader_and_other_shapes_are_refused():
         majority_vote([row(1)])
     with pytest.raises(GridMismatchError, match="reader 2 has shape"):
         majority_vote([row(1), row(1, 1)])
-    with pytest.raises(CaseError, match="at most 16 readers for STAPLE, got 17"):
+    with pytest.raises(CaseError, match="at most 16 readers for STAPLE, but got 17"):
         staple([row(1) > 0] * 17)
 
 

@@ -115,7 +115,7 @@ def test_distances_in_mm_need_a_grid_that_is_one():
         mm.metrics.assd_mm(_cube(), _cube(1))
     with pytest.raises(mm.ArgumentError, match="to be a Grid, but got tuple"):
         mm.metrics.assd_mm(_cube(), _cube(1), (2.0, 0.5, 1.5))
-    with pytest.raises(mm.ArgumentError, match="tolerance of 0 mm or above"):
+    with pytest.raises(mm.ArgumentError, match="tolerance to be 0 mm or above"):
         mm.metrics.nsd(_cube(), _cube(1), GRID, -1.0)
 
 

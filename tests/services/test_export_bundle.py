@@ -430,7 +430,7 @@ def test_phases_of_another_place_are_a_red_finding_and_the_mask_is_still_written
     nib.save(nib.Nifti1Image(np.asanyarray(image.dataobj), moved), path)
     summary = export(opened, tmp_path / "out", expert, case_ids=("A_1",))
     assert summary.exported[0].light == "red"
-    assert "phase 2 lies up to 4 mm from phase 0" in (tmp_path / "out/quality.csv").read_text()
+    assert "phase 2 is up to 4 mm away from phase 0" in (tmp_path / "out/quality.csv").read_text()
 
 
 # ------------------------------------------------------------------------------------- failing
