@@ -57,7 +57,7 @@ def test_empty_masks_stay_empty():
 
 
 def test_one_reader_and_other_shapes_are_refused():
-    with pytest.raises(CaseError, match="at least two readers, got 1"):
+    with pytest.raises(CaseError, match="at least two readers, but got 1"):
         majority_vote([row(1)])
     with pytest.raises(GridMismatchError, match="reader 2 has shape"):
         majority_vote([row(1), row(1, 1)])

@@ -106,7 +106,7 @@ def test_what_is_no_mask_is_refused_and_the_way_out_is_told(wrong, said):
 def test_other_shapes_are_refused_and_turned_axes_are_told():
     with pytest.raises(mm.GridMismatchError, match=r"pass mask\.T"):
         mm.metrics.dice(_cube(), _cube().T, GRID)
-    with pytest.raises(mm.GridMismatchError, match="masks of one case"):
+    with pytest.raises(mm.GridMismatchError, match="masks of the same case"):
         mm.metrics.dice(_cube(), _cube()[1:])
 
 

@@ -187,8 +187,8 @@ def _check_islands(inside: NDArray[np.bool_], grid: Grid) -> Iterator[Finding]:
     small = int(np.count_nonzero(np.sort(volumes)[:-1] < _SMALL_MM3))
     if small:
         text = (
-            f"there are {count_of(small, 'island')} smaller than {_SMALL_MM3:g} mm3 in addition "
-            "to the largest component"
+            f"{count_of(small, 'island')} of less than {_SMALL_MM3:g} mm3 besides the largest "
+            "component"
         )
         yield Finding(Light.AMBER, Check.ISLANDS, text)
 
