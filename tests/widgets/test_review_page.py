@@ -6,6 +6,7 @@ import math
 import re
 import threading
 from dataclasses import fields, replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -51,7 +52,12 @@ from napari_mamamia.features.review.services.client import (
     leave_out_unseen,
     open_client,
 )
-from napari_mamamia.features.review.services.judging import LesionRow, LesionTable, PairedAnswer
+from napari_mamamia.features.review.services.judging import (
+    Dispute,
+    LesionRow,
+    LesionTable,
+    PairedAnswer,
+)
 from napari_mamamia.features.review.services.plan_study import StudyPeople
 from napari_mamamia.features.review.services.session import ReviewSession
 from napari_mamamia.features.review.services.signing import (
@@ -979,6 +985,31 @@ def test_a_lead_sees_progress_time_and_agreement_at_any_moment(qtbot, at_work, a
     assert "min per case" in progress.readers.text()
     progress.measure.click()
     qtbot.waitUntil(lambda: "both masks are empty" in progress.agreement.text())
+
+
+def test_the_row_of_decisions_keeps_its_place_below_a_note_or_a_hidden_line(qtbot):
+    view = JudgingView()
+    qtbot.addWidget(view)
+    view.resize(480, 420)
+    view.show_dispute(Dispute("c", "A", (), ALL_HIDDEN, Path("d"), Path("w")))
+    view.show()
+    qtbot.waitExposed(view)
+
+    def place():
+        return view.decide.mapTo(view, view.decide.rect().bottomLeft()).y()
+
+    qtbot.waitUntil(lambda: view.decide.isVisible())
+    qtbot.wait(50)
+    before = place()
+    line = view.answers.parentWidget()
+    line.hide()
+    assert place() == before
+    line.parentWidget().layout().activate()  # before the layouts around it
+    assert place() == before
+    view.say("Expected a reason for the decision, but there is none.")
+    qtbot.waitUntil(lambda: view.note.isVisible() and view.note.height() > 10)
+    qtbot.wait(50)
+    assert place() == before
 
 
 def test_lesions_of_two_readings_are_listed_and_a_line_goes_to_one(qtbot):

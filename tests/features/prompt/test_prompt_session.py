@@ -78,7 +78,7 @@ class HandEngine:
 
     def undo(self, checksum: int) -> bool:
         self.asked.append("undo")
-        self.knows.pop()
+        self.knows = self.knows[:-1]
         self.mask = self.before.copy()
         return True
 

@@ -27,6 +27,7 @@ PROPOSED: Final = "proposed"
 """The name under which the layout that a folder's file names suggest is used."""
 _NAMED: Final = re.compile(r'layout\s*=\s*"([a-z0-9_-]+)"')
 _SAMPLE: Final = 400
+_MOST_PHASES: Final = 500
 _OUTER: Final = 6
 """Number of folders above a mask that may be its data set (our choice)."""
 
@@ -198,10 +199,14 @@ def _fits_sample(layout: Layout, tree: Tree) -> bool:
 
 
 def _has_series(matches: Matches) -> bool:
-    """Whether some exam may be a dynamic series: more than one phase, or all of them in one."""
+    """Whether some exam may be a dynamic series: several phases, or all of them in one file.
+
+    Numbers of patients, such as those of P10001 and P10002, are too high for phases.
+    """
     return any(
-        len(exam.phases) > 1 or exam.phases[0].kind is not ImageKind.VOLUME
-        for exam in matches.exams.values()
+        phases[0].kind is not ImageKind.VOLUME
+        or (len(phases) > 1 and all(p.time_s is not None or p.order < _MOST_PHASES for p in phases))
+        for phases in (exam.phases for exam in matches.exams.values())
     )
 
 

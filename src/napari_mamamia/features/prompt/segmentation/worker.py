@@ -205,9 +205,9 @@ class Engine:
 
     def start(self, order: dict[str, Any], array: Any) -> dict[str, Any]:
         """Forget all prompts and begin from a mask."""
-        whole = np.zeros(self._mask.shape, np.uint8)
-        whole[_slices(order["box"])] = array
-        if whole.any():
+        if array.any():
+            whole = np.zeros(self._mask.shape, np.uint8)
+            whole[_slices(order["box"])] = array
             self._session.add_initial_seg_interaction(whole, run_prediction=False)
         else:
             self._session.reset_interactions()
@@ -246,31 +246,33 @@ def _slices(box: list[list[int]]) -> tuple[slice, ...]:
 def _kind_of(error: BaseException) -> str:
     """Return the kind of a failure, for the client."""
     names = {cls.__name__ for cls in type(error).__mro__}
-    status = getattr(getattr(error, "response", None), "status_code", None)
-    if "SessionExpiredError" in names:
-        return "expired"
-    if "ServerAtCapacityError" in names:
-        return "full"
-    if status in (401, 403):
+    if getattr(getattr(error, "response", None), "status_code", None) in (401, 403):
         return "key"
-    if "HTTPStatusError" in names:
-        return "status"
-    if names & {"ConnectError", "ConnectTimeout", "ReadTimeout", "TransportError", "InvalidURL"}:
-        return "timeout" if "ReadTimeout" in names else "unreachable"
-    for kind in ("MemoryError", "RefusedCheckpointError", "ModelError", "ImportError"):
-        if kind in names:
-            return kind
-    return "memory" if "OutOfMemoryError" in names else "other"
+    if "CERTIFICATE_VERIFY_FAILED" in str(error):
+        return "certificate"
+    return next((kind for name, kind in _ERROR_KINDS.items() if name in names), "other")
 
 
-def _serve(source: IO[bytes], sink: IO[bytes]) -> None:
+_ERROR_KINDS = {
+    "SessionExpiredError": "expired",
+    "ServerAtCapacityError": "full",
+    "HTTPStatusError": "status",
+    "ReadTimeout": "timeout",
+    **dict.fromkeys(("TransportError", "InvalidURL"), "unreachable"),
+    **{kind: kind for kind in ("MemoryError", "RefusedCheckpointError", "ModelError")},
+    "ImportError": "ImportError",
+    "OutOfMemoryError": "memory",
+}
+
+
+def _serve(source: Any, sink: IO[bytes]) -> None:
     engine = Engine()
     while line := source.readline():
         order = json.loads(line)
         array = None
         if "shape" in order:
-            array = np.frombuffer(source.read(order["n_bytes"]), order["dtype"])
-            array = array.reshape(order["shape"]).copy()
+            array = np.empty(order["shape"], order["dtype"])
+            source.readinto(array.reshape(-1).view(np.uint8).data)  # no second copy of an image
         try:
             done = getattr(engine, order["do"])(order, array)
         except Exception as error:  # noqa: BLE001 - a failed request is an answer too
