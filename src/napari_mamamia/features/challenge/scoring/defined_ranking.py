@@ -146,7 +146,16 @@ def measure_team(
         weighted_mean if definition.average is Average.MEAN
         else partial(weighted_quantile, share=0.5)
     )  # fmt: skip
-    return lambda weights: average(weights[:, there], values[:, None])[:, 0]
+    return lambda weights: _average_drawn(average, weights[:, there], values[:, None])
+
+
+def _average_drawn(
+    average: Callable[..., _FLOAT], weights: NDArray[np.int64], values: _FLOAT
+) -> _FLOAT:
+    """Return the averages (b,), nan in a resample without a case that counts."""
+    with np.errstate(invalid="ignore"):
+        averages = average(weights, values)[:, 0]
+    return np.where(weights.sum(axis=1) > 0, averages, np.nan)
 
 
 def _reduce_rows(rule: MeasureRule, rows: Sequence[_FLOAT], weights: NDArray[np.int64]) -> _FLOAT:

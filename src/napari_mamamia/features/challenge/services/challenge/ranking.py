@@ -552,8 +552,8 @@ def _rank_defined(
         numbers = ((name, find_number(of_teams[index]))
                    for name, of_teams in ranking.numbers.items())  # fmt: skip
         n_copies, n_near = copies[team]
-        more = {"n_copies": n_copies, "n_near_copies": n_near}
-        rows.append(replace(row, measures=tuple(numbers), **more))
+        row = replace(row, n_copies=n_copies, n_near_copies=n_near, measures=tuple(numbers))
+        rows.append(row)
     board = Board(definition.name, describe_ranking(definition), tuple(rows))
     return _add_unscored(board, ledger), ranking
 
