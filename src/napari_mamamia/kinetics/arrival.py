@@ -1,7 +1,4 @@
-"""The phases between which contrast arrived, from the pixels.
-
-Detects a repeated pre-contrast scan.
-"""
+"""Detection of contrast arrival, and of a repeated pre-contrast scan, from the voxels."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -18,10 +15,10 @@ _PLANES: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """The number of phases before contrast (at least 1), and how the pixels show it.
+    """The number of phases before contrast (at least 1), and the evidence in the voxels.
 
-    `is_repeated` is true if phases after phase 0 show no contrast yet, while a later one does.
-    `evidence` is a sentence, "" for a case with one phase.
+    `is_repeated` is True if phase 1 shows no contrast yet, but a later phase does. `evidence` is a
+    sentence, or "" for a case with one phase.
     """
 
     n_before: int = 1
@@ -34,11 +31,11 @@ class Arrival:
 
 
 def find_arrival(signal: NDArray[Any]) -> Arrival:
-    """Return the number of phases of ``(phase, z, y, x)`` that lie before contrast.
+    """Return the number of phases in ``(phase, z, y, x)`` that are before contrast.
 
-    The result is above 1 only where it is clear (`io.exam.looks.contrast_between`): none of these
-    phases shows contrast against phase 0, and the next phase does, against phase 0 and against the
-    phase before it. Five planes of each phase are compared.
+    The result is above 1 only if the evidence is clear (`io.exam.looks.contrast_between`): none of
+    these phases shows contrast relative to phase 0, but the next phase does, relative to phase 0
+    and to the phase before it. Five planes of each phase are compared.
     """
     if len(signal) < 2:
         return Arrival()

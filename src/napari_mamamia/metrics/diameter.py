@@ -53,7 +53,7 @@ def measure_size(lesion: NDArray[np.bool_], grid: Grid) -> LesionSize:
     Parameters
     ----------
     lesion
-        bool ``(z, y, x)``.
+        A boolean array ``(z, y, x)``.
     grid
         The grid of the lesion.
 
