@@ -112,7 +112,10 @@ def test_a_pre_that_was_taken_twice_is_no_early_phase_and_may_be_averaged(tmp_pa
     phases = {how: (row["early_phase"], row["late_phase"]) for how, row in rows.items()}
     assert phases == {"leave-out": ("2", "3"), "average": ("2", "3"), "keep": ("1", "3")}
     assert (rows["leave-out"]["phases_before"], rows["keep"]["phases_before"]) == ("2", "1")
-    assert "between phase 1 and phase 2: the signal rises in 50%" in rows["leave-out"]["contrast"]
+    assert (
+        "between pre 2 and post 1 (phase 2 from 0): the signal rises in 50%"
+        in rows["leave-out"]["contrast"]
+    )
     means = {how: row["mean_signal"].split() for how, row in rows.items()}
     pre, again = (float(number) for number in means["keep"][:2])
     assert pre != again

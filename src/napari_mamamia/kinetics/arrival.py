@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.block_means import block_means
+from napari_mamamia.core.counting import phase_name
 from napari_mamamia.io.exam.looks import Contrast, contrast_between, enhancement
 
 _PLANES: Final = 5
@@ -53,17 +54,21 @@ def find_arrival(signal: NDArray[Any]) -> Arrival:
     is_clear = step is Contrast.CAME and all(one is Contrast.NONE for one in seen[:came])
     share = f"the signal rises in {rises[came]:.0%} of the body"
     if came == 0:
-        return Arrival(1, f"contrast arrived between phase 0 and phase 1: {share}")
+        return Arrival(1, _describe(1, share))
     if is_clear:
-        return Arrival(
-            came + 1, f"contrast arrived between phase {came} and phase {came + 1}: {share}"
-        )
+        return Arrival(came + 1, _describe(came + 1, share))
     shares = ", ".join(f"{rise:.1%}" for rise in rises[: came + 1])
     return Arrival(
         1,
         "it is not clear whether contrast arrived before phase 1: from phase 0 to phases 1 to "
         f"{came + 1} the signal rises in {shares} of the body",
     )
+
+
+def _describe(n_before: int, share: str) -> str:
+    """Return between which phases contrast arrived; files count phases from 0."""
+    last, first = phase_name(n_before - 1, n_before), phase_name(n_before, n_before)
+    return f"contrast arrived between {last} and {first} (phase {n_before} from 0): {share}"
 
 
 def _average_blocks(volume: NDArray[Any]) -> NDArray[np.float32]:
