@@ -50,7 +50,7 @@ def write_columns(path, **more):
 def test_without_the_file_the_table_is_not_read_and_that_is_said(renamed):
     code, said = mamamia("cases", renamed)
     assert code == 0, said
-    assert "the clinical table was not read: expected a column patient_id or case_id" in said
+    assert "the clinical table could not be read: expected a column patient_id or case_id" in said
 
 
 @pytest.mark.parametrize("is_beside", [True, False])
@@ -86,7 +86,7 @@ def test_a_file_that_does_not_fit_is_an_error_where_it_was_given_and_a_warning_b
     code, said = mamamia("cases", renamed)
     assert (
         code,
-        "warning: the clinical table was not read: expected the fixed column" in said,
+        "warning: the clinical table could not be read: expected the fixed column" in said,
     ) == (
         0,
         True,

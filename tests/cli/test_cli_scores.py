@@ -148,7 +148,10 @@ def test_a_picture_that_the_report_lacks_is_told_in_a_warning(expert, tmp_path, 
     words = ["score", "--reference", str(expert), "--prediction", str(expert), "--bootstrap", "0"]
     done = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "one")])
     assert done.exit_code == 0, done.output
-    assert f"warning: the report has no picture of {hidden} (expert): {reason}\n" in done.stderr
+    assert (
+        f"warning: there is no picture of {hidden} (expert) in the report: {reason}\n"
+        in done.stderr
+    )
     assert done.stderr.count("warning") == 1
     again = ["--prediction", f"other={expert}", "--out", str(tmp_path / "two")]
     done = CliRunner().invoke(app, [*words, *again])

@@ -153,13 +153,14 @@ FRAME = pd.DataFrame({"case_id": IDS, "dsc": DICE, "norm_hd": 0.1})
 
 def test_a_frame_that_is_refused_names_its_column_and_the_argument():
     text = message(FRAME.rename(columns={"dsc": "overlap"}))
-    assert "in the DataFrame table, found the columns 'case_id', 'overlap', 'norm_hd'" in text
+    assert "the DataFrame table to have columns" in text
+    assert "'case_id', 'overlap', 'norm_hd'" in text
     assert "table.rename(columns={'its column': 'dsc'})" in text
     text = message(FRAME.assign(dsc=FRAME.dsc * 100))
     assert text.startswith("expected all numbers in column dsc of the DataFrame table")
     clinical = pd.DataFrame({"patient_id": IDS, "Age (y)": 50.0, "Density": "b"})
     text = message(FRAME, clinical=clinical)
-    assert "in the DataFrame clinical" in text
+    assert "the DataFrame clinical" in text
     assert "columns={'age': 'Age (y)', 'menopausal_status': 'its column'" in text
     for refusal in (text, message(FRAME, clinical=clinical.rename(columns={"patient_id": "no"}))):
         assert ".csv" not in refusal

@@ -174,8 +174,8 @@ def test_an_ods_file_shows_its_hidden_sheets_rows_and_zeros_alike(tmp_path):
 @pytest.mark.parametrize(
     ("ids", "said"),
     [
-        ("12", "zeros before numbers were lost"),
-        ("XY", "like 'X', those of the data set like"),
+        ("12", "leading zeros were lost"),
+        ("XY", "like 'X', but the ids in the data set look like"),
     ],
 )
 def test_a_table_that_has_a_row_of_no_case_is_a_warning(small_data_set, tmp_path, ids, said):

@@ -176,7 +176,7 @@ def test_a_fetched_study_can_be_imported_by_two_commands(pacs, tmp_path):
     runner = CliRunner()
     folder, out = str(tmp_path / "in"), str(tmp_path / "out")
     listed = runner.invoke(app, ["pacs", "list", pacs.url])
-    assert f"{STUDY}  20200101  12 image(s)" in listed.output
+    assert f"{STUDY}  20200101  12 images" in listed.output
     assert runner.invoke(app, ["pacs", "fetch", pacs.url, STUDY, "--out", folder]).exit_code == 0
     done = runner.invoke(app, ["import", folder, "--out", out, "--case", "P1"])
     assert done.exit_code == 0, done.output

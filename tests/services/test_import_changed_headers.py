@@ -610,7 +610,7 @@ def test_a_long_gap_is_compared_with_the_others(tmp_path):
     times = ("100000", "100130", "103130", "103300")
     exam(tmp_path / "in", AcquisitionTime=lambda k, _: times[k])
     _, said, _ = imported(tmp_path / "in")
-    assert "there are 1800 s between phase 1 and phase 2, but usually 90 s" in said
+    assert "there are 1800 s between phases 2 and 3 of 4, but usually 90 s" in said
 
 
 @pytest.mark.parametrize(("factor", "is_named"), [(1, False), (1.35, True), (2, True)])

@@ -174,7 +174,7 @@ def test_phases_may_be_picked_and_times_start_at_0_again(tmp_path):
 @pytest.mark.parametrize("phases", [(0, 9), (1, 0), (1, 1), (-1, 0)])
 def test_phases_that_are_not_there_are_refused(tmp_path, phases):
     phantoms.write_exam(tmp_path / "in")
-    with pytest.raises(CaseError, match=r"ascending phase numbers from 0 to 2"):
+    with pytest.raises(CaseError, match=r"increasing phase numbers from 0 to 2"):
         imported(tmp_path / "in", tmp_path / "out", phases=phases)
     assert not (tmp_path / "out").exists()
 
@@ -493,7 +493,7 @@ def test_a_secret_that_was_being_written_when_the_program_was_killed_is_no_secre
 def test_a_folder_that_tells_the_patient_is_refused_as_an_id(tmp_path):
     source = tmp_path / "Musterfrau_2019"
     phantoms.write_exam(source, PatientName="MUSTERFRAU^ERIKA")
-    with refuses(CaseError, "give an id \\(--case ID\\)"):
+    with refuses(CaseError, "enter an id \\(--case ID\\)"):
         imported(source, tmp_path / "out", "")
     assert not (tmp_path / "out").exists()
 

@@ -731,7 +731,7 @@ def test_files_that_cannot_be_read_stop_the_import_until_they_are_left_out(
     tick(page, 1, False)
     settle(qtbot, dock)
     assert page.start.isEnabled()
-    assert "1 file that cannot be read: left out" in page.study.warnings.text()
+    assert "1 file that cannot be read" in page.study.warnings.text()
     tick(page, 1, True)
     settle(qtbot, dock)
     assert not page.start.isEnabled()
@@ -782,7 +782,7 @@ def test_a_case_that_is_there_is_replaced_only_when_that_is_ticked(qtbot, dock, 
 
 def test_a_folder_that_cannot_take_a_case_stops_the_import(qtbot, dock, imports, looked):
     page = looked("one")
-    imports.target_problem = "/x is not writable: choose another folder."
+    imports.target_problem = "/x is not writable: choose a different folder."
     page.form.target.setText("/x")
     settle(qtbot, dock)
     assert "is not writable" in page.form.target_state.text()

@@ -89,7 +89,7 @@ def test_a_resample_out_of_range_is_refused_with_its_line(tmp_path, line):
 def test_a_score_that_is_no_finite_number_counts_as_the_least_favourable(tmp_path, cell):
     done, found = score(tmp_path, table(tmp_path / "t.csv", changed(0, m=cell)))
     assert done.returncode == 3
-    assert "counts as least favourable" in done.stderr
+    assert "counts as the least favourable score" in done.stderr
     assert found["unusable"] == {"m": 1, "k": 0}
     worst, again = score(tmp_path, table(tmp_path / "t.csv", changed(0, m=-9)), "--overwrite")
     assert worst.returncode == 0

@@ -278,7 +278,7 @@ def test_readings_on_another_form_are_counted(store):
     readings = tuple(one._replace(answers=told) for one in view.readings)
     state = replace(state, cases=(replace(view, readings=readings),))
     assert count_other_forms(state, form) == (
-        "2 readings answered on another version of the form breast-mri-2013",
+        "2 readings answered on a different version of the form breast-mri-2013",
     )
     assert count_other_forms(state, None) == ()
 

@@ -140,10 +140,9 @@ def gap_warnings(times_s: Sequence[float] | None) -> tuple[str, ...]:
     gaps = [b - a for a, b in pairwise(times_s)]
     usual = float(np.median(gaps[1:]))
     return tuple(
-        (
-            f"there are {span_text(gap)} between phase {k} and phase {k + 1}, but usually "
-            f"{np.median([*gaps[1:k], *gaps[k + 1 :]]):g} s: check whether a phase is missing"
-        )
+        f"there are {span_text(gap)} between phases {k + 1} and {k + 2} of {len(times_s)}, but "
+        f"usually {np.median([*gaps[1:k], *gaps[k + 1 :]]):g} s: check whether a phase is "
+        "missing there"
         for k, gap in enumerate(gaps)
         if k and gap >= _MISSING * usual
     )

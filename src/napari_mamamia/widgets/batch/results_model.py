@@ -75,6 +75,9 @@ def _find_reason(cell: Cell) -> str:
     return row.reason or row.warning
 
 
+_METRICS: Final = tuple(metrics_at(Place.CASES))
+_N_FIRST: Final = 2
+"""Number of metrics before the failures, which a narrow table should not hide."""
 _COLUMNS: Final = (
     _Column("case", tr("Name of the case."), "case", lambda c: c[0].rows[c[1]].case_id, 104),
     _Column(
@@ -84,7 +87,7 @@ _COLUMNS: Final = (
         lambda c: name_status(c[0].rows[c[1]]),
         112,
     ),
-    *(_metric_column(spec) for spec in metrics_at(Place.CASES)),
+    *(_metric_column(spec) for spec in _METRICS[:_N_FIRST]),
     _Column(
         "failure",
         tr("Types of failure, determined from the two masks."),
@@ -92,6 +95,7 @@ _COLUMNS: Final = (
         _list_kinds,
         150,
     ),
+    *(_metric_column(spec) for spec in _METRICS[_N_FIRST:]),
     _Column(
         tr("tags"),
         tr("Readers' tags; right-click a row to add or remove them."),

@@ -34,7 +34,11 @@ class Column:
 
 BASIC_COLUMNS: Final = (
     Column("case", tr("Name of the case"), lambda row: row.case_id),
-    Column("ph.", tr("Number of phases"), lambda row: row.n_phases),
+    Column(
+        "ph.",
+        tr("Number of phases. Those of a DICOM study are counted when it is opened"),
+        lambda row: row.n_phases,
+    ),
     Column(
         "ref.",
         tr("Whether there is a reference mask"),

@@ -89,7 +89,14 @@ class Opening(WindowPart):
             self._notifier.fail(doing, error)
             return
 
+        is_pending = context.files.is_pending
+
+        def show_row() -> None:
+            if is_pending and case_id in self._session.rows:  # its headers were read just now
+                self._session.set_row(opened, self._session.rows[case_id])
+
         def show(case: CaseRead) -> None:
+            show_row()
             show_now = partial(self._show_case, case, context)
             if self._prepare_case(case):
                 self._late.start([show_now])
@@ -98,6 +105,7 @@ class Opening(WindowPart):
 
         def refuse(error: Exception) -> None:
             self._notifier.fail(doing, error)
+            show_row()
             self._keep_case()
 
         self._scene.expect_case(True)
