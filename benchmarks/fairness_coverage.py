@@ -6,10 +6,10 @@ Usage::
     .venv/bin/python benchmarks/fairness_coverage.py --check    # exit 1 where coverage is too low
 
 Data sets are drawn with a known disparity: the smallest group is worse, or the means are spread
-evenly. Dice-like values are skewed and hold failures (0), and values like NormHD have a long tail
-and failures (1), more of them in a worse group; normal ones have a standard deviation of 0.22. Rates are those of two classes. Percentile ranges, as
-results printed them before, are drawn on a part of the data sets. About a minute of processor
-time.
+evenly. Dice-like values are skewed and hold failures (0), values like NormHD have a long tail and
+failures (1), more of them in a worse group. Normal values have a standard deviation of 0.22. Rates
+are those of two classes. Percentile ranges are drawn on a part of the data sets. About a minute of
+CPU time.
 """
 
 import argparse

@@ -37,7 +37,7 @@ LIMITS = {
     "lines of code: services": 16_475,
     "lines of code: io": 21_300,
     "lines of code: scoring": 9_100,
-    "lines of code: segmentation": 11_850,
+    "lines of code: segmentation": 11_900,
     "lines of code: smartpaint": 5_240,
     "lines of code: kinetics": 2_800,
     "lines of code: cli": 3_360,

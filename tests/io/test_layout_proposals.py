@@ -241,6 +241,14 @@ LAYOUTS = {
         [],
         ["{p}/t2"],
     ),
+    "contrast-numbers": (
+        ("P-7", "P-12"),
+        ("",),
+        ("L", "R"),
+        ["cohort/{p}_{s}/scan-pre", "cohort/{p}_{s}/scan-ce1", "cohort/{p}_{s}/scan-ce2"],
+        ["rois/{p}_{s}_final"],
+        ["cohort/{p}_{s}/scan-t2"],
+    ),
     "frames-with-a-word": (
         ("101", "102"),
         ("",),

@@ -90,7 +90,10 @@ def test_points_of_the_studentised_range_are_those_of_tables(n_groups, points):
 def test_with_two_groups_of_one_spread_the_interval_is_welchs_of_the_difference():
     rng = np.random.default_rng(3)
     groups = [rng.normal(0.9, 0.1, 40), rng.normal(0.6, 0.1, 25)]
-    groups = [mean + (g - g.mean()) / g.std(ddof=1) * 0.1 for g, mean in zip(groups, (0.9, 0.6))]
+    groups = [
+        mean + (g - g.mean()) / g.std(ddof=1) * 0.1
+        for g, mean in zip(groups, (0.9, 0.6), strict=True)
+    ]
     found, welch = gap_ends(moments_of(groups)), ttest_ind(*groups, equal_var=False)
     low, high = welch.confidence_interval(0.95)
     assert (found.low, found.high) == pytest.approx((low, high), abs=1e-4)

@@ -28,8 +28,7 @@ def test_a_coverage_that_was_not_simulated_is_not_known(n_cases, n_failures):
 
 
 def test_intervals_without_an_observed_failure_are_too_narrow():
-    # 60 cases, 3 % failures: among data sets without a failure, the interval of the mean misses more
-    # often than the table's cell (a mixture of shares) says it holds
+    # 60 cases, 3 % failures: only data sets in which no failure was observed
     rng = np.random.default_rng(0)
     truth = 0.97 * 6 / 7.6
     n_held = n_sets = 0

@@ -6,6 +6,7 @@ import math
 import re
 import threading
 from dataclasses import fields, replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -51,7 +52,12 @@ from napari_mamamia.features.review.services.client import (
     leave_out_unseen,
     open_client,
 )
-from napari_mamamia.features.review.services.judging import LesionRow, LesionTable, PairedAnswer
+from napari_mamamia.features.review.services.judging import (
+    Dispute,
+    LesionRow,
+    LesionTable,
+    PairedAnswer,
+)
 from napari_mamamia.features.review.services.plan_study import StudyPeople
 from napari_mamamia.features.review.services.session import ReviewSession
 from napari_mamamia.features.review.services.signing import (
@@ -221,7 +227,7 @@ def test_the_cases_of_a_study_are_not_opened_elsewhere(qtbot, at_work):
     assert "opened on the Review page" in dock.header.message.text()
     dock.header.reader_given.emit("Ben")
     assert (dock.session.reader, dock.header.reader.text()) == ("ana", "Ana")
-    assert dock.header.reader.toolTip() == "Ana edits; fixed while the study is open."
+    assert dock.header.reader.toolTip() == "reader: Ana; the name is fixed while the study is open."
     dock.blind.end()
     assert dock.session.blinding == ALL_HIDDEN
     assert dock.session.case is case
@@ -415,7 +421,12 @@ def test_a_tab_whose_text_grew_while_another_page_was_shown_is_not_cut(qtbot):
     [
         (3, 1, 1, ""),
         (3, 3, 0, "All 3 read and submitted. Next: sign them"),
-        (3, 1, 0, "2 of your cases cannot be read at the moment: they wait for the first"),
+        (
+            3,
+            1,
+            0,
+            "2 of your cases cannot be read at the moment, because they are waiting for the first",
+        ),
         (3, 2, 0, "1 of your cases cannot be read at the moment"),
         (0, 0, 0, "No case of this study is assigned to you"),
     ],
@@ -969,7 +980,7 @@ def test_digits_typed_for_a_key_that_another_lead_vouched_for_are_not_kept_for_t
     signing.show_look(replace(look, waiting=("Ben",)))
     assert signing.whose.currentText() == "Ben"
     assert (signing.digits.text(), signing.word.text()) == ("", "")
-    assert "The key of Ana no longer waits" in signing.note.text()
+    assert "The key of Ana is no longer waiting" in signing.note.text()
 
 
 def test_a_lead_sees_progress_time_and_agreement_at_any_moment(qtbot, at_work, agreed):
@@ -979,6 +990,31 @@ def test_a_lead_sees_progress_time_and_agreement_at_any_moment(qtbot, at_work, a
     assert "min per case" in progress.readers.text()
     progress.measure.click()
     qtbot.waitUntil(lambda: "both masks are empty" in progress.agreement.text())
+
+
+def test_the_row_of_decisions_keeps_its_place_below_a_note_or_a_hidden_line(qtbot):
+    view = JudgingView()
+    qtbot.addWidget(view)
+    view.resize(480, 420)
+    view.show_dispute(Dispute("c", "A", (), ALL_HIDDEN, Path("d"), Path("w")))
+    view.show()
+    qtbot.waitExposed(view)
+
+    def place():
+        return view.decide.mapTo(view, view.decide.rect().bottomLeft()).y()
+
+    qtbot.waitUntil(lambda: view.decide.isVisible())
+    qtbot.wait(50)
+    before = place()
+    line = view.answers.parentWidget()
+    line.hide()
+    assert place() == before
+    line.parentWidget().layout().activate()  # before the layouts around it
+    assert place() == before
+    view.say("Expected a reason for the decision, but there is none.")
+    qtbot.waitUntil(lambda: view.note.isVisible() and view.note.height() > 10)
+    qtbot.wait(50)
+    assert place() == before
 
 
 def test_lesions_of_two_readings_are_listed_and_a_line_goes_to_one(qtbot):

@@ -1,8 +1,7 @@
 """The table of maps (`MAPS`) that can be overlaid on an image: formula, colours, ranges and texts.
 
-A new map is a formula and an entry in `MAPS`: the window's list, colours, ranges and texts,
-`mm.kinetics.maps` and the table in docs/methods/kinetics.md use it. A package adds a map by an
-entry point.
+A new map needs a formula and an entry in `MAPS`, which the window, `mm.kinetics.maps` and the table
+in docs/methods/kinetics.md use. Another package can add a map with an entry point.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,7 +26,7 @@ from napari_mamamia.kinetics.ultrafast import (
 
 
 class MapKind(StrEnum):
-    """The maps that can be overlaid on the image, with their names in the window's list."""
+    """The maps that can be overlaid on the image, with their names in the window."""
 
     PE = "PE, early phase"
     SER = "SER"
@@ -43,7 +42,7 @@ class MapKind(StrEnum):
 
 
 class Colours(StrEnum):
-    """Colour scale of a map: HEAT for high values, COOLING for low ones, DIVERGING for both."""
+    """Colour scale of a map: HEAT for high values, COOLING for low values, DIVERGING for both."""
 
     HEAT = "heat"
     COOLING = "cooling"
@@ -53,7 +52,7 @@ class Colours(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MapRange:
-    """A named range of values; without `limits` it is the 1st to 99th percentile of the map."""
+    """A named range of values; without `limits`, it is the 1st to 99th percentile of the map."""
 
     name: str
     limits: tuple[float, float] | None
@@ -61,7 +60,7 @@ class MapRange:
 
 @dataclass(frozen=True, slots=True)
 class MapNeeds:
-    """Inputs of a map: the chosen phases, all times, and the clock."""
+    """Inputs of a map: the chosen phases, all times, and the timing rule."""
 
     choice: PhaseChoice
     times_s: tuple[float | None, ...]
@@ -75,16 +74,17 @@ class MapSpec:
     Parameters
     ----------
     recipe
-        A function that returns the recipe; it raises `CaseError` with the reason if there is none.
+        A function that returns the recipe, or raises `CaseError` with the reason.
     basis
-        The phases or the clock on which the map depends, in words.
+        A function that describes the phases or times on which the map depends.
     formula, source
-        Formula in words, and its source, for docs/methods/kinetics.md.
+        The formula in words and its source, for docs/methods/kinetics.md.
     ranges
-        Ranges of the colour scale, the default first; empty for classes. Colours have the same
+        The ranges of the colour scale, default first; empty for classes. A colour has the same
         meaning in every case.
     of_curve
-        Whether it uses the initial and delayed phases of curve types in place of early and late.
+        Whether the map uses the initial and delayed phases of curve types, and not the early and
+        late phases.
     """
 
     recipe: Callable[[MapNeeds], MapRecipe]
@@ -123,9 +123,9 @@ def _of_close_phases(measure: UltrafastMeasure, needs: MapNeeds) -> MapRecipe:
     arrival_s = needs.rule.injection_s
     if measure is UltrafastMeasure.TIME_TO_ENHANCEMENT and arrival_s is None:
         raise CaseError(
-            "the time to enhancement counts from the arrival in the aorta, which is not known; "
-            "draw a mask in the aorta, read its arrival under Ultrafast, and enter it for the "
-            "timing injection"
+            "expected the arrival time in the aorta for the time to enhancement, but it is "
+            "unknown; draw a mask in the aorta, read its arrival under Ultrafast, and enter this "
+            "time for the timing injection"
         )
     formula = ultrafast_formula(measure, times, counted_from_s=arrival_s)
     return MapRecipe(formula, tuple(range(len(times))))
@@ -249,7 +249,7 @@ MAPS: Final = Registry(
     _MAPS,
     reserved=(*MapKind, *(kind.name.lower() for kind in MapKind)),
 )
-"""The built-in maps except FTV, which the Kinetics page computes; then those of packages."""
+"""The built-in maps except FTV, which the Kinetics page computes, and then the maps of packages."""
 
 
 def library_name(kind: str) -> str:
@@ -260,18 +260,18 @@ def library_name(kind: str) -> str:
 def map_recipe(kind: str, needs: MapNeeds) -> MapRecipe:
     """Return the recipe of a map, for a whole volume or a part of it.
 
-    Values are float32, curve types uint8.
+    Values are float32, or uint8 for curve types.
 
     Parameters
     ----------
     kind
-        The map: a `MapKind`, or the name of a plug-in.
+        The map, which is a `MapKind` or the name of a plug-in's map.
     needs
-        The phases, times and clock for the map.
+        The phases, times and timing rule for the map.
 
     Raises
     ------
     CaseError
-        If a phase or time that the map needs is undefined, with the reason.
+        If a phase or time that the map needs is undefined; the message gives the reason.
     """
     return replace(MAPS[kind].recipe(needs), text=f"Computing {kind}")

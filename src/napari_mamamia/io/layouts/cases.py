@@ -53,6 +53,8 @@ from napari_mamamia.io.tables.text_rows import read_text
 from napari_mamamia.io.volumes.formats import mask_stem, suffix_of
 
 _CLOCK: Final = re.compile(r"(\d{1,2}):(\d{2}):(\d{2}(?:\.\d+)?)")
+_LONGEST_S: Final = 2 * 3600.0
+"""Longest time in s between the first and the last phase of an exam (our choice)."""
 _HALF_DAY_S: Final = 12 * 3600.0
 _BASELINE_WORDS: Final = MappingProxyType(
     {
@@ -523,6 +525,11 @@ def _read_phase_times(
             "the times of the phases do not increase in their order "
             f"({name_some([f'{time:g} s' for time in times])}): no times are used"
         )
+    if times[-1] > _LONGEST_S:
+        return nothing, (
+            f"expected the times of one exam, but found {times[-1]:g} s between the first and the "
+            "last phase: no times are used; {time:ms} reads milliseconds"
+        )
     return tuple(round(time, 6) for time in times), ""
 
 
@@ -592,7 +599,7 @@ def _read_tables(layout: Layout, tree: Tree, warnings: list[str]) -> list[Layout
         if rule.pattern.match_folder(path) is None or Path(path).suffix.lower() not in TABLES:
             continue
         try:
-            tables.append(_read_layout_table(tree.root / path, rule, warnings))
+            tables.append(_read_layout_table(tree.root / path, layout, rule, warnings))
         except MamamiaError as error:
             warnings.append(f"the table {path} was not read: {error}")
     if not tables and not rule.has_exams:
@@ -600,10 +607,15 @@ def _read_tables(layout: Layout, tree: Tree, warnings: list[str]) -> list[Layout
     return tables
 
 
-def _read_layout_table(path: Path, rule: TableRule, warnings: list[str]) -> LayoutTable:
-    table = read_table(
-        path, (Column(rule.key, (rule.key,), is_needed=True, is_id=True),), takes_others=True
-    )
+def _read_layout_table(
+    path: Path, layout: Layout, rule: TableRule, warnings: list[str]
+) -> LayoutTable:
+    """Return the rows of a table by their key: a column, or columns such as ``{pat}_{side}``."""
+    keys = re.findall(r"\{([^{}]+)\}", rule.key) or [rule.key]
+    template = rule.key if "{" in rule.key else f"{{{rule.key}}}"
+    columns = tuple(Column(key, (key,), is_needed=True, is_id=True) for key in keys)
+    table = read_table(path, columns, takes_others=True)
+    words = dict(layout.words)
     names = table.header.names
     rows: dict[str, dict[str, str]] = {}
     contradicting: set[str] = set()
@@ -612,7 +624,11 @@ def _read_layout_table(path: Path, rule: TableRule, warnings: list[str]) -> Layo
             name: "" if is_missing(cell) else str(cell)
             for name, cell in zip(names, row.cells, strict=False)
         }
-        key = case_key(next((text for name, text in cells.items() if _same(name, rule.key)), ""))
+        own = {key: _find_cell(cells, key) for key in keys}
+        key = template
+        for name, text in own.items():
+            key = key.replace(f"{{{name}}}", words.get(text, text))
+        key = case_key(key)
         if rows.setdefault(key, cells) != cells:
             contradicting.add(key)
     for key in contradicting:

@@ -90,8 +90,9 @@ class OtherRule:
 class TableRule:
     """Rule for a table with one row for each case: its path, key column and other columns.
 
-    `id_template` makes the value of the key column from a path's fields. `columns` are kept as they
-    are. `times` names the column of acquisition times, `spacing` the columns of mm along z, y, x.
+    `key` is a column, or several such as ``{pat}_{side}``. `id_template` makes its value from a
+    path's fields. `columns` are kept as they are. `times` names the column of acquisition times,
+    `spacing` the columns of mm along z, y, x.
     `has_exams` says that the columns patient, visit, visit_number and side replace those of the
     paths; such a table may be missing.
     """

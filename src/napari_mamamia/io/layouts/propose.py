@@ -368,11 +368,10 @@ def _find_contrast(part: str) -> tuple[int, int, str, float, int | None] | None:
             return start, end, f"{match['post']}{{phase:n}}", int(match["n"]), None
         text = match[0].rstrip(_SEPARATORS)
         return start, start + len(text), text, 1, 1
-    # pre, C1, C2, or t1pre, t1c1, t1c2
-    numbered = re.search(r"(?:(?<![a-z0-9])|(?<=t1))c(\d{1,2})$", part, re.I)
+    # pre, C1, C2; t1pre, t1c1, t1c2; pre, ce1, ce2
+    numbered = re.search(r"(?:(?<![a-z0-9])|(?<=t1))(c|ce|gd|cm)(\d{1,2})$", part, re.I)
     if numbered is not None:
-        text = f"{numbered[0][0]}{{phase:n}}"
-        return *numbered.span(), text, int(numbered[1]), None
+        return *numbered.span(), f"{numbered[1]}{{phase:n}}", int(numbered[2]), None
     return None
 
 

@@ -43,44 +43,42 @@ from napari_mamamia.segmentation.model.segmenter import (
 
 @dataclass(frozen=True, slots=True)
 class KineticSegmenter:
-    """Segments regions that enhance fast and have the shape of a lesion.
-
-    Needs no weights and no GPU.
+    """A segmenter of regions that enhance fast and have the shape of a lesion.
 
     The steps, formulas and limits are in docs/methods/kinetic_segmenter.md. All sizes are in mm and
-    all directions come from the affine, so that the result does not depend on the order of axes in
-    the file.
+    all directions come from the affine, so the result does not depend on the order of axes in the
+    file.
     """
 
     settings: KineticSettings = field(default_factory=KineticSettings)
 
     @property
     def name(self) -> str:
-        """Short name, suitable for a folder."""
+        """Short name that can be used for a folder."""
         return "kinetic"
 
     @property
     def title(self) -> str:
-        """Name shown to people."""
+        """The name that is shown to users."""
         return "Kinetic threshold"
 
     @property
     def note(self) -> str:
-        """The caveat shown with every result."""
+        """The caveat that is shown with every result."""
         return "kinetic threshold, not a trained model"
 
     def predict(self, case: Case, prompt: Prompt | None = None) -> Prediction:
         """Segment `case`; progress counts to 100.
 
-        Without a prompt the breast is searched. With a `Click` the result is the clicked region, or
-        the nearest one within `click_reach_mm`. With a `BoxPrompt` only the box is searched, with
-        an adapted threshold, and its best region is returned if anything in it enhances.
+        Without a prompt, the breast is searched. With a `Click`, the result is the clicked region,
+        or the nearest region within `click_reach_mm`. With a `BoxPrompt`, only the box is searched,
+        with an adapted threshold, and the best region is returned if anything in the box enhances.
 
         Returns
         -------
         Prediction
-            Up to `candidates` regions, best first; `mask` is that of the first. If nothing
-            enhances, the mask is empty, there are no candidates, and `notes` says so.
+            Up to `candidates` regions, best first; `mask` is the mask of the first. If nothing
+            enhances, the mask is empty, there are no candidates, and `notes` states this.
 
         Raises
         ------
@@ -136,8 +134,8 @@ class KineticSegmenter:
                 seeds = strongest_in_box(search, settings)
             with part(97, 99, 100):
                 regions = outlined(search, seeds, settings)
-        # After a click the order of the seeds stays: it includes their distance, which the score
-        # does not.
+        # After a click, the order of the seeds is kept, because it includes their distance, which
+        # the score does not.
         return search, best_apart(regions, search, settings, by_score=index is None)
 
 
@@ -223,7 +221,7 @@ def _list_notes(
 def _nothing_found(choice: PhaseChoice, search: Search, prompt: Prompt | None) -> str:
     level = f"by {search.percent:.0f} % or more {_describe_time(choice)}"
     if isinstance(prompt, Click):
-        return f"nothing near the click enhances {level}; click nearer, or draw a box"
+        return f"nothing near the click enhances {level}; click nearer to the lesion, or draw a box"
     if isinstance(prompt, BoxPrompt):
-        return "nothing in the box enhances; draw another box"
+        return "nothing in the box enhances; draw a different box"
     return f"nothing in the breast enhances {level}; draw a box, or lower the threshold"

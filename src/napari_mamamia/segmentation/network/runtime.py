@@ -61,7 +61,7 @@ def open_network(
     kind
         The kind of model.
     path
-        Path of the file or folder.
+        The path of the file or folder.
     spec
         Input and output of the network.
     settings
@@ -186,7 +186,10 @@ def open_session(path: Path, settings: EngineSettings) -> OnnxSession:
         weights and give is not None
     ):  # otherwise it maps the file, and a truncated file crashes the process
         give(list(weights), list(weights.values()), [len(content) for content in weights.values()])
-    providers = [_CUDA, "CPUExecutionProvider"] if device == "cuda" else ["CPUExecutionProvider"]
+    providers: list[Any] = ["CPUExecutionProvider"]
+    if device == "cuda":
+        number = settings.device.partition(":")[2] or "0"
+        providers.insert(0, (_CUDA, {"device_id": number}))
     try:
         session = onnxruntime.InferenceSession(str(path), options, providers=providers)
     except (*errors, RuntimeError, ValueError) as error:
@@ -226,8 +229,9 @@ def _with_onnxruntime(path: Path, settings: EngineSettings) -> NetworkRuntime:
 def _onnx_device(wanted: str, providers: list[str]) -> str:
     if wanted == "auto":
         return "cuda" if _CUDA in providers else "cpu"
-    if wanted == "cpu" or (wanted == "cuda" and _CUDA in providers):
-        return wanted
+    device = wanted.partition(":")[0]
+    if device == "cpu" or (device == "cuda" and _CUDA in providers):
+        return device
     raise ModelError(
         f"the device {wanted} was chosen, but this ONNX Runtime has only {', '.join(providers)}; "
         "choose auto or cpu, or install onnxruntime-gpu"

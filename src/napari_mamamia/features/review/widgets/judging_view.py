@@ -46,6 +46,7 @@ from napari_mamamia.widgets.controls.controls import (
 )
 from napari_mamamia.widgets.controls.line_list import make_line_list
 from napari_mamamia.widgets.controls.page_area import ALL, PageArea
+from napari_mamamia.widgets.controls.revealing import reveal
 
 _RULE_TEXTS = {
     ConsensusRule.UNION: (tr("Union"), tr("Voxels in any reading.")),
@@ -54,7 +55,7 @@ _RULE_TEXTS = {
         tr("Majority"),
         tr("Voxels in more than half of the readings."),
     ),
-    ConsensusRule.STAPLE: ("STAPLE", tr("The truth as estimated by STAPLE from all readings.")),
+    ConsensusRule.STAPLE: ("STAPLE", tr("The truth that STAPLE estimates from all readings.")),
 }
 
 
@@ -145,10 +146,10 @@ class JudgingView(QWidget):
             self.choice,
         )
         # Below the scroll area, which fills the page: the decision is visible on a low screen and
-        # keeps its place while the case loads.
+        # keeps its place while the case loads, or when a note appears above it.
         area = PageArea(details, "review_judge_scroll", is_part=True)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self._case = column(area, line(), self._make_decision(), self.note)
+        self._case = column(area, line(), self.note, self._make_decision())
         self._case.layout().setStretch(0, ALL)
         return self._case
 
@@ -160,7 +161,6 @@ class JudgingView(QWidget):
         return chooser
 
     def _make_lesions(self) -> QWidget:
-        """Return the list of matched lesions; a click shows the lesion on the image."""
         self.lesions_told = label(
             "review_lesions_told", tip=tr("Lesions of both readers and of one reader only")
         )
@@ -255,10 +255,10 @@ class JudgingView(QWidget):
         )
         buttons = row(self.decide, self.leave_out, self.set_down, 1)
         takes = row(self.take_first, self.take_second, 1)
-        return column(takes, self._answers_line, self.reason, buttons)
+        # Stretched above: until Qt lays out a hidden line anew, the buttons stay at the bottom.
+        return column(1, takes, self._answers_line, self.reason, buttons)
 
     def _make_ended(self) -> QWidget:
-        """Return the controls for a decided case, which can be reopened but not deleted."""
         self.ended = label("review_ended", tip=tr("The decision on this case"))
         self.why_again: QLineEdit = named(
             QLineEdit(),
@@ -270,7 +270,7 @@ class JudgingView(QWidget):
         self.reopen = button(
             "review_reopen_case",
             tr("Reopen case"),
-            tr("Begin a new round: everybody reads the case again. The decision is kept."),
+            tr("Begin a new round, in which everybody reads the case again. The decision is kept."),
             self._want_reopening,
         )
         self._ended = column(self.ended, row(self.why_again, self.reopen))
@@ -301,6 +301,7 @@ class JudgingView(QWidget):
                     self.queue.setCurrentItem(item)
             if self.queue.currentItem() is None and rows:
                 self.queue.setCurrentRow(0)
+            reveal(self.take_up)
         self.queue.fit()
         self.nothing.setText(describe_queue(rows))
         self.queue.setVisible(bool(rows))
@@ -322,7 +323,9 @@ class JudgingView(QWidget):
         if dispute is None:
             self.reason.clear()
             self._follow_choice()
+            reveal(self.take_up)
             return
+        reveal(self.decide)
         self._ended.hide()
         self.case.setText(dispute.case_id)
         self.because.setText("; ".join(dispute.because) or tr("The readings agree."))
@@ -442,7 +445,6 @@ class JudgingView(QWidget):
             self.reopening_wanted.emit(chosen.case, self.why_again.text())
 
     def _follow_choice(self) -> None:
-        """Enable opening, accepting or reopening for the selected case."""
         chosen = self.chosen
         is_decided = chosen is not None and chosen.state in ENDS
         agrees = chosen is not None and chosen.state is CaseState.READ and not chosen.because
