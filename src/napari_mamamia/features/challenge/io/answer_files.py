@@ -29,9 +29,14 @@ def list_ids(folder: Path, pattern: str) -> tuple[str, ...]:
     return tuple(sorted(name[len(before) : len(name) - len(after)] for name in paths))
 
 
+def file_name(pattern: str, case_id: str) -> str:
+    """Return the name of a case's file."""
+    return pattern.replace(_ID, case_id)
+
+
 def file_of(folder: Path, pattern: str, case_id: str) -> Path:
     """Return the path of a case's file."""
-    return folder / pattern.replace(_ID, case_id)
+    return folder / file_name(pattern, case_id)
 
 
 def read_image(path: Path) -> NDArray[np.float64]:
