@@ -93,18 +93,18 @@ def read_answer(folder: Path, answer: Answer, case_id: str) -> Any:
     if not isinstance(content, dict):
         raise FormatError(f"expected a JSON object in {path.name}")
     parts = content if all(isinstance(value, dict) for value in content.values()) else {"": content}
-    return {
-        part: _take_classes([values.get(name) for name in answer.classes], path.name)
-        for part, values in parts.items()
-    }
+    return {part: _take_classes(values, answer.classes, path) for part, values in parts.items()}
 
 
-def _take_classes(numbers: list[Any], name: str) -> list[float]:
-    for number in numbers:
+def _take_classes(values: Mapping[str, Any], classes: tuple[str, ...], path: Path) -> list[float]:
+    numbers = [values.get(name) for name in classes]
+    for name, number in zip(classes, numbers, strict=True):
         is_number = isinstance(number, int | float) and not isinstance(number, bool)
         if not is_number or not 0 <= number <= 1:
-            raise FormatError(f"expected a probability from 0 to 1 in {name}, but found {number!r}")
-    return [float(number) for number in numbers]
+            raise FormatError(
+                f"expected a probability of {name} from 0 to 1 in {path}, but found {number!r}"
+            )
+    return [float(number) for number in numbers if number is not None]
 
 
 @reads("the table of a submission", "ask the team to correct it")

@@ -108,7 +108,7 @@ def require_measures(definition: ChallengeDefinition) -> None:
         if measure.of not in known or measure.args:
             raise FormatError(
                 f"expected a column of the scores without arguments ({name_some(sorted(known), 40)}"
-                f"), but found {measure.of!r}: correct the definition"
+                f"), but found {measure.of!r} in the definition {definition.name}: correct it"
             )
     names = [
         measure.id for measure in definition.measures
@@ -119,8 +119,16 @@ def require_measures(definition: ChallengeDefinition) -> None:
             f'expected ranking.by = "score" with measures {OF_PROFILE}*, but found '
             f"{definition.ranking.by.value!r}: rank by a formula of them, or by other measures"
         )
-    if definition.ranking.score:
+    _require_formula(definition, names)
+
+
+def _require_formula(definition: ChallengeDefinition, names: Sequence[str]) -> None:
+    if not definition.ranking.score:
+        return
+    try:
         evaluate_formula(definition.ranking.score, dict.fromkeys(names, 1.0))
+    except FormatError as error:
+        raise FormatError(f"definition {definition.name}: {error}") from error
 
 
 def measure_scores(definition: ChallengeDefinition, rows: Sequence[CaseScore]) -> AnswerValues:
@@ -155,8 +163,7 @@ def measure_rules(definition: ChallengeDefinition) -> tuple[MeasureRule, ...]:
         if spec.of_rows is not None:
             of_rows = partial(spec.of_rows, **_take_arguments(spec.of_rows, measure))
         rules.append(MeasureRule(measure, of_rows, spec.is_resampled))
-    if definition.ranking.score:
-        evaluate_formula(definition.ranking.score, {rule.measure.id: 1.0 for rule in rules})
+    _require_formula(definition, [rule.measure.id for rule in rules])
     return tuple(rules)
 
 
@@ -173,7 +180,10 @@ def _find_spec(definition: ChallengeDefinition, measure: Measure) -> ChallengeMe
     functions = [spec.of_case, *([spec.of_rows] if spec.of_rows else [])]
     taken = {name for function in functions for name in _take_arguments(function, measure)}
     if unknown := sorted(set(measure.args) - taken):
-        raise FormatError(f"{measure.of} takes no argument {unknown[0]!r}: correct the definition")
+        raise FormatError(
+            f"definition {definition.name}: {measure.of} takes no argument {unknown[0]!r}: "
+            "correct it"
+        )
     return spec
 
 
