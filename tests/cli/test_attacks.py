@@ -166,7 +166,7 @@ def test_n_stands_beside_every_rank(world, clinical):
     page = (world / "clinical" / "report.html").read_text()
     assert "60, 38 unusable" in page
     own = (world / "clinical" / "truncated-38" / "report.html").read_text()
-    assert "Over the 22 scored cases alone" in own
+    assert "For the 22 scored cases alone" in own
 
 
 def test_the_reason_says_what_parts_two_grids(world, clinical):
@@ -250,7 +250,7 @@ def test_the_same_grid_in_another_axis_order_is_scored_as_it_is(world, tmp_path)
     assert done.returncode == 0, done.stdout
     row = (tmp_path / "out" / "case_scores.csv").read_text().splitlines()[1]
     assert row.startswith("a,ok,0.75,")
-    assert "they were reordered, not resampled" in row
+    assert "so they were reordered without resampling" in row
     assert "no picture" not in done.stderr
     assert (
         "a: outlines of reference and prediction" in (tmp_path / "out" / "report.html").read_text()

@@ -228,7 +228,7 @@ def test_the_least_group_is_named_beside_what_it_leaves_out(tmp_path):
     common = ("score-table", table, "--bootstrap", 0)
     done = quick(*common, "--clinical", clinical, "--out", tmp_path / "five")
     assert done.returncode == 0, done.stderr
-    assert "Left out because too small: 61-70 (n = 3)." in done.stdout
+    assert "Left out because they are too small: 61-70 (n = 3)." in done.stdout
     found = json.loads((tmp_path / "five/summary.json").read_text())["task1"]
     age = found["variables"][0]["dsc"]["disparity"]
     assert (age["value"], age["counted"]) == pytest.approx((0.135, 0.08))

@@ -120,7 +120,7 @@ def test_rank_takes_the_same_writings(run, tmp_path):
     bare = lines(("case_id", "dsc"), IDS, [100 * value for value in DICE])
     done, _ = run("rank", bare, "A=" + str(tmp_path / "t.csv"), f"B={other}")
     assert done.returncode == 1
-    assert "if they are percent" in " ".join(done.stderr.split())
+    assert "if the values are percentages" in " ".join(done.stderr.split())
 
 
 def test_score_detection_takes_the_same_writings(run, tmp_path):

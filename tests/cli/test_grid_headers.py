@@ -87,7 +87,7 @@ def test_lengths_in_the_headers_unit_become_mm_as_in_simpleitk(tmp_path, profile
         assert float(row["volume_prediction_mm3"]) / 1000 == pytest.approx(ml, rel=1e-6), name
         # Moved by one voxel of 0.4 mm along x.
         assert float(row["hausdorff95_mm"]) == pytest.approx(0.4, rel=1e-6), name
-    assert "lengths are in micrometres; they are converted to mm" in rows["micron"]["warning"]
+    assert "lengths are in micrometres, which are converted to mm" in rows["micron"]["warning"]
     assert "lengths are in metres; they are converted to mm" in rows["meter"]["warning"]
     assert rows["mm"]["warning"] == rows["unknown"]["warning"] == ""
     for text in (done.stdout, notes_of(tmp_path / "out")):

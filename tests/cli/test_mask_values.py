@@ -95,7 +95,7 @@ def test_official_code_counts_values_as_stored_and_says_so(maps, tmp_path):
         ones = values == 1
         assert float(rows[name]["dsc"]) == 2 * (TRUE & ones).sum() / (TRUE.sum() + ones.sum()), name
         if rows[name]["status"] == "ok":
-            assert "holds the values" in rows[name]["warning"], name
+            assert "contains the values" in rows[name]["warning"], name
     assert "which the profile official-code counts as stored" in done.stdout
 
 

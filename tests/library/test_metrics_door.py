@@ -106,7 +106,7 @@ def test_what_is_no_mask_is_refused_and_the_way_out_is_told(wrong, said):
 def test_other_shapes_are_refused_and_turned_axes_are_told():
     with pytest.raises(mm.GridMismatchError, match=r"pass mask\.T"):
         mm.metrics.dice(_cube(), _cube().T, GRID)
-    with pytest.raises(mm.GridMismatchError, match="masks of one case"):
+    with pytest.raises(mm.GridMismatchError, match="masks of the same case"):
         mm.metrics.dice(_cube(), _cube()[1:])
 
 
@@ -115,7 +115,7 @@ def test_distances_in_mm_need_a_grid_that_is_one():
         mm.metrics.assd_mm(_cube(), _cube(1))
     with pytest.raises(mm.ArgumentError, match="to be a Grid, but got tuple"):
         mm.metrics.assd_mm(_cube(), _cube(1), (2.0, 0.5, 1.5))
-    with pytest.raises(mm.ArgumentError, match="tolerance of 0 mm or above"):
+    with pytest.raises(mm.ArgumentError, match="tolerance to be 0 mm or above"):
         mm.metrics.nsd(_cube(), _cube(1), GRID, -1.0)
 
 

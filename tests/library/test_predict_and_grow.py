@@ -111,7 +111,7 @@ WRONG = {
     ),
     "no device": (lambda d: mm.predict(d[0], device="gpu"), mm.ArgumentError, '"cuda"'),
     "choices of a network": (lambda d: mm.predict(d[0], fast=True), mm.ModelError, "trained model"),
-    "an unknown id": (lambda d: mm.predict(d, out="x", case_ids="C"), mm.CaseError, "no case 'C'"),
+    "an unknown id": (lambda d: mm.predict(d, out="x", case_ids="C"), mm.CaseError, "a case 'C'"),
     "no ids": (
         lambda d: mm.predict(d, out="x", case_ids=[]),
         mm.ArgumentError,

@@ -247,7 +247,7 @@ def test_a_value_without_a_rule_is_refused_by_name(opened, tmp_path):
         (
             '{"rules": [{"source": 1, "target": 1, "name": "a"}, {"source": 2, "target": 0},'
             ' {"source": 1, "target": 0, "masks": "ana"}]}',
-            "one rule for each value in .* rules 1 and 3 for 1",
+            "one rule for each value in .* rules 1 and 3 are both for 1",
         ),
     ],
 )
@@ -315,7 +315,7 @@ def test_a_submission_that_reads_back_otherwise_is_an_error_and_gets_no_name(
 ):
     read = zipfile.ZipFile.read
     monkeypatch.setattr(zipfile.ZipFile, "read", lambda *a: read(*a)[:-1] + b"?")
-    with pytest.raises(SaveError, match="reads back differently"):
+    with pytest.raises(SaveError, match="its content differs"):
         export(opened, tmp_path / "out", expert, formats=(ExportFormat.CHALLENGE,))
     assert not (tmp_path / "out/challenge/submission.zip").exists()
 
@@ -430,7 +430,7 @@ def test_phases_of_another_place_are_a_red_finding_and_the_mask_is_still_written
     nib.save(nib.Nifti1Image(np.asanyarray(image.dataobj), moved), path)
     summary = export(opened, tmp_path / "out", expert, case_ids=("A_1",))
     assert summary.exported[0].light == "red"
-    assert "phase 2 lies up to 4 mm from phase 0" in (tmp_path / "out/quality.csv").read_text()
+    assert "phase 2 is up to 4 mm away from phase 0" in (tmp_path / "out/quality.csv").read_text()
 
 
 # ------------------------------------------------------------------------------------- failing

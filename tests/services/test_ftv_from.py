@@ -125,7 +125,7 @@ BAD = {
         "belongs to a different exam, or the images were changed",
     ),
     "no VOI": ({"regions": []}, "expected a VOI"),
-    "no measure": ({"measures": []}, "UCSF's own FTV"),
+    "no measure": ({"measures": []}, "UCSF's FTV"),
     "phases that are not there": ({"phases": (0, 1, 9)}, "it has 4 phases"),
     "other pixels": ({"spacing": (0.7, 0.8)}, "0.7 x 0.8 mm"),
     "elsewhere": ({"shift": 9}, "rows and"),

@@ -98,7 +98,7 @@ def test_a_refused_study_has_its_table_and_the_problem_of_its_series(tmp_path):
     (found,) = look(tmp_path).studies
     assert found.exam is None
     assert "a slice is missing" in rows_of(found)[5].problem
-    assert rows_of(found)[5].kind == "no whole stack"
+    assert rows_of(found)[5].kind == "no complete stack"
     assert rows_of(found)[3].kind == "another sequence"
     assert rows_of(found)[1].kind == "localiser"
 
@@ -107,7 +107,7 @@ def test_images_without_a_place_are_a_row_with_their_reason(tmp_path):
     phantoms.write_exam(tmp_path, SeriesNumber=5, PixelSpacing=None)
     (found,) = look(tmp_path).studies
     (row,) = found.rows
-    assert (row.kind, row.n_images) == ("cannot be placed", 12)
+    assert (row.kind, row.n_images) == ("has no position", 12)
     assert "PixelSpacing" in row.problem
 
 

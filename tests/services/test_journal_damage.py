@@ -154,7 +154,7 @@ def test_a_record_of_another_journal_is_not_done(work, case, tmp_path):
     editing.close()
     again = Reopened(work, case, b"".join((*lines[:4], other[4], *lines[5:])))
     assert (again.labels == masks[3]).all()
-    assert "it does not follow the record before it" in again.notes
+    assert "it does not follow the previous record" in again.notes
 
 
 @pytest.mark.parametrize("other", ["case", "reader"])

@@ -109,7 +109,7 @@ def test_a_second_run_into_the_same_folder_is_refused(opened, tmp_path):
 
 
 def test_unknown_names_are_refused_before_anything_is_written(opened, tmp_path):
-    with pytest.raises(CaseError, match="no case 'C_9'"):
+    with pytest.raises(CaseError, match="a case 'C_9'"):
         predict_data_set(opened, segmenter_named("kinetic"), tmp_path / "out", ["C_9"])
     with pytest.raises(ModelError, match="one of kinetic, but got 'resnet'"):
         segmenter_named("resnet")

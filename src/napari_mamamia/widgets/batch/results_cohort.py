@@ -29,7 +29,7 @@ _NOTHING: Final = tr("<p>Nothing has been scored yet: the Batch page scores fold
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Figure:
-    """A figure of the run: its title and image."""
+    """A figure of the run with its title and image."""
 
     title: str
     image: QImage
@@ -51,7 +51,7 @@ class CohortTab(QWidget):
         self.page.setOpenLinks(False)
         self.page.setWordWrapMode(
             QTextOption.WrapMode.WordWrap
-        )  # without it, Qt breaks lines inside numbers
+        )  # Without this, Qt breaks lines inside numbers.
         self.figure: QComboBox = named(QComboBox(), "cohort_figure", tr("Figure to show."))
         self.figure.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         policy = QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
@@ -60,9 +60,7 @@ class CohortTab(QWidget):
         self.report = button(
             "cohort_report",
             tr("Open report"),
-            tr(
-                "Opens report.html in the browser: the same numbers, figures and pictures of cases."
-            ),
+            tr("Opens report.html in the browser, with the same numbers, figures and case images."),
             self.report_wanted.emit,
         )
         self.picture: QLabel = named(QLabel(), "cohort_picture", tr("The figure."))
