@@ -97,14 +97,16 @@ def read_answer(folder: Path, answer: Answer, case_id: str) -> Any:
 
 
 def _take_classes(values: Mapping[str, Any], classes: tuple[str, ...], path: Path) -> list[float]:
-    numbers = [values.get(name) for name in classes]
-    for name, number in zip(classes, numbers, strict=True):
+    numbers: list[float] = []
+    for name in classes:
+        number: Any = values.get(name)
         is_number = isinstance(number, int | float) and not isinstance(number, bool)
         if not is_number or not 0 <= number <= 1:
             raise FormatError(
                 f"expected a probability of {name} from 0 to 1 in {path}, but found {number!r}"
             )
-    return [float(number) for number in numbers if number is not None]
+        numbers.append(float(number))
+    return numbers
 
 
 @reads("the table of a submission", "ask the team to correct it")
