@@ -63,7 +63,7 @@ def sample_at(centre: Voxel, brush: Brush, images: FeatureImages, spacing_mm: Sp
     point has the same sample in every view. The middle is the median. The scale is 1.4826 times the
     median absolute deviation from it, limited to one to two units of noise.
 
-    Source: docs/methods/brush.md.
+    Source: docs/methods/previous_brush.md.
     """
     chosen = images.choose(brush.features)
     values = _read_disc(centre, brush, chosen, spacing_mm)
@@ -210,7 +210,7 @@ class StrokePath:
         its
         stamps carry no sample.
 
-    Source: docs/methods/brush.md (``E0 ds / (1.5 r)``, used for smoothing). For painting, the sum
+    Source: docs/methods/previous_brush.md (``E0 ds / (1.5 r)``, used for smoothing). For painting, the sum
     of such doses along an edge (half-spaces of benchmarks/brush.py, a stroke of 21 mm, r = 10 mm)
     covered 0.82 of the tissue within 8 mm of the stroke, the largest dose 0.99.
     """
@@ -313,7 +313,7 @@ _WHOLE_DOSE: Final = np.float32(
 _STEEPNESS: Final = 1.65
 """Steepness of the similarity ``exp(-0.5 (1.65 z / tolerance)^2)``.
 
-Source: docs/methods/brush.md. 1.5 was derived for clicks on an empty mask; strokes, and masks that
+Source: docs/methods/previous_brush.md. 1.5 was derived for clicks on an empty mask; strokes, and masks that
 start from 0.05, keep the leak limits with 1.65 (benchmarks/brush.py).
 """
 
@@ -389,7 +389,7 @@ def dose(
     `fall_off`. A plain sphere ignores the image: its dose is so large that the previous membership
     has no weight inside its circle.
 
-    Source: docs/methods/brush.md. With z as the mean of the unchanged features, their common noise
+    Source: docs/methods/previous_brush.md. With z as the mean of the unchanged features, their common noise
     would count up to three times and more would leak (benchmarks/brush.py).
 
     Raises
@@ -462,7 +462,7 @@ def smooth(membership: Floats, stamp: Stamp, brush: Brush, spacing_mm: Spacing, 
     """Blend `membership`, in place, with its Gaussian mean, by ``1 - exp(-E fall)``.
 
     The Gaussian has a standard deviation of 1 mm, in the plane alone for `Extent.PLANE`. Beyond the
-    box the nearest value is repeated. Source: docs/methods/brush.md.
+    box the nearest value is repeated. Source: docs/methods/previous_brush.md.
     """
     sigmas = [SMOOTHING_MM / step for step in spacing_mm]
     if brush.extent is Extent.PLANE:

@@ -43,7 +43,7 @@ def noise_of(
     The least value returned is a thousandth of the range, and for whole numbers the noise of
     rounding, ``sqrt(1 / 12)``; it is 1 for a uniform image.
 
-    Source: docs/methods/brush.md (lag and estimator); Otsu 1979, IEEE Trans. SMC 9, equation 18
+    Source: docs/methods/previous_brush.md (lag and estimator); Otsu 1979, IEEE Trans. SMC 9, equation 18
     (threshold). Using that threshold here is our choice.
     """
     pairs = [_sample_pairs(plus, minus, axis) for axis in _in_plane(spacing_mm, plus.shape)]

@@ -15,7 +15,7 @@ START_INSIDE: Final = np.float32(0.95)
 START_OUTSIDE: Final = np.float32(0.05)
 """Membership outside and inside a mask at the start of painting.
 
-Never 0 or 1, so that one full dose changes a voxel's label. Source: docs/methods/brush.md.
+Never 0 or 1, so that one full dose changes a voxel's label. Source: docs/methods/previous_brush.md.
 """
 
 THRESHOLD: Final = 0.5
@@ -42,7 +42,7 @@ def painted_radius_mm(brush: Brush) -> float:
     passes. The plain sphere and the smoothing brush use the same circle, so that it stays the same
     when the tool changes.
 
-    Source: derived from the dose form (docs/methods/brush.md); a start from 0 gives 0.884 r.
+    Source: derived from the dose form (docs/methods/previous_brush.md); a start from 0 gives 0.884 r.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def fall_off(centre: Voxel, brush: Brush, spacing_mm: Spacing, box: Box) -> NDAr
 
     1 up to half the radius, then ``(1 - d / r) / (1 - h)`` with h = 0.5; 0 beyond
     `painted_radius_mm`. The plain sphere has 1 everywhere. The voxel under the centre has 1,
-    however small the radius. Source: docs/methods/brush.md.
+    however small the radius. Source: docs/methods/previous_brush.md.
     """
     shares = _squared_shares(centre, brush, spacing_mm, box)
     beyond = shares > np.float32(_PAINTED_SHARE**2)

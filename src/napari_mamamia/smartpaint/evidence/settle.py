@@ -51,7 +51,7 @@ ALIKE: Final = 0.5
 """Share of values below which lesion and surroundings differ too little to guide a stroke."""
 
 # A circle of at least this radius in mm is obeyed there if less than this share of it changes.
-# Source: docs/methods/brush.md, "Where the image does not guide".
+# Source: docs/methods/brush.md, "Guarantees of a stroke".
 _UNGUIDED_MM: Final = 3.0
 _HEARD_UNGUIDED: Final = 0.8
 # A larger window is solved on a quarter of its voxels first.
