@@ -16,7 +16,7 @@ LISTED := $(CLEAN_ENV) $(BIN)/python -m pytest --collect-only -q
 SHARED := -n 4 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test night fuzz check lint types contracts bench docs pictures texts manifest lock lock-check release licences sbom clean
+.PHONY: help demo test night fuzz check lint types contracts bench docs pictures texts manifest lock lock-check release kit neighbours licences sbom clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/'
@@ -81,6 +81,12 @@ sbom: $(VENV)/test.done $(VENV)/release.done build/untested ## write a bill of m
 release: $(VENV)/release.done ## build wheel and sdist, twice, and try both in clean environments
 	bash .ci/system-libraries window screen
 	$(BIN)/python tools/release.py
+
+kit: docs $(VENV)/release.done ## make an archive that installs without a network
+	$(BIN)/python tools/kit/make_kit.py $(if $(PYTHON),--python $(PYTHON))
+
+neighbours: $(VENV)/release.done ## resolve with each package that people install beside this software
+	$(BIN)/python tools/neighbours.py
 
 clean: ## remove the virtual environment and the demo
 	rm -rf $(VENV) demo site

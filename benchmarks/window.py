@@ -39,6 +39,8 @@ from qtpy.QtWidgets import QWidget  # noqa: E402
 from importing import N_PHASES, template, write_image, write_study  # noqa: E402
 from main_thread import MeteredApplication, TurnSampler, rest, share_of, tree_of, wait_until  # noqa: E402
 from memory_state import MemoryWalk, is_slow  # noqa: E402
+from napari_mamamia.core.errors import MamamiaError  # noqa: E402
+from napari_mamamia.io.layouts.find import find_data_set  # noqa: E402
 from napari_mamamia.phantom.data_set import write_data_set  # noqa: E402
 from napari_mamamia.widgets.base.layers import Role  # noqa: E402
 from napari_mamamia.widgets.dock.place import dock_of  # noqa: E402
@@ -371,7 +373,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="exit with 1 beyond a limit")
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--data", type=Path, help="keep the two cases in this folder")
+    parser.add_argument(
+        "--data", type=Path, help="keep the two cases in this folder, or use those in it"
+    )
     parser.add_argument("--profile", default="", metavar="ACTION")
     parser.add_argument("--turns", action="store_true")
     parser.add_argument("--hanging", action="store_true", help="only the steps of the hanging")
@@ -384,6 +388,14 @@ def main() -> int:
         folder = options.data or Path(made) / "cases"
         if not folder.exists():
             write_data_set(folder, n_cases=2, shape=SHAPE)
+        try:
+            n_cases = len(find_data_set(folder).cases)
+        except MamamiaError as error:
+            parser.error(f"--data: {error}")
+        if n_cases < 2:
+            parser.error(
+                f"--data: expected a data set of at least 2 cases in {folder}, found {n_cases}"
+            )
         kept = report(runs_of(folder, options))
     return int(options.check and not kept)
 

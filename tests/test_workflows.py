@@ -1,11 +1,15 @@
 """Workflows for a public host cannot run here: what can be told of them from the disk holds."""
 
+import json
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
 import yaml
+
+import napari_mamamia
 
 TOP = Path(__file__).parents[1]
 WORKFLOWS = sorted((TOP / ".github" / "workflows").glob("*.yml"))
@@ -30,7 +34,7 @@ def test_actions_are_pinned_to_a_commit_and_every_job_has_only_the_rights_it_nam
             assert re.search(r"uses: [\w/-]+@[0-9a-f]{40} # v[\d.]+$", line), line
     for step in steps_of(path):
         if step.get("uses", "").startswith("actions/checkout@"):
-            assert step["with"] == {"fetch-depth": 0, "persist-credentials": False}
+            assert step["with"] == {"persist-credentials": False}
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
@@ -70,10 +74,19 @@ def test_issue_forms_are_forms_and_ask_about_patients_first(path):
         assert first["attributes"]["options"][0]["required"] is True
 
 
-def test_the_citation_names_the_data_set_and_leaves_the_version_to_the_tag():
+def test_citation_records_and_changelog_have_the_version_and_date_of_the_release():
     told = yaml.safe_load((TOP / "CITATION.cff").read_text("utf-8"))
     assert told["cff-version"] == "1.2.0"
-    assert "version" not in told
+    version, date = told["version"], str(told["date-released"])
+    assert version == napari_mamamia.__version__
+    codemeta = json.loads((TOP / "codemeta.json").read_text("utf-8"))
+    assert (codemeta["version"], codemeta["datePublished"]) == (version, date)
+    zenodo = json.loads((TOP / ".zenodo.json").read_text("utf-8"))
+    assert (zenodo["version"], zenodo["publication_date"]) == (version, date)
+    assert f"## [{version}] - {date}" in (TOP / "CHANGELOG.md").read_text("utf-8")
+    for keyword in codemeta["keywords"]:
+        assert keyword in tomllib.loads((TOP / "pyproject.toml").read_text())["project"]["keywords"]
+    assert zenodo["keywords"] == codemeta["keywords"]
     assert told["references"][0]["doi"] in (TOP / "README.md").read_text("utf-8")
     assert told["license"] == "Apache-2.0"
 

@@ -1,8 +1,8 @@
-"""The README as a package index shows it: links and pictures with the public address, or without.
+"""The README and the project's URLs for a package index, from one public address.
 
-There is no public address yet: `repository` in pyproject.toml (tool.hatch.metadata.hooks.custom) is
-empty, and the index gets links as plain text and no pictures, rather than addresses that lead
-nowhere. Once it is set, links lead there and pictures load from there.
+The address is `repository` in pyproject.toml (tool.hatch.metadata.hooks.custom). While it is empty,
+the package has no URLs, and the README has plain text instead of links and no pictures, because
+they would lead nowhere.
 """
 
 import re
@@ -15,13 +15,27 @@ _LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?://|#)([^)\s]+)\)")
 
 
 class ReadmeHook(MetadataHookInterface):
-    """Gives the README to the package's metadata."""
+    """Adds the README and the URLs to the package's metadata."""
 
     def update(self, metadata: dict[str, Any]) -> None:
-        """Set the README, its links as the setting `repository` has them."""
+        """Set README and URLs for the setting `repository`."""
+        repository = self.config["repository"].rstrip("/")
         text = (Path(self.root) / "README.md").read_text("utf-8")
-        text = readme_of_index(text, self.config["repository"])
+        text = readme_of_index(text, repository)
         metadata["readme"] = {"content-type": "text/markdown", "text": text}
+        metadata["urls"] = urls_of_project(repository)
+
+
+def urls_of_project(repository: str) -> dict[str, str]:
+    """Return the URLs that a package index shows, none without a repository."""
+    if not repository:
+        return {}
+    return {
+        "Source Code": repository,
+        "Documentation": f"{repository}/blob/HEAD/docs/index.md",
+        "Changelog": f"{repository}/blob/HEAD/CHANGELOG.md",
+        "Bug Tracker": f"{repository}/issues",
+    }
 
 
 def readme_of_index(text: str, repository: str) -> str:

@@ -23,6 +23,7 @@ Errors are `MamamiaError`: they say what was expected, what was found, and how t
 """
 
 from napari_mamamia.core.program.lazy import lazy_names
+from napari_mamamia.core.version import __version__ as __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,8 +78,6 @@ if TYPE_CHECKING:
     from napari_mamamia.library.scores import Scores as Scores
     from napari_mamamia.segmentation.model.segmenter import Prediction as Prediction
     from napari_mamamia.smartpaint.grow.start import Outline as Outline
-
-    __version__: str
 else:
     _find = lazy_names(
         __name__,
@@ -135,11 +134,7 @@ else:
     )
 
     def __getattr__(name: str) -> object:
-        """Return a public name; the version is looked up only here, because that is slow."""
-        if name == "__version__":
-            from importlib.metadata import version
-
-            return version("napari-mamamia")
+        """Return a public name, imported at its first use."""
         if name in _NAMES or (name.startswith("_") and name != "__all__"):
             return _find(name)
         from napari_mamamia.core.features import list_library_names, load_attribute

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import shutil
 
 import nibabel as nib
 import numpy as np
@@ -12,6 +13,7 @@ from tests.cli.warm_program import mamamia
 
 from napari_mamamia.cli.printing import run
 from napari_mamamia.core.progress import report_progress
+from napari_mamamia.services.case.data_set import open_data_set
 
 
 def test_help_names_every_command():
@@ -88,6 +90,20 @@ def test_cases_lists_problems_and_can_print_csv(small_data_set):
     rows = list(csv.DictReader(done.stdout.splitlines()))
     assert rows[0]["case_id"] == "A_1"
     assert "phase 2 of" in rows[0]["problems"]
+
+
+def test_a_copied_data_set_does_not_list_the_masks_of_the_first(small_data_set):
+    opened = open_data_set(small_data_set)
+    mask = opened.workspace.refined("Ana", "A_1")
+    mask.parent.mkdir(parents=True)
+    shutil.copy(small_data_set / "segmentations" / "expert" / "A_1.nii.gz", mask)
+    assert "Ana" in mamamia("cases", small_data_set, "--csv").stdout
+    copy = small_data_set.with_name("copy")
+    shutil.copytree(small_data_set, copy)
+    done = mamamia("cases", copy, "--csv")
+    assert "Ana" not in done.stdout
+    assert str(opened.workspace.root) in done.stderr
+    assert "Ana" in mamamia("cases", small_data_set, "--csv").stdout
 
 
 def test_a_foreign_folder_is_one_line_not_a_traceback(tmp_path):

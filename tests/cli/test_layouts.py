@@ -90,6 +90,7 @@ def visits(tmp_path):
 def test_an_unknown_layout_is_proposed_used_and_kept(visits):
     asked = run("cases", visits)
     assert asked.returncode == 2
+    assert f"mamamia layouts --propose {visits}" in " ".join(asked.stderr.split())
     assert "--layout proposed" in asked.stderr
     kept = run("cases", visits, "--layout", "proposed", "--keep-layout", "--json")
     assert kept.returncode == 0, kept.stderr
@@ -143,3 +144,37 @@ def test_visits_are_sessions_in_bids(visits, tmp_path):
         f"sub-PAT1/ses-{visit}/anat/sub-PAT1_ses-{visit}_space-orig_desc-masks_dseg.nii.gz"
         for visit in ("T0", "T1")
     ]
+
+
+def test_visits_stay_visits_in_a_mama_mia_export(visits, tmp_path):
+    """Two visits of a patient are two ids, one patient and two masks when opened again."""
+    chosen = ("--layout", "proposed")
+    assert run("predict", visits, *chosen, "--out", tmp_path / "masks").returncode == 0
+    for number, path in enumerate(sorted((tmp_path / "masks").glob("*.nii.gz"))):
+        voxels = np.zeros((4, 4, 4), np.uint8)
+        voxels.ravel()[: number + 1] = 1
+        save(path, voxels)
+    words = ("--masks", tmp_path / "masks", "--out", tmp_path / "out", "--with-images")
+    exported = run("export", visits, *chosen, *words, "--harmonise", "las-psr")
+    assert exported.returncode == 0, exported.stderr
+    assert run("verify", tmp_path / "out").returncode == 0
+    root = tmp_path / "out/harmonised"
+    (root / "segmentations/masks").rename(root / "segmentations/expert")
+    opened = run("cases", root, "--json")
+    assert opened.returncode == 0, opened.stderr
+    content = json.loads(opened.stdout)
+    assert content["layout"] == "MAMA-MIA"
+    assert content["patients"] == ["PAT-1", "PAT-2"]
+    assert [
+        (exam["case_id"], exam["patient"], exam["visit"], exam["visit_index"], exam["phases"][0])
+        for exam in content["exams"]
+    ] == [
+        (case, case[:5], case[6:], int(case[7]), f"images/{case}/{case}_0000.nii.gz")
+        for case in ("PAT-1_T0", "PAT-1_T1", "PAT-2_T0", "PAT-2_T1")
+    ]
+    voxels = [exam["masks"]["expert"]["voxels"] for exam in content["exams"]]
+    assert voxels == [1, 2, 3, 4]
+    (root / "exams.csv").unlink()
+    content = json.loads(run("cases", root, "--json").stdout)
+    assert content["patients"] == ["PAT-1_T0", "PAT-1_T1", "PAT-2_T0", "PAT-2_T1"]
+    assert content["warnings"] == []

@@ -1,21 +1,31 @@
-"""The package's version: told when asked for, and not looked up before."""
+"""One file states the version: the package, its metadata and the command have the same."""
 
 import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
 import napari_mamamia
+from napari_mamamia.core.provenance import software_version
 
 
-def test_the_package_tells_the_version_that_is_installed():
+def test_package_metadata_and_command_have_one_version():
     assert napari_mamamia.__version__ == version("napari-mamamia")
+    assert software_version() == f"napari-mamamia {napari_mamamia.__version__}"
+    printed = subprocess.run(
+        [str(Path(sys.executable).with_name("mamamia")), "--version"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert printed.stdout.strip() == software_version()
     with pytest.raises(AttributeError, match="no attribute 'other'"):
         _ = napari_mamamia.other
 
 
-def test_importing_the_package_looks_nothing_up():
+def test_importing_the_package_reads_no_metadata():
     code = (
         "import sys; old = set(sys.modules); import napari_mamamia; print(set(sys.modules) - old)"
     )

@@ -37,6 +37,14 @@ def test_with_a_public_address_every_link_and_picture_is_whole(hook):
     assert "(https://host.example/owner/name/blob/HEAD/docs/limits.md)" in shown
 
 
+def test_the_package_has_urls_only_with_a_public_address(hook):
+    urls = hook.urls_of_project("https://host.example/owner/name")
+    assert urls["Source Code"] == "https://host.example/owner/name"
+    assert all(url.startswith(urls["Source Code"]) for url in urls.values())
+    assert len(urls) == 4
+    assert hook.urls_of_project("") == {}
+
+
 def test_without_one_no_link_leads_nowhere_and_no_text_is_lost(hook):
     shown = hook.readme_of_index(README, "")
     assert links_of(shown) == ["https://doi.org/10.1038/s41597-025-04707-4"]

@@ -15,7 +15,7 @@ def walks_in_design():
     """Return each walk's steps, (module, function), by its name."""
     section = (TOP / "DESIGN.md").read_text("utf-8").split("## Four walks")[1].split("\n## ")[0]
     walks = {}
-    for name, line in re.findall(r"(?m)^- \*\*(\w+)\*\*(.*)$", section):
+    for name, line in re.findall(r"(?m)^\| \*\*(\w+)\*\*(.*)$", section):
         module, steps = "", []
         for word in re.findall(r"`([^`]+)`", line):
             if word.endswith(".py"):

@@ -189,3 +189,24 @@ def test_a_started_window_shows_the_page(installed):
 
 def test_without_the_package_there_is_no_such_metric_and_format():
     assert "volume_error" not in mm.metrics.registry.METRIC_REGISTRY
+
+
+def test_the_challenge_of_the_package_is_run_with_its_measure(installed, tmp_path):
+    truth, cup = tmp_path / "truth", tmp_path / "cup"
+    truth.mkdir()
+    (truth / "volumes.csv").write_text("case,volume_ml\nA,10\nB,20\n")
+    challenge = [*PROGRAM, "challenge"]
+    options = ["--challenge", "volume-cup", "--reference", truth, "--bootstrap", "0"]
+    answer = run(installed, *challenge, "init", cup, *options)
+    assert answer.returncode == 0, answer.stderr
+    # near: 1/10 and 1/20; far: 8/10 and no row, which is worth 2
+    for team, rows in (("near", "A,11\nB,21\n"), ("far", "A,2\n")):
+        (cup / "submissions" / team).mkdir(parents=True)
+        (cup / "submissions" / team / "volumes.csv").write_text(f"case,value\n{rows}")
+    assert run(installed, *challenge, "run", cup).returncode == 3  # far lacks a case
+    answer = run(installed, *challenge, "rank", cup, "--out", tmp_path / "board")
+    assert answer.returncode == 0, answer.stderr
+    (board,) = json.loads((tmp_path / "board" / "leaderboard.json").read_text())["boards"]
+    errors = {row["team"]: dict(row["measures"])["relative_error"] for row in board["rows"]}
+    assert errors == pytest.approx({"near": 0.075, "far": 1.4})
+    assert {row["team"]: row["rank"] for row in board["rows"]} == {"near": 1, "far": 2}

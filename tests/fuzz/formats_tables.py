@@ -569,6 +569,28 @@ JSONS = (
         ("features.prompt.segmentation.prompts.read_prompts",),
     ),
     Format(
+        "prompt-recipe",
+        _texts(
+            "mamamia_prompt.json",
+            {
+                "format": "napari-mamamia prompt recipe",
+                "version": 1,
+                "title": "Fuzz",
+                "file": "network.ts",
+                "patch": [8, 8, 8],
+                "inputs": [
+                    {"kind": "channels", "channels": ["image", "mask", "include", "exclude"]},
+                    {"kind": "points"},
+                    {"kind": "point labels", "type": "int64"},
+                ],
+                "points": {"axes": "xyz", "box": [2, 3]},
+                "percentiles": [0.5, 99.5],
+            },
+        ),
+        _calls("features.prompt.segmentation.recipe", "read_prompt_recipe"),
+        ("features.prompt.segmentation.recipe.read_prompt_recipe",),
+    ),
+    Format(
         "label-map",
         _texts("l.json", RULES),
         _calls("io.data_set.label_map", "read_label_rules"),

@@ -217,6 +217,46 @@ LAYOUTS = {
         [],
     ),
     "frames-flat": (("pat1", "pat2"), ("",), ("",), ["{p}*3"], ["{p}_mask"], []),
+    "words-as-folders": (
+        ("p010001", "p020003"),
+        ("",),
+        ("",),
+        ["dce/pre_contrast/{p}", "dce/wash_in/{p}", "dce/wash_out/{p}"],
+        [],
+        [],
+    ),
+    "liver-phases": (
+        ("MR745", "MR1872"),
+        ("",),
+        ("",),
+        ["C-pre/{p}_-1", "C+A/{p}_-1", "C+V/{p}_-1", "C+Delay/{p}_-1"],
+        [],
+        ["DWI/{p}_-1", "T2WI/{p}_-1"],
+    ),
+    "glued-words": (
+        ("TCGA-AO-A03M", "TCGA-AR-A1AX"),
+        ("",),
+        ("",),
+        ["{p}/t1pre", "{p}/t1c1", "{p}/t1c2"],
+        [],
+        ["{p}/t2"],
+    ),
+    "contrast-numbers": (
+        ("P-7", "P-12"),
+        ("",),
+        ("L", "R"),
+        ["cohort/{p}_{s}/scan-pre", "cohort/{p}_{s}/scan-ce1", "cohort/{p}_{s}/scan-ce2"],
+        ["rois/{p}_{s}_final"],
+        ["cohort/{p}_{s}/scan-t2"],
+    ),
+    "frames-with-a-word": (
+        ("101", "102"),
+        ("",),
+        ("",),
+        ["site1/image___{p}*3"],
+        ["site1/mask___{p}"],
+        [],
+    ),
     "frames-of-visits": (
         ("pat1", "pat2"),
         ("V1", "V2"),
@@ -263,7 +303,11 @@ def test_proposal_gives_patients_visits_sides_phases_and_masks(tmp_path, name):
             expected[exam] = (paths, sorted(fill(path, *place) for path in masks))
     with pytest.raises(ProposedLayoutError) as refused:
         find_data_set(root)
-    assert [remedy.values[0] for remedy in refused.value.remedies] == ["proposed", "FILE"]
+    assert [(remedy.command, remedy.values[0]) for remedy in refused.value.remedies] == [
+        ("layouts", str(root)),
+        ("", "proposed"),
+        ("", "FILE"),
+    ]
     data_set = find_data_set(root, "proposed")
     assert {
         (case.patient, case.visit.name if case.visit else "", case.side): (
@@ -296,6 +340,27 @@ def test_cases_of_one_image_each_are_no_series(tmp_path):
     for number in (1, 2, 3):
         save(root / f"imagesTr/liver_{number}.nii.gz")
         save(root / f"labelsTr/liver_{number}.nii.gz", mask=True)
+    with pytest.raises(ValueError, match="no case") as refused:
+        find_data_set(root)
+    assert not isinstance(refused.value, ProposedLayoutError)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["flair", "t1", "t2", "t1ce"],
+        ["T1", "T1_1mm", "T1_IR", "T2_FLAIR"],
+        ["t2w", "adc", "hbv", "cor", "sag"],
+        ["mt/mt0", "mt/mt1", "t1/t1", "t2/t2"],
+        ["dwi/b0", "dwi/b50", "dwi/b800"],
+        ["scan_01_02_2019", "scan_03_08_2019"],
+    ],
+)
+def test_images_of_different_kinds_are_no_series(tmp_path, names):
+    root = tmp_path / "set"
+    for patient in ("001-Glioma-AYEY", "002-Metastasis-BRUW"):
+        for name in names:
+            save(root / patient / f"{name}.nii.gz")
     with pytest.raises(ValueError, match="no case") as refused:
         find_data_set(root)
     assert not isinstance(refused.value, ProposedLayoutError)

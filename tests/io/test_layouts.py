@@ -589,3 +589,62 @@ def test_rows_that_contradict_each_other_are_not_used(tmp_path):
     lesions = {case.side: case.columns.get("Lesion") for case in data_set.cases}
     assert lesions == {"left": None, "right": "1"}
     assert any("contradict" in warning for warning in data_set.warnings)
+
+
+@pytest.mark.parametrize(
+    ("names", "fits"),
+    [
+        ({"0": "T2", "1": "ADC"}, False),
+        ({"0": "FLAIR", "1": "T1w", "2": "t1gd", "3": "T2w"}, False),
+        ({"0": "MRI"}, True),
+        ({"0": "pre", "1": "post1"}, True),
+    ],
+)
+def test_volumes_of_a_listed_file_that_are_other_images_are_no_phases(tmp_path, names, fits):
+    """The Medical Segmentation Decathlon names the volumes of its 4-D files."""
+    root = tmp_path / "set"
+    path = root / "imagesTr/prostate_00.nii.gz"
+    path.parent.mkdir(parents=True)
+    nibabel.save(nibabel.Nifti1Image(np.zeros((2, 2, 2, 2), np.int16), np.eye(4)), path)
+    content = {"modality": names, "training": [{"image": "./imagesTr/prostate_00.nii.gz"}]}
+    (root / "dataset.json").write_text(json.dumps(content))
+    data_set = find_data_set(root, "monai") if fits else None
+    if data_set is not None:
+        assert [len(case.phases) for case in data_set.cases] == [2]
+    else:
+        with pytest.raises(FormatError):
+            find_data_set(root)
+
+
+def test_milliseconds_in_names_are_times_and_are_no_seconds(tmp_path):
+    names = [f"{patient}/dyn_t{ms}.nrrd" for patient in "ab" for ms in (0, 61000, 122000)]
+    root = make_tree(tmp_path / "set", names)
+    own_layout_file(root).write_text('[mine]\nimage = [{path = "{patient}/dyn_t{time:ms}"}]\n')
+    assert [[p.time_s for p in case.phases] for case in find_data_set(root).cases] == [
+        [0, 61, 122]
+    ] * 2
+    own_layout_file(root).write_text('[mine]\nimage = [{path = "{patient}/dyn_t{time:x}"}]\n')
+    for case in find_data_set(root).cases:
+        assert [phase.time_s for phase in case.phases] == [None] * 3
+        assert "122000 s" in case.warnings[0]
+
+
+def test_a_table_is_joined_by_several_columns_and_words(tmp_path):
+    files = [f"P1_{side}/{name}.nrrd" for side in "LR" for name in ("pre", "post1")]
+    table = "pat;breast;grade\nP1;L;2\nP1;R;3\n"
+    root = make_tree(tmp_path / "set", files, {"clin.csv": table})
+    own_layout_file(root).write_text(
+        '[mine]\nimage = [{path = "{patient}_{side:L|R}/pre", phase = 0}, '
+        '{path = "{patient}_{side:L|R}/post{phase:n}"}]\n'
+        'table = {path = "clin.csv", key = "{pat}_{breast}", id = "{patient}_{side}"}\n'
+        'words = {L = "left", R = "right"}\n'
+    )
+    data_set = find_data_set(root)
+    assert {case.side: case.columns["grade"] for case in data_set.cases} == {
+        "left": "2",
+        "right": "3",
+    }
+    assert not data_set.warnings
+    own = own_layout_file(root).read_text()
+    own_layout_file(root).write_text(own.replace("{breast}", "{side}"))
+    assert "side" in find_data_set(root).warnings[0]

@@ -10,6 +10,7 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.io.files import json_text
 from napari_mamamia.io.files.foreign import open_plain
 from napari_mamamia.io.files.sources import CaseFiles, DataSet, LayoutKind, PhaseSource
+from napari_mamamia.io.layouts.find import find_data_set
 from napari_mamamia.io.workspace import place
 from napari_mamamia.io.workspace import place as workspace_place
 from napari_mamamia.io.workspace.place import (
@@ -96,6 +97,104 @@ def test_a_copy_goes_on_with_its_own_workspace_also_where_the_first_is_remembere
     known = remember_workspace(Preferences(), trial / "dataset", trial / "workspace")
     assert found(copy / "dataset", known).root == copy / "workspace"
     assert found(trial / "dataset", known).root == trial / "workspace"
+
+
+@pytest.fixture
+def exams(tmp_path):
+    """A folder of MAMA-MIA with its workspace beside it, as the program makes them."""
+    exams_at(tmp_path / "data")
+    worked_on(find_data_set(tmp_path / "data"), tmp_path / "data-workspace")
+    return tmp_path / "data"
+
+
+def exams_at(root: Path, exam="first") -> None:
+    for case_id in ("DUKE_001", "DUKE_002"):
+        for phase in range(2):
+            path = root / "images" / case_id / f"{case_id}_{phase:04}.nii.gz"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(f"{exam} {case_id} {phase}".encode() * 9000)
+
+
+def find_for(root: Path, preferences=None):
+    return find_workspace(find_data_set(root), preferences or Preferences())
+
+
+def test_a_data_set_copied_alone_does_not_get_the_masks_of_the_first(exams):
+    copy = exams.with_name("data_ten")
+    shutil.copytree(exams, copy)
+    place = find_for(copy)
+    assert (place.root, place.why) == (copy.with_name("data_ten-workspace"), "new")
+    assert str(exams.with_name("data-workspace")) in place.warnings[0]
+    assert str(exams) in place.warnings[0]
+    assert find_for(exams).root == exams.with_name("data-workspace")
+
+
+def test_a_copied_case_does_not_get_the_masks_of_its_data_set(exams):
+    case = exams.with_name("DUKE_001")
+    shutil.copytree(exams / "images" / "DUKE_001", case)
+    assert find_for(case).root == exams.with_name("DUKE_001-workspace")
+
+
+def test_a_copy_with_its_own_workspace_has_no_warning_for_either(exams):
+    copy = exams.with_name("data_ten")
+    shutil.copytree(exams, copy)
+    own = worked_on(find_data_set(copy), copy.with_name("data_ten-workspace"))
+    place = find_for(copy)
+    assert (place.root, place.warnings) == (own, ())
+    place = find_for(exams)
+    assert (place.root, place.warnings) == (exams.with_name("data-workspace"), ())
+
+
+def test_a_data_set_and_workspace_copied_under_a_new_name_belong_together(exams):
+    copy = exams.with_name("data_ten")
+    shutil.copytree(exams, copy)
+    shutil.copytree(exams.with_name("data-workspace"), copy.with_name("data_ten-workspace"))
+    assert find_for(copy).root == copy.with_name("data_ten-workspace")
+    assert find_for(exams).root == exams.with_name("data-workspace")
+
+
+def test_a_copy_of_the_same_name_in_a_folder_does_not_get_the_masks_in_the_documents(
+    exams, documents, tmp_path
+):
+    shutil.rmtree(exams.with_name("data-workspace"))
+    worked_on(find_data_set(exams), documents / "data-0a1b2c-workspace")
+    copy = tmp_path / "elsewhere" / "data"
+    shutil.copytree(exams, copy)
+    assert find_for(copy).root == tmp_path / "elsewhere" / "data-workspace"
+    assert find_for(exams).root == documents / "data-0a1b2c-workspace"
+
+
+def test_a_file_and_a_folder_of_one_name_with_equal_images_have_two_workspaces(tmp_path):
+    folder = images(tmp_path / "A_1", ids=("A_1",))
+    file = Path(shutil.copy(folder.root / "A_1.nii.gz", tmp_path))
+    case = CaseFiles("A_1", (PhaseSource((file,)),))
+    worked_on(DataSet(file, LayoutKind.SINGLE_FILE, (case,)), tmp_path / "A_1-workspace")
+    assert find_workspace(folder, Preferences()).root == tmp_path / "A_1-workspace-2"
+
+
+def test_work_on_a_copy_in_a_chosen_workspace_leaves_it_to_the_first_too(exams):
+    copy = exams.with_name("data_ten")
+    shutil.copytree(exams, copy)
+    shared = worked_on(find_data_set(exams), exams.with_name("masks"))
+    shutil.rmtree(exams.with_name("data-workspace"))
+    chosen = remember_workspace(Preferences(), copy, shared)
+    assert find_for(copy, chosen).root == shared
+    second = find_data_set(copy)
+    Workspace(shared, WorkspaceMark(second.root, prints_of(second))).note_data_set()
+    assert find_for(exams).root == shared
+
+
+def test_a_link_to_a_data_set_and_a_folder_in_it_have_its_workspace(exams):
+    link = exams.with_name("link")
+    link.symlink_to(exams)
+    for root in (link, exams / "images"):
+        assert find_for(root).root == exams.with_name("data-workspace")
+
+
+def test_a_moved_data_set_keeps_its_masks_where_another_exam_took_its_place(exams):
+    moved = exams.rename(exams.with_name("baseline"))
+    exams_at(exams, "second")
+    assert find_for(moved).root == exams.with_name("data-workspace")
 
 
 def test_a_data_set_that_grew_or_lost_cases_keeps_its_workspace(trial):

@@ -88,3 +88,53 @@ def test_label_of_a_described_layout_is_the_tumour(raw, tmp_path):
     )
     (files,) = find_data_set(raw, str(layout)).cases
     assert load_reference(files.reference, files, load_case(files)).mask().array.sum() == 8
+
+
+def describe(root, label):
+    """Write a layout next to a data set that gives its tumour a value."""
+    (root / "dataset.json").unlink(missing_ok=True)
+    root.with_name("raw.layout.toml").write_text(
+        '[mine]\nimage = [{path = "imagesTr/{patient}_{phase:nnnn}"}]\n'
+        'mask = [{path = "labelsTr/{patient}", name = "x", reference = true, '
+        f"label = {label}}}]\n"
+    )
+
+
+@pytest.mark.parametrize("reference", ["raw", "raw/labelsTr"])
+def test_label_of_an_own_layout_is_scored(raw, tmp_path, reference):
+    """2 of 8 tumour voxels are predicted, and no voxel of the breast counts."""
+    describe(raw, 2)
+    binary = np.zeros((4, 4, 4), np.uint8)
+    binary[0, 0, :2] = 1
+    save(tmp_path / "own/c1.nii.gz", binary)
+    write_names(tmp_path / "own", {"background": 0, "tumour": 1})
+    row = score(tmp_path / reference, tmp_path / "own")
+    assert row.volume_reference_mm3 == 8
+    assert row.dsc == pytest.approx(2 * 2 / (8 + 2))
+
+
+def test_label_of_an_own_layout_that_no_mask_has_is_refused(raw, tmp_path):
+    describe(raw, 7)
+    save(tmp_path / "own/c1.nii.gz", np.ones((4, 4, 4), np.uint8))
+    write_names(tmp_path / "own", {"background": 0, "tumour": 1})
+    with pytest.raises(FormatError, match=r"expected the value 7 .* found 1, 2"):
+        score(raw / "labelsTr", tmp_path / "own")
+
+
+def test_a_mask_without_the_label_is_an_empty_tumour_if_another_has_it(raw, tmp_path):
+    describe(raw, 2)
+    save(raw / "labelsTr/b1.nii.gz", np.ones((4, 4, 4), np.uint8))
+    for case in ("b1", "c1"):
+        save(tmp_path / f"own/{case}.nii.gz", np.ones((4, 4, 4), np.uint8))
+    write_names(tmp_path / "own", {"background": 0, "tumour": 1})
+    settings = ScoreSettings(n_resamples=0, with_report=False)
+    pairs = find_pairs(raw / "labelsTr", tmp_path / "own")
+    rows = score_pairs("m", pairs, settings, None).model.rows
+    assert [row.volume_reference_mm3 for row in rows] == [0, 8]
+
+
+@pytest.mark.parametrize("label", ["0", "-1", '"2"', "true"])
+def test_a_label_that_no_mask_can_have_is_refused(raw, label):
+    describe(raw, label)
+    with pytest.raises(FormatError, match="label"):
+        find_data_set(raw)

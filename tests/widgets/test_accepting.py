@@ -242,6 +242,21 @@ def test_a_newer_prediction_of_the_last_case_does_not_replace_the_own_mask_of_th
     assert world.accepted == {"A_2": "Ana"}
 
 
+def test_editing_a_copy_of_a_newer_prediction_replaces_an_own_mask_without_strokes(qtbot, opened):
+    opened.show_page("Refine")
+    press(opened, "refine_from_reference")
+    qtbot.waitUntil(lambda: opened.editing.live is not None)
+    opened.show_page("Predict")
+    opened.predict_flow.start(None)
+    qtbot.waitUntil(lambda: opened.session.mask(Role.PREDICTION) is not None)
+    press(opened, "refine_edit_copy")
+    assert opened.page == "Refine"
+    qtbot.waitUntil(lambda: opened.accept_row.accept.text() == "Accept and next")
+    assert opened.accept_row.edit.isHidden()
+    prediction = opened.session.mask(Role.PREDICTION).buffer
+    np.testing.assert_array_equal(opened.editing.live.labels > 0, prediction > 0)
+
+
 def test_while_the_name_is_asked_accepting_waits_and_ok_is_the_primary_control(predicted):
     predicted.session.set_reader(None)
     press(predicted, "refine_accept")

@@ -6,6 +6,7 @@ import math
 import re
 import threading
 from dataclasses import fields, replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -51,7 +52,12 @@ from napari_mamamia.features.review.services.client import (
     leave_out_unseen,
     open_client,
 )
-from napari_mamamia.features.review.services.judging import LesionRow, LesionTable, PairedAnswer
+from napari_mamamia.features.review.services.judging import (
+    Dispute,
+    LesionRow,
+    LesionTable,
+    PairedAnswer,
+)
 from napari_mamamia.features.review.services.plan_study import StudyPeople
 from napari_mamamia.features.review.services.session import ReviewSession
 from napari_mamamia.features.review.services.signing import (
@@ -137,6 +143,42 @@ def test_a_name_that_is_remembered_is_proposed_and_not_taken(qtbot, dock, world,
     assert dock.session.reader == "ana"
     assert dock.session.blinding == ALL_HIDDEN
     dock.flow("Review").close()
+
+
+def test_beginning_is_offered_only_with_a_name(qtbot, dock, world, folder):
+    world.preferences = replace(world.preferences, reader="Somebody else")
+    dock.flow("Review").open_study(folder)
+    page = dock.flow("Review").page
+    qtbot.waitUntil(lambda: page.who.count() > 0)
+
+    def marked():
+        return [one.objectName() for one in (page.open, page.who, page.begin) if is_primary(one)]
+
+    assert (marked(), page.begin.isEnabled()) == (["review_who"], False)
+    page.who.setCurrentText("Ana")
+    assert (marked(), page.begin.isEnabled()) == (["review_begin"], True)
+    page.show_entry()
+    assert marked() == ["review_open"]
+
+
+def test_submitting_is_the_next_step_only_with_a_mask(qtbot, at_work):
+    dock = at_work()
+    view = dock.flow("Review").page.reading
+    dock.show_page("Review")
+    to_mask = dock.findChild(QPushButton, "step_next_mask")
+    take(qtbot, dock)
+    qtbot.waitUntil(lambda: is_primary(to_mask))
+    assert not is_primary(view.accept)
+    dock.editing.start(None)
+    qtbot.waitUntil(lambda: dock.editing.live is not None)
+    assert not is_primary(view.accept)
+    draw(qtbot, dock, (slice(0, 1), slice(0, 1), slice(0, 1)))
+    qtbot.waitUntil(lambda: is_primary(view.accept))
+    qtbot.waitUntil(lambda: not is_primary(to_mask))
+
+
+def is_primary(control):
+    return bool(control.property("primary"))
 
 
 def test_the_checksum_of_the_study_is_shown_to_be_copied_whole(qtbot, at_work, folder):
@@ -943,6 +985,31 @@ def test_a_lead_sees_progress_time_and_agreement_at_any_moment(qtbot, at_work, a
     assert "min per case" in progress.readers.text()
     progress.measure.click()
     qtbot.waitUntil(lambda: "both masks are empty" in progress.agreement.text())
+
+
+def test_the_row_of_decisions_keeps_its_place_below_a_note_or_a_hidden_line(qtbot):
+    view = JudgingView()
+    qtbot.addWidget(view)
+    view.resize(480, 420)
+    view.show_dispute(Dispute("c", "A", (), ALL_HIDDEN, Path("d"), Path("w")))
+    view.show()
+    qtbot.waitExposed(view)
+
+    def place():
+        return view.decide.mapTo(view, view.decide.rect().bottomLeft()).y()
+
+    qtbot.waitUntil(lambda: view.decide.isVisible())
+    qtbot.wait(50)
+    before = place()
+    line = view.answers.parentWidget()
+    line.hide()
+    assert place() == before
+    line.parentWidget().layout().activate()  # before the layouts around it
+    assert place() == before
+    view.say("Expected a reason for the decision, but there is none.")
+    qtbot.waitUntil(lambda: view.note.isVisible() and view.note.height() > 10)
+    qtbot.wait(50)
+    assert place() == before
 
 
 def test_lesions_of_two_readings_are_listed_and_a_line_goes_to_one(qtbot):

@@ -1,5 +1,6 @@
 """`mamamia predict`."""
 
+import re
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -42,6 +43,12 @@ _THREADS: Final = Quantity("a number of threads", 1, 1024, "", "give one for eac
 _STEP: Final = Quantity("a share of the patch", 0.01, 1, "", "give one such as 0.5")
 
 
+def _read_device(text: str) -> str:
+    if text in tuple(Device) or re.fullmatch(r"cuda:\d{1,2}", text):
+        return text
+    raise typer.BadParameter(f"expected one of {', '.join(Device)} or cuda:N, but found {text!r}")
+
+
 @reports_result
 def predict(
     data_set: DataSetArgument,
@@ -82,8 +89,15 @@ def predict(
         typer.Option("--probability", help="Also write OUT/probability/ID.nii.gz (float32, 0..1)."),
     ] = False,
     device: Annotated[
-        Device, typer.Option("--device", help="Device of the network.", rich_help_panel=_TRAINED)
-    ] = Device.AUTO,
+        str,
+        typer.Option(
+            "--device",
+            metavar="auto|cpu|cuda|cuda:N|mps",
+            parser=_read_device,
+            help="Device of the network.",
+            rich_help_panel=_TRAINED,
+        ),
+    ] = "auto",
     backend: Annotated[
         Backend,
         typer.Option(
@@ -184,9 +198,7 @@ def predict(
         )
     models = model or [_DEFAULT_MODEL]
     _require_rule(models, fuse)
-    choices = _make_choices(
-        device.value, backend.value, folds, step, time_limit, fit_time, fast, recipe
-    )
+    choices = _make_choices(device, backend.value, folds, step, time_limit, fit_time, fast, recipe)
     choices = _add_switches(choices, not no_mirroring, not no_postprocessing, probability)
     choices = _on_threads(choices, threads, models, workers, scheduler)
     segmenter = _open_segmenter(models, fuse, choices, registry)

@@ -161,12 +161,12 @@ def print_case_csv(rows: "tuple[CaseRow, ...]") -> None:
     lines = (
         (
             row.case_id,
-            row.n_phases,
+            "" if row.n_phases is None else row.n_phases,
             "yes" if row.has_reference else "no",
             " ".join(row.predictions),
             " ".join(row.refined),
             row.status,
-            "; ".join(row.files.problems),
+            "; ".join(row.problems),
         )
         for row in rows
     )
@@ -190,13 +190,16 @@ def print_case_table(rows: "tuple[CaseRow, ...]", opened: "OpenDataSet") -> None
         (
             row.case_id,
             *(_describe_exam(row) if has_visits else ()),
-            str(row.n_phases),
+            "?" if row.n_phases is None else str(row.n_phases),
             "yes" if row.has_reference else "–",
             ", ".join(row.predictions) or "–",
             ", ".join(row.refined) or "–",
-            "; ".join(row.files.problems) or row.status,
+            "; ".join(row.problems) or row.status,
         )
         for row in rows
     )
     print_table(f"{data_set.name}: {count_of(len(rows), 'case')}, layout {layout}", heads, cells)
+    if pending := [row for row in rows if row.n_phases is None]:
+        studies = count_of(len(pending), "DICOM study", "DICOM studies")
+        print(f"? : phases of {studies} are counted when a case is opened, and with --json")
     print(f"Workspace: {opened.workspace.root} ({opened.workspace_why})")

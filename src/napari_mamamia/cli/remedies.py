@@ -11,6 +11,7 @@ _USAGE: Final = {
     "import": "mamamia import DICOM --case ID --out DATASET",
     "kinetics": "mamamia kinetics",
     "perfusion": "mamamia perfusion DATASET --out DIR --vfa DIR --vfa-angles {} --vfa-tr {}",
+    "layouts": "mamamia layouts --propose {}",
     "models add": "mamamia models add PATH --name NAME",
     "models convert": "mamamia models convert {} --out NEW_FOLDER --isolated",
     "models wrap": "mamamia models wrap --help",

@@ -119,7 +119,7 @@ def cases(
         print_case_csv(rows)
     else:
         print_case_table(rows, opened)
-    if any(row.files.problems for row in rows):
+    if any(row.problems for row in rows):
         raise typer.Exit(NOT_EVERY_CASE)
 
 

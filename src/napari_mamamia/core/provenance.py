@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final, TypeAlias
 
+from napari_mamamia.core.version import __version__
+
 Setting: TypeAlias = bool | int | float | str | None
 
 MODEL_SHA256: Final = "model_sha256"
@@ -68,11 +70,7 @@ def now_utc() -> str:
 
 def software_version() -> str:
     """Return this software's name and version, as provenance and reports carry it."""
-    from importlib.metadata import (
-        version,
-    )  # imported here: it would add 15 ms to the start of every command
-
-    return f"napari-mamamia {version('napari-mamamia')}"
+    return f"napari-mamamia {__version__}"
 
 
 def hash_model(*settings: object) -> str:

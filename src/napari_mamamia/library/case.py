@@ -141,6 +141,8 @@ class Case:
 
     def __repr__(self) -> str:
         has = "with a reference" if self.files.reference is not None else "without a reference"
+        if self.files.is_pending:
+            return f"Case({self.case_id!r}, DICOM headers not read yet, {has})"
         wrong = f", cannot be opened: {'; '.join(self.problems)}" if self.problems else ""
         return f"Case({self.case_id!r}, {self.n_phases} phases, {has}{wrong})"
 
@@ -171,11 +173,11 @@ class Case:
     @property
     def problems(self) -> tuple[str, ...]:
         """Sentences that explain why the case cannot be opened; empty if it can be opened."""
-        return self.files.problems
+        return tuple(self.files.problems)
 
     @property
     def n_phases(self) -> int:
-        """Number of phases; reads no file."""
+        """Number of phases; reads headers if the case is a DICOM study, else no file."""
         return len(self.files.phases)
 
     @cached_property

@@ -509,7 +509,7 @@ def _make_row(row: CaseRow) -> dict[str, Any]:
         "predictions": ", ".join(row.predictions),
         "refined": ", ".join(row.refined),
         "status": row.status,
-        "problems": "; ".join(row.files.problems),
+        "problems": "; ".join(row.problems),
         **clinical,
         "menopausal_status": None if status is None else str(status),
     }

@@ -27,7 +27,7 @@ from napari_mamamia.library.case import Case
 from napari_mamamia.library.data_set import DataSet
 from napari_mamamia.library.page import html_of
 from napari_mamamia.library.progress import drive
-from napari_mamamia.segmentation.model.device import DEVICES, usual_threads
+from napari_mamamia.segmentation.model.device import DEVICES, is_device, usual_threads
 from napari_mamamia.segmentation.model.segmenter import (
     BoxPrompt,
     Click,
@@ -43,7 +43,6 @@ from napari_mamamia.services.predict.predict import predict_case
 
 if TYPE_CHECKING:
     import pandas as pd
-
 DeviceName: TypeAlias = Literal["auto", "cpu", "cuda", "mps"]
 
 
@@ -54,7 +53,7 @@ def predict(
     *,
     click: tuple[int, int, int] | None = None,
     box: Corners | None = None,
-    device: DeviceName = "auto",
+    device: DeviceName | str = "auto",
     folds: Iterable[str | int] = (),
     fast: bool = False,
     recipe: str = "",
@@ -73,7 +72,7 @@ def predict(
     case_ids: str | Iterable[str] | None = None,
     existing: ExistingName = "refuse",
     workers: int = 0,
-    device: DeviceName = "auto",
+    device: DeviceName | str = "auto",
     folds: Iterable[str | int] = (),
     fast: bool = False,
     recipe: str = "",
@@ -94,7 +93,7 @@ def predict(
     case_ids: str | Iterable[str] | None = None,
     existing: ExistingName = "refuse",
     workers: int = 0,
-    device: DeviceName = "auto",
+    device: DeviceName | str = "auto",
     folds: Iterable[str | int] = (),
     fast: bool = False,
     recipe: str = "",
@@ -161,9 +160,9 @@ def predict(
     >>> predictions = mm.predict(data_set, out="kinetic")  # doctest: +SKIP
     >>> mm.score(data_set, predictions).cohort  # doctest: +SKIP
     """
-    if device not in DEVICES:
+    if not is_device(device):
         devices = ", ".join(f'"{name}"' for name in DEVICES)
-        raise ArgumentError(f"expected one of {devices} for device, but got {device!r}")
+        raise ArgumentError(f'expected one of {devices}, "cuda:N" for device, but got {device!r}')
     place_of(workers, seconds_of(time_limit_s, "time_limit_s"))
     choices = RunChoices(
         device=device,

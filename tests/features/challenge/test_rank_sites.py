@@ -1,14 +1,12 @@
-"""Ranks over sites by the published rules, and with convergence."""
+"""Ranks over sites by the published rules."""
 
 import numpy as np
 import pytest
 
 from napari_mamamia.core.choices import SiteRule
 from napari_mamamia.features.challenge.scoring.sites import (
-    ConvergenceRule,
     describe_sites,
     rank_sites,
-    rank_with_convergence,
 )
 from napari_mamamia.scoring.ranking.table import RankingTable
 
@@ -99,24 +97,3 @@ def test_worst_site_spread_and_ranks_without_each_site_are_told():
     assert dict(without_small.left_out).keys() == {"X", "Y"}
     assert len(without_small.means[0].sites) == 3
     assert describe_sites([table([[1, 2, 3]])]) is None
-
-
-@pytest.mark.parametrize(
-    ("rule", "times"),
-    [(ConvergenceRule.FETS_2022_PAPER, 3), (ConvergenceRule.FETS_2022_README, 1)],
-)
-def test_convergence_counts_three_times_in_the_paper_and_once_in_the_readme(rule, times):
-    names = ("a", "b")
-    dice = [table([[0.9, 0.8], [0.9, 0.8]], names=names) for _ in range(3)]
-    far = [table([[1, 2], [2, 2]], larger=False, names=names) for _ in range(3)]
-    got = rank_with_convergence([*dice, *far], np.array([0.3, 0.6]), rule)
-    # case 1: a 1 1 1 1 1 1, b 2 ...; case 2: a 1 1 1 1.5 1.5 1.5; convergence a 2, b 1
-    a = (6 + 7.5) / 2 + 2 * times
-    b = (12 + 10.5) / 2 + times
-    assert got.mean_ranks == pytest.approx([a / (6 + times), b / (6 + times)])
-    assert got.ranks.tolist() == [1, 2]
-
-
-def test_tables_of_other_cases_have_no_convergence_rank():
-    with pytest.raises(ValueError, match="same cases"):
-        rank_with_convergence([table([[1, 2, 3]]), table([[1, 2, 3]] * 2)], np.zeros(3))

@@ -109,8 +109,8 @@ class RecordingEngine:
         )
         return info
 
-    def set_image(self, image) -> None:
-        self.engine.set_image(image)
+    def set_image(self, image, spacing_mm=(1.0, 1.0, 1.0)) -> None:
+        self.engine.set_image(image, spacing_mm)
         self.calls.append({"call": "set_image", "shape": image.shape, "crc": crc(image)})
 
     def start_from(self, region) -> None:
@@ -149,7 +149,7 @@ class RecordedEngine:
         abilities = Abilities(kinds, call["boxes_3d"], tuple(call["thickness"]))
         return EngineInfo(call["name"], "sha256:0", call["licence"], abilities, call["undo"])
 
-    def set_image(self, image) -> None:
+    def set_image(self, image, spacing_mm=(1.0, 1.0, 1.0)) -> None:
         self._next({"call": "set_image", "shape": list(image.shape), "crc": crc(image)})
         self.is_open = True
 

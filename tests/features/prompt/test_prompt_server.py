@@ -1,6 +1,7 @@
 """The stock client in its process, against servers that lie, expire, are full or end."""
 
 import json
+import ssl
 import struct
 import threading
 from contextlib import contextmanager
@@ -93,12 +94,18 @@ class FakeServer(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving(**members):
+def serving(certificate=None, **members):
     handler = type("Server", (FakeServer,), {"seen": [], **members})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    scheme = "http"
+    if certificate is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        scheme = "https"
     threading.Thread(target=server.serve_forever, daemon=True).start()
     engine = PROMPT_ENGINES["remote"].make(
-        EngineSettings(server=f"http://127.0.0.1:{server.server_port}")
+        EngineSettings(server=f"{scheme}://127.0.0.1:{server.server_port}")
     )
     try:
         yield engine, handler
@@ -112,6 +119,59 @@ def prompted(engine):
     info = engine.connect()
     engine.set_image(IMAGE)
     return engine.prompt(place_prompt(Prompt("point", [(2, 3, 4)]), SHAPE, info.abilities))
+
+
+def write_certificate(path, address):
+    """Write a key and a certificate that signs itself, for an address."""
+    import datetime
+    import ipaddress
+
+    pytest.importorskip("cryptography")
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "ward")])
+    day, now = datetime.timedelta(days=1), datetime.datetime.now(datetime.UTC)
+    names = [x509.IPAddress(ipaddress.ip_address(address))]
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - day)
+        .not_valid_after(now + day)
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8)
+    private = key.private_bytes(*form, serialization.NoEncryption())
+    path.write_bytes(private + certificate.public_bytes(serialization.Encoding.PEM))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("address", "is_trusted"), [("127.0.0.1", True), ("127.0.0.1", False), ("10.0.0.1", True)]
+)
+def test_https_works_with_a_trusted_certificate_of_that_address_only(
+    tmp_path, monkeypatch, address, is_trusted
+):
+    """Without trust, or for another address, the server sees no request, not even the key."""
+    certificate = write_certificate(tmp_path / "server.pem", address)
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    if is_trusted:
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    answer = (200, met(BBOX), packed((2, 2, 2), content=bytes([1, 0, 0, 0, 0, 0, 0, 1])))
+    with serving(certificate, answer=staticmethod(lambda: answer)) as (engine, handler):
+        if is_trusted and address == "127.0.0.1":
+            assert prompted(engine).mask.sum() == 2
+        else:
+            with pytest.raises(EngineLostError, match="certificate is not trusted"):
+                prompted(engine)
+            assert handler.seen == []
 
 
 def met(bbox, shape=(2, 2, 2), dtype="uint8"):

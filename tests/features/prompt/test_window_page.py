@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from napari.components import ViewerModel
+from qtpy.QtCore import Qt
 from tests.features.prompt.prompt_story import (
     BOX,
     OUTLINE,
@@ -115,6 +116,16 @@ def ask(qtbot, flow, kind, points, include=True):
 
 def mask(panel):
     return panel.editing.live.labels == 1
+
+
+def test_each_image_that_the_model_may_see_has_a_picture(dock):
+    channel = dock.flow("Prompt").page.channel
+    assert channel.currentIndex() == 0
+    assert channel.currentData() == "subtraction"
+    for index in range(channel.count()):
+        assert not channel.itemIcon(index).isNull()
+        assert "<img" in channel.itemData(index, Qt.ItemDataRole.ToolTipRole)
+    assert channel.iconSize().width() > 0
 
 
 def test_prompts_brush_and_undo_are_steps_of_the_open_mask_with_the_recorded_answers(

@@ -14,7 +14,9 @@ Modules::
     segmentation/engine    what an engine is, and its errors
     segmentation/worker    the process of an engine; a program of its own, also in another Python
     segmentation/process   the client of that process
-    segmentation/engines   the engines: nnInteractive in an environment, nnInteractive on a server
+    segmentation/engines   the engines: a model on this computer, nnInteractive on a server
+    segmentation/recipe    what a model in one file (TorchScript, ONNX) takes and returns
+    segmentation/network   a session of such a model
     services/channels      the image that the model sees
     services/session       prompts as recorded steps of an editing session
     services/settings      stored settings and accepted licences

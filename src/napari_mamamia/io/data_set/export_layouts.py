@@ -9,6 +9,7 @@ from typing import Final
 
 from napari_mamamia.core.errors import CaseError, SaveError
 from napari_mamamia.core.provenance import Maker
+from napari_mamamia.io.files.csv_text import write_csv
 from napari_mamamia.io.files.file_names import safe_case_id
 from napari_mamamia.io.files.save import saving, write_text_atomically
 from napari_mamamia.io.files.sources import CaseFiles
@@ -22,6 +23,8 @@ All members get this time, so that equal content gives equal bytes.
 # A zip keeps Unix permissions in the upper half of its external attributes.
 _MODE: Final = 0o644 << 16
 _UNIX: Final = 3
+EXAMS_FILE: Final = "exams.csv"
+_EXAM_COLUMNS: Final = ("case_id", "patient", "visit", "visit_number", "side")
 _BIDS_VERSION: Final = "1.10.0"
 _OWN_GRID: Final = "orig"
 _BIDS_README: Final = """\
@@ -122,11 +125,8 @@ def bids_stem(files: CaseFiles, masks: str) -> str:
     """
     described = _keep_alphanumeric(masks) or "mask"
     visit = files.visit.name if files.visit else ""
-    exam = safe_case_id("_".join(filter(None, (files.patient, visit, files.side))))
     session, side = _keep_alphanumeric(visit), files.side[:1].upper()
-    if exam != files.case_id or bool(session) != bool(
-        visit
-    ):  # an id of its own, such as a blind one
+    if not is_named_by_exam(files) or bool(session) != bool(visit):
         subject = f"sub-{bids_subject(files.case_id)}"
         return f"{subject}/anat/{subject}_space-orig_desc-{described}_dseg"
     subject = f"sub-{bids_subject(files.patient)}"
@@ -135,6 +135,45 @@ def bids_stem(files: CaseFiles, masks: str) -> str:
     entities.insert(2, f"hemi-{side}" if side in ("L", "R") else "")
     name = "_".join(filter(None, entities))
     return f"{folder}/anat/{name}_desc-{described}_dseg"
+
+
+def is_named_by_exam(files: CaseFiles) -> bool:
+    """Return whether a case's id is made of patient, visit and side, unlike that of a blind case.
+
+    Examples
+    --------
+    >>> is_named_by_exam(CaseFiles("P_1_left", (), patient="P_1", side="left"))
+    True
+    """
+    visit = files.visit.name if files.visit else ""
+    exam = "_".join(filter(None, (files.patient, visit, files.side)))
+    return safe_case_id(exam) == files.case_id
+
+
+def write_exams(cases: Sequence[CaseFiles], path: Path, *, overwrite: bool = False) -> bool:
+    """Write a table of the patient, visit and side of each case; return False if none has a visit.
+
+    The layout MAMA-MIA has no place for them in its ids. Opening it reads this table again.
+    """
+    rows = [
+        (case.case_id, case.patient, *_describe_visit(case), case.side)
+        for case in cases
+        if is_named_by_exam(case) and (case.visit or case.side)
+    ]
+    if rows:
+        with (
+            saving(path, overwrite=overwrite) as temporary,
+            temporary.open("w", encoding="utf-8", newline="") as out,
+        ):
+            write_csv((_EXAM_COLUMNS, *rows), out)
+    return bool(rows)
+
+
+def _describe_visit(case: CaseFiles) -> tuple[str, str]:
+    """Return the name of a visit and its number in time; "" if unknown."""
+    if case.visit is None:
+        return "", ""
+    return case.visit.name, "" if case.visit.index is None else str(case.visit.index)
 
 
 def bids_facts(masks: str, maker: Maker) -> tuple[tuple[str, str | bool], ...]:

@@ -1,16 +1,86 @@
 """Records of a case's files, which layouts create and readers open."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final, Generic, TypeVar, overload
 
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.names import count_of
 
 _NO_COLUMNS: Final[Mapping[str, str]] = MappingProxyType({})
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(slots=True, eq=False)
+class Reading(Generic[R]):
+    """A function that is called once, when its result is first needed."""
+
+    read: Callable[[], R]
+    result: R | None = None
+
+    def get(self) -> R:
+        """Return the result."""
+        if self.result is None:
+            self.result = self.read()
+        return self.result
+
+
+class Deferred(Sequence[T]):
+    """A sequence that is read when its items are first used, such as the phases in DICOM headers.
+
+    Parameters
+    ----------
+    reading
+        What reads the record that holds the items.
+    name
+        The attribute of that record with the items.
+    change
+        A function of each item.
+    """
+
+    def __init__(
+        self, reading: Reading[Any], name: str, change: Callable[[T], T] | None = None
+    ) -> None:
+        self._reading, self._name, self._change = reading, name, change
+
+    @property
+    def is_read(self) -> bool:
+        """Whether the items were read."""
+        return self._reading.result is not None
+
+    def changed(self, change: Callable[[T], T]) -> "Deferred[T]":
+        """Return the same items, changed by a function, without reading them now."""
+        return Deferred(self._reading, self._name, change)
+
+    def _items(self) -> tuple[T, ...]:
+        items = getattr(self._reading.get(), self._name)
+        return tuple(items if self._change is None else map(self._change, items))
+
+    def __len__(self) -> int:
+        return len(self._items())
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._items())
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[T, ...]: ...
+    def __getitem__(self, index: int | slice) -> T | tuple[T, ...]:
+        return self._items()[index]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and self._items() == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(self._items()) if self.is_read else "Deferred()"
 
 
 class LayoutKind(StrEnum):
@@ -76,20 +146,21 @@ class CaseFiles:
     assumptions made when the phases were found, such as in DICOM, and about files that carry the
     case's name and are not used. `patient`, `visit` and `side` are "" or None if the layout does
     not state them. `masks` are all masks by name, `columns` the case's row of the layout's table.
-    `source` is a folder of a DICOM study or a scene of 3D Slicer, whose phases are found when the
-    case is opened (`io.layouts.complete`). `person` identifies the person if a table says that two
+    `source` is a folder of a DICOM study or a scene of 3D Slicer. `phases`, `problems` and
+    `warnings` of a DICOM study are read from its headers when they are first used
+    (`io.layouts.complete`). `person` identifies the person if a table says that two
     patients are one; `split` is the part of the data set that the case belongs to.
     `reference_label` is the tumour's value in the reference, None for every value above 0.
     """
 
     case_id: str
-    phases: tuple[PhaseSource, ...]
+    phases: Sequence[PhaseSource]
     reference: Path | None = None
     automatic: Path | None = None
     info: Path | None = None
-    problems: tuple[str, ...] = ()
+    problems: Sequence[str] = ()
     hides_box: bool = False
-    warnings: tuple[str, ...] = ()
+    warnings: Sequence[str] = ()
     patient: str = ""
     visit: Visit | None = None
     side: str = ""
@@ -99,6 +170,11 @@ class CaseFiles:
     person: str = ""
     split: str = ""
     reference_label: int | None = None
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether the headers of the case have not been read yet."""
+        return isinstance(self.phases, Deferred) and not self.phases.is_read
 
     @property
     def person_key(self) -> str:
@@ -144,9 +220,13 @@ class DataSet:
         cases = ((case.reference, case.automatic, case.info) for case in self.cases)
         files = [path for paths in cases for path in paths if path is not None]
         files += [path for path in (self.clinical, self.splits) if path is not None]
+        folders = {path.parent for path in files}
         for case in self.cases:
-            files += [path for phase in case.phases for path in phase.files]
-        return frozenset(path.parent for path in files)
+            if case.source is not None and case.source.is_dir():
+                folders.update(Path(path) for path, _, names in os.walk(case.source) if names)
+            else:
+                folders.update(path.parent for phase in case.phases for path in phase.files)
+        return frozenset(folders)
 
     def by_id(self) -> Mapping[str, CaseFiles]:
         """Return the cases by id."""
@@ -163,3 +243,10 @@ class DataSet:
                 "spelling"
             )
         return files
+
+
+def list_source(case: CaseFiles) -> Iterator[Path]:
+    """Yield the files of a case's study in the order of their names, without reading one."""
+    for folder, folders, names in os.walk(case.source) if case.source is not None else ():
+        folders.sort()
+        yield from (Path(folder, name) for name in sorted(names) if not name.startswith("."))

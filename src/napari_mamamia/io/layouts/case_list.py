@@ -80,9 +80,20 @@ def _add_items(matches: Matches, rule: ListRule, tree: Tree, path: str) -> None:
     ids = [_find_id(rule, paths) for paths in images]
     if len(set(ids)) < len(ids):  # several items in one folder: each has the name of its file
         ids = [mask_stem(PurePosixPath(paths[0]).name) or "" if paths else "" for paths in images]
+    is_mixed = _names_other_images(content)
     for (entry, key), paths, case_id in zip(items, images, ids, strict=True):
-        if paths:
+        if is_mixed and len(paths) == 1:
+            matches.leftover += paths
+            matches.unordered.append(case_id)
+        elif paths:
             _add_item(matches, rule, tree, entry, key, paths, case_id, folder)
+
+
+def _names_other_images(content: Any) -> bool:
+    """Return whether the volumes of a file are different images, such as T2 and ADC."""
+    table = content if isinstance(content, dict) else {}
+    names = table.get("channel_names", table.get("modality"))
+    return isinstance(names, Mapping) and any(find_role(str(name)) for name in names.values())
 
 
 def _as_list(value: Any) -> list[Any]:

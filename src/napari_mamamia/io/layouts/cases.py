@@ -53,6 +53,8 @@ from napari_mamamia.io.tables.text_rows import read_text
 from napari_mamamia.io.volumes.formats import mask_stem, suffix_of
 
 _CLOCK: Final = re.compile(r"(\d{1,2}):(\d{2}):(\d{2}(?:\.\d+)?)")
+_LONGEST_S: Final = 2 * 3600.0
+"""Longest time in s between the first and the last phase of an exam (our choice)."""
 _HALF_DAY_S: Final = 12 * 3600.0
 _BASELINE_WORDS: Final = MappingProxyType(
     {
@@ -523,6 +525,11 @@ def _read_phase_times(
             "the times of the phases do not increase in their order "
             f"({name_some([f'{time:g} s' for time in times])}): no times are used"
         )
+    if times[-1] > _LONGEST_S:
+        return nothing, (
+            f"expected the times of one exam, but found {times[-1]:g} s between the first and the "
+            "last phase: no times are used; {time:ms} reads milliseconds"
+        )
     return tuple(round(time, 6) for time in times), ""
 
 
@@ -592,18 +599,23 @@ def _read_tables(layout: Layout, tree: Tree, warnings: list[str]) -> list[Layout
         if rule.pattern.match_folder(path) is None or Path(path).suffix.lower() not in TABLES:
             continue
         try:
-            tables.append(_read_layout_table(tree.root / path, rule, warnings))
+            tables.append(_read_layout_table(tree.root / path, layout, rule, warnings))
         except MamamiaError as error:
             warnings.append(f"the table {path} was not read: {error}")
-    if not tables:
+    if not tables and not rule.has_exams:
         warnings.append(f"no table {rule.pattern.text} was found, so its columns are not known")
     return tables
 
 
-def _read_layout_table(path: Path, rule: TableRule, warnings: list[str]) -> LayoutTable:
-    table = read_table(
-        path, (Column(rule.key, (rule.key,), is_needed=True, is_id=True),), takes_others=True
-    )
+def _read_layout_table(
+    path: Path, layout: Layout, rule: TableRule, warnings: list[str]
+) -> LayoutTable:
+    """Return the rows of a table by their key: a column, or columns such as ``{pat}_{side}``."""
+    keys = re.findall(r"\{([^{}]+)\}", rule.key) or [rule.key]
+    template = rule.key if "{" in rule.key else f"{{{rule.key}}}"
+    columns = tuple(Column(key, (key,), is_needed=True, is_id=True) for key in keys)
+    table = read_table(path, columns, takes_others=True)
+    words = dict(layout.words)
     names = table.header.names
     rows: dict[str, dict[str, str]] = {}
     contradicting: set[str] = set()
@@ -612,7 +624,11 @@ def _read_layout_table(path: Path, rule: TableRule, warnings: list[str]) -> Layo
             name: "" if is_missing(cell) else str(cell)
             for name, cell in zip(names, row.cells, strict=False)
         }
-        key = case_key(next((text for name, text in cells.items() if _same(name, rule.key)), ""))
+        own = {key: _find_cell(cells, key) for key in keys}
+        key = template
+        for name, text in own.items():
+            key = key.replace(f"{{{name}}}", words.get(text, text))
+        key = case_key(key)
         if rows.setdefault(key, cells) != cells:
             contradicting.add(key)
     for key in contradicting:
@@ -642,15 +658,30 @@ def _with_row(
     fields = exam.fields | {"patient": case.patient, "side": case.side}
     key = case_key(rule.id_template.format_map(fields))
     row = next((table.rows[key] for table in tables if key in table.rows), None)
+    if row is None and rule.has_exams:
+        return case
     if row is None:
         warnings.append(f"{case.case_id} has no row in {tables[0].path.name}")
         return case
+    if rule.has_exams:
+        return _with_exam(case, row)
     case = replace(case, columns={**case.columns, **row})
     if rule.person:
         case = replace(case, person=_find_cell(row, rule.person))
     if rule.times:
         case = _with_table_times(case, _find_cell(row, rule.times))
     return case
+
+
+def _with_exam(case: CaseFiles, row: Mapping[str, str]) -> CaseFiles:
+    """Return a case with the patient, visit and side of its row in a table of exams."""
+    visit, number = _find_cell(row, "visit"), _find_cell(row, "visit_number")
+    return replace(
+        case,
+        patient=_find_cell(row, "patient") or case.patient,
+        visit=Visit(visit, int(number) if number.isdecimal() else None) if visit else None,
+        side=_find_cell(row, "side"),
+    )
 
 
 def _find_cell(row: Mapping[str, str], name: str) -> str:

@@ -5,7 +5,8 @@ import re
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
+from itertools import islice
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
@@ -13,15 +14,26 @@ from xml.etree.ElementTree import ParseError, iterparse
 
 from napari_mamamia.core.errors import FormatError, MamamiaError
 from napari_mamamia.core.names import name_some
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.dicom.zip import unpack
 from napari_mamamia.io.files.file_names import safe_case_id
 from napari_mamamia.io.files.folders import natural_key
 from napari_mamamia.io.files.own_paths import own_folder
-from napari_mamamia.io.files.sources import CaseFiles, NamedMask, PhaseSource, Visit
+from napari_mamamia.io.files.sources import (
+    CaseFiles,
+    Deferred,
+    NamedMask,
+    PhaseSource,
+    Reading,
+    Visit,
+    list_source,
+)
 from napari_mamamia.io.layouts.case_list import find_role, order_phases
 from napari_mamamia.io.volumes.formats import file_stem
 
 _UID: Final = re.compile(r"[0-9]+(?:\.[0-9]+)+")
+_MOST_FOR_DATE: Final = 5
+"""Number of files of a study whose header is read for its date (our choice)."""
 _FOLDERS = ExitStack()
 atexit.register(_FOLDERS.close)
 
@@ -29,23 +41,33 @@ atexit.register(_FOLDERS.close)
 def complete_case(files: CaseFiles) -> CaseFiles:
     """Return a case with the phases of its source, or with a problem if it cannot be read.
 
-    Headers of a DICOM study are read; a scene is unpacked into a temporary folder that is removed
-    when the program ends.
+    The headers of a DICOM study are read later, when its phases are first used. A scene is unpacked
+    into a temporary folder that is removed when the program ends.
     """
     if files.source is None or files.phases or files.problems:
         return files
+    if files.source.is_dir():
+        reading = Reading(partial(_read_study, files, files.source))
+        return replace(
+            files,
+            phases=Deferred(reading, "phases"),
+            problems=Deferred(reading, "problems"),
+            warnings=Deferred(reading, "warnings"),
+        )
     try:
-        if files.source.is_dir():
-            return _with_study(files, files.source)
         return _with_scene(files, _unpack_scene(files.source))
     except MamamiaError as error:
         return replace(files, problems=(*files.problems, str(error)))
 
 
-def _with_study(files: CaseFiles, folder: Path) -> CaseFiles:
+def _read_study(files: CaseFiles, folder: Path) -> CaseFiles:
+    """Return a case with the phases in the headers of its study, or with a problem."""
     from napari_mamamia.io.exam.phases import find_phases  # 30 modules that few data sets need
 
-    study = find_phases(folder)
+    try:
+        study = find_phases(folder)
+    except MamamiaError as error:
+        return replace(files, problems=(str(error),))
     return replace(files, phases=study.phases, warnings=(*files.warnings, *study.warnings))
 
 
@@ -53,8 +75,10 @@ def name_visits_by_date(cases: Sequence[CaseFiles]) -> tuple[CaseFiles, ...]:
     """Return cases whose visits are UIDs with the dates of their studies, in order of time."""
     dates: dict[str, list[tuple[str, int]]] = {}
     for place, case in enumerate(cases):
-        if case.visit is not None and _UID.fullmatch(case.visit.name) and case.phases:
-            date = _read_study_date(case.phases[0].files[0])
+        if case.visit is not None and _UID.fullmatch(case.visit.name):
+            report_progress(place, len(cases), f"Reading the date of {case.case_id}")
+            files = islice(list_source(case), _MOST_FOR_DATE)
+            date = next(filter(None, map(_read_study_date, files)), "")
             dates.setdefault(case.patient, []).append((date, place))
     named = list(cases)
     for studies in dates.values():

@@ -13,7 +13,6 @@ from napari_mamamia.core.errors import (
     UnknownLayoutError,
 )
 from napari_mamamia.core.names import count_of, name_some, readable_name
-from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.data_set.mask_files import is_mask_file
 from napari_mamamia.io.dicom.probe import looks_like_dicom
 from napari_mamamia.io.files.folders import list_names
@@ -32,6 +31,7 @@ from napari_mamamia.io.layouts.known import (
     choose_matches,
     find_layout,
     list_layouts,
+    own_layout_file,
     read_own_layout,
 )
 from napari_mamamia.io.layouts.layout import Layout, parse_layouts
@@ -55,11 +55,6 @@ _LOOKED_FOR: Final = (
     "images/ID/ID_0000.nii.gz (MAMA-MIA), imagesTr/ID_0000.nii.gz (nnU-Net raw), "
     "ID_0000.nii.gz (one case) or DICOM files (one series for each phase)"
 )
-
-
-def own_layout_file(root: Path) -> Path:
-    """Return the path of a folder's layout description, next to the folder."""
-    return root.with_name(f"{root.name}.layout.toml")
 
 
 def recognise(path: Path) -> LayoutKind | None:
@@ -258,7 +253,11 @@ def _unknown(path: Path, tree: Tree) -> FormatError:
         f"expected a known layout in {path}, but none fits. The names of the files suggest "
         f"{count_of(len(patients), 'patient')} with {count_of(len(data_set.cases), 'exam')} of "
         f"{of_phases}: check this proposal, then use it, or describe the layout",
-        remedies=(Remedy("layout", (PROPOSED,)), Remedy("layout", ("FILE",))),
+        remedies=(
+            Remedy(command="layouts", values=(str(path),)),
+            Remedy("layout", (PROPOSED,)),
+            Remedy("layout", ("FILE",)),
+        ),
     )
 
 
@@ -275,7 +274,7 @@ def _report_empty(data_set: DataSet) -> DataSet:
 
 
 def _with_empty(case: CaseFiles) -> CaseFiles:
-    if case.problems or case.source is not None or any(len(p.files) > 1 for p in case.phases):
+    if case.source is not None or case.problems or any(len(p.files) > 1 for p in case.phases):
         return case
     paths = dict.fromkeys(path for phase in case.phases for path in phase.files)
     empty = [path.name for path in paths if path.is_file() and path.stat().st_size == 0]
@@ -296,15 +295,11 @@ def _find_only_folder(path: Path) -> Path | None:
 
 
 def complete_studies(data_set: DataSet) -> DataSet:
-    """Return a data set whose DICOM studies and scenes have phases, reading headers."""
-    pending = [case for case in data_set.cases if case.source is not None]
-    if not pending:
+    """Return a data set whose DICOM studies and scenes have phases and dates of visits."""
+    if all(case.source is None for case in data_set.cases):
         return data_set
-    cases = []
-    for index, case in enumerate(data_set.cases):
-        report_progress(index, len(data_set.cases), f"Reading headers of {case.case_id}")
-        cases.append(complete_case(case))
-    return replace(data_set, cases=tuple(sorted(name_visits_by_date(cases), key=case_order)))
+    cases = name_visits_by_date([*map(complete_case, data_set.cases)])
+    return replace(data_set, cases=tuple(sorted(cases, key=case_order)))
 
 
 def _layouts_for(path: Path, tree: Tree, layout: str = "") -> tuple[Layout, ...]:

@@ -27,6 +27,9 @@ PROPOSED: Final = "proposed"
 """The name under which the layout that a folder's file names suggest is used."""
 _NAMED: Final = re.compile(r'layout\s*=\s*"([a-z0-9_-]+)"')
 _SAMPLE: Final = 400
+_MOST_PHASES: Final = 500
+_OUTER: Final = 6
+"""Number of folders above a mask that may be its data set (our choice)."""
 
 
 @cache
@@ -69,6 +72,31 @@ def find_layout(name_or_path: str) -> tuple[Layout, ...]:
         f"expected a layout or a .toml file that describes one, but found {name_or_path!r}: known "
         f"are {', '.join(sorted(by_name))}"
     )
+
+
+def own_layout_file(root: Path) -> Path:
+    """Return the path of a folder's layout description, next to the folder."""
+    return root.with_name(f"{root.name}.layout.toml")
+
+
+def find_own_label(mask: Path) -> int | None:
+    """Return the value that the layout described next to a mask's data set gives the tumour.
+
+    None if there is no such description, or it gives this mask no value.
+
+    Raises
+    ------
+    FormatError
+        If the description cannot be read.
+    """
+    mask = mask.absolute()
+    for root in mask.parents[:_OUTER]:
+        file = own_layout_file(root) if root.name else None
+        if file is not None and file.is_file():
+            path = mask.relative_to(root).as_posix()
+            rules = [rule for layout in read_own_layout(file) for rule in layout.masks]
+            return next((rule.label for rule in rules if rule.fits(path)), None)
+    return None
 
 
 def read_own_layout(path: Path) -> tuple[Layout, ...]:
@@ -171,10 +199,14 @@ def _fits_sample(layout: Layout, tree: Tree) -> bool:
 
 
 def _has_series(matches: Matches) -> bool:
-    """Whether some exam may be a dynamic series: more than one phase, or all of them in one."""
+    """Whether some exam may be a dynamic series: several phases, or all of them in one file.
+
+    Numbers of patients, such as those of P10001 and P10002, are too high for phases.
+    """
     return any(
-        len(exam.phases) > 1 or exam.phases[0].kind is not ImageKind.VOLUME
-        for exam in matches.exams.values()
+        phases[0].kind is not ImageKind.VOLUME
+        or (len(phases) > 1 and all(p.time_s is not None or p.order < _MOST_PHASES for p in phases))
+        for phases in (exam.phases for exam in matches.exams.values())
     )
 
 

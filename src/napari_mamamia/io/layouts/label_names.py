@@ -10,6 +10,7 @@ from napari_mamamia.core.errors import FormatError, Remedy
 from napari_mamamia.core.names import name_some
 from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.files.sources import CaseFiles
+from napari_mamamia.io.layouts.known import find_own_label
 
 NAMES_FILE: Final = "dataset.json"
 _OUTER: Final = 3
@@ -54,12 +55,17 @@ def find_names_file(mask: Path) -> Path | None:
 def find_tumour_label(mask: Path) -> int | None:
     """Return the tumour's value in a mask file, None if every value above 0 counts.
 
+    The data set's own layout states it, or the names in a ``dataset.json``.
+
     Raises
     ------
     FormatError
         If its ``dataset.json`` names several labels and not exactly one of them is a tumour; the
         remedies are the candidates.
     """
+    own = find_own_label(mask)
+    if own is not None:
+        return own
     file = find_names_file(mask)
     try:
         content = read_json(file) if file is not None else None

@@ -70,6 +70,12 @@ class MaskRule:
     kind: ImageKind = ImageKind.VOLUME
     is_folder: bool = False
 
+    def fits(self, path: str) -> bool:
+        """Return whether a mask's path, below the data set's folder, has this rule."""
+        if self.is_folder:
+            return self.pattern.match_folder(path.rpartition("/")[0]) is not None
+        return self.pattern.match(path) is not None
+
 
 @dataclass(frozen=True, slots=True)
 class OtherRule:
@@ -84,8 +90,11 @@ class OtherRule:
 class TableRule:
     """Rule for a table with one row for each case: its path, key column and other columns.
 
-    `id_template` makes the value of the key column from a path's fields. `columns` are kept as they
-    are. `times` names the column of acquisition times, `spacing` the columns of mm along z, y, x.
+    `key` is a column, or several such as ``{pat}_{side}``. `id_template` makes its value from a
+    path's fields. `columns` are kept as they are. `times` names the column of acquisition times,
+    `spacing` the columns of mm along z, y, x.
+    `has_exams` says that the columns patient, visit, visit_number and side replace those of the
+    paths; such a table may be missing.
     """
 
     pattern: PathPattern
@@ -94,6 +103,7 @@ class TableRule:
     times: str = ""
     spacing: tuple[str, ...] = ()
     person: str = ""
+    has_exams: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,6 +412,11 @@ def _parse_mask(settings: _Settings) -> MaskRule:
         _parse_kind(settings),
         is_folder,
     )
+    if rule.label is not None and rule.label < 1:
+        raise ValueError(
+            f"expected label = 1 or more for the mask {rule.pattern.text!r}, because 0 is the "
+            f"background, but found {rule.label}"
+        )
     is_segments = rule.pattern.text.endswith(".seg.nrrd")
     if not rule.name and "name" not in rule.pattern.kinds and not is_segments:
         raise ValueError(f"expected name = ... or {{name}} in the mask {rule.pattern.text!r}")
@@ -420,6 +435,7 @@ def _parse_table(settings: _Settings) -> TableRule:
         settings.text("times"),
         tuple(settings.texts("spacing")),
         settings.text("person"),
+        settings.flag("exams"),
     )
 
 

@@ -17,7 +17,7 @@ from napari_mamamia.io.layouts.layout import (
     MaskRule,
     OtherRule,
 )
-from napari_mamamia.io.layouts.pattern import PathPattern, is_volume_path
+from napari_mamamia.io.layouts.pattern import MILLISECONDS, PathPattern, is_volume_path
 from napari_mamamia.io.layouts.tree import Tree
 from napari_mamamia.io.volumes.formats import file_stem
 
@@ -343,7 +343,8 @@ def _match_scene(matches: Matches, path: str) -> None:
 
 
 def _phase_path(rule: ImageRule, fields: Mapping[str, str], path: str) -> PhasePath:
-    time_s = float(fields["time"]) if fields.get("time") else None
+    unit_s = 0.001 if rule.pattern.kinds.get("time") == MILLISECONDS else 1.0
+    time_s = float(fields["time"]) * unit_s if fields.get("time") else None
     if rule.phase is not None:
         order = float(rule.phase)
     elif fields.get("phase"):

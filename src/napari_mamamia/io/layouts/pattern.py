@@ -4,6 +4,7 @@
 ``{x}``        text without ``/``; the same name twice stands for the same text
 ``{x:n}``      a whole number; ``{x:nnnn}`` one of exactly four digits
 ``{x:x}``      a decimal number
+``{x:ms}``     a whole number of milliseconds
 ``{x:%m-%d-%Y}`` a date, in the codes of `datetime.strptime`
 ``{x:a|b}``    one of these words, in this order
 ``{x:ab*}``    text of this form, such as ``sub-*``
@@ -42,6 +43,10 @@ _DATE_CODES: Final = MappingProxyType(
 )
 _NUMBER: Final = "n"
 _DECIMAL: Final = "x"
+MILLISECONDS: Final = "ms"
+_NUMBERS: Final = MappingProxyType(
+    {_NUMBER: "[0-9]+", MILLISECONDS: "[0-9]+", _DECIMAL: r"[0-9]+(?:\.[0-9]+)?"}
+)
 
 SortKey = tuple[object, ...]
 
@@ -119,7 +124,7 @@ class PathPattern:
         kind = self.kinds.get(name, "")
         if kind and kind.strip(_NUMBER) == "":
             return (int(text),)
-        if kind == _DECIMAL:
+        if kind in (_DECIMAL, MILLISECONDS):
             return (float(text),)
         if "%" in kind:
             return (_parse_date(text, kind),)
@@ -170,10 +175,10 @@ def _to_regex(piece: str, kinds: dict[str, str], pattern: str) -> str:
 def _kind_regex(kind: str, pattern: str) -> str:
     if not kind:
         return "[^/]+?"
+    if kind in _NUMBERS:
+        return _NUMBERS[kind]
     if kind.strip(_NUMBER) == "":
-        return "[0-9]+" if kind == _NUMBER else f"[0-9]{{{len(kind)}}}"
-    if kind == _DECIMAL:
-        return r"[0-9]+(?:\.[0-9]+)?"
+        return f"[0-9]{{{len(kind)}}}"
     if "%" in kind:
         codes = re.split(r"(%[A-Za-z])", kind)
         unknown = [code for code in codes[1::2] if code not in _DATE_CODES]
@@ -185,8 +190,8 @@ def _kind_regex(kind: str, pattern: str) -> str:
         if sign in kind:
             return joined.join(re.escape(word) for word in kind.split(sign))
     raise ValueError(
-        "expected n, x, a date such as %Y-%m-%d, words such as left|right or text such as sub-* "
-        f"after the colon in {pattern!r}, but found {kind!r}"
+        "expected n, x, ms, a date such as %Y-%m-%d, words such as left|right or text such as "
+        f"sub-* after the colon in {pattern!r}, but found {kind!r}"
     )
 
 

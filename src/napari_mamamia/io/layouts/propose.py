@@ -27,7 +27,7 @@ _MASK_WORDS: Final = re.compile(
 _OF_MODEL: Final = re.compile(r"pred|auto|output|result|(?<![a-z])(?:ai|model)(?![a-z])", re.I)
 """Words of a path that say that a model made the mask."""
 _OTHER_WORDS: Final = re.compile(
-    r"(?:^|[^a-z])(?:sub\d*(?!-)|subtr\w*|t2|t2w|t2map|t1map|v?fa\d*|adc|dwi|dti|diff\w*|flair"
+    r"(?:^|[^a-z])(?:mt(?:[01]|on|off)|sub\d*(?!-)|subtr\w*|t2|t2w|t2map|t1map|v?fa\d*|adc|dwi|dti|diff\w*|flair"
     r"|b(?:0|[1-9]0|[1-9]50|[1-9]00|1[0-9]00|2000)|stir|tirm|mip|loc|localizer|scout|ser|pe|ktrans|kep|ve|vp|auc|maps?|bold|asl)"
     r"(?=$|[^a-z0-9])",
     re.I,
@@ -252,7 +252,7 @@ def _find_series(stems: Sequence[str], masks: Sequence[str]) -> list[Series]:
     """Return the series of the expression of phases that explains most files."""
     best: tuple[int, list[Series]] = (0, [])
     outlined = {piece for mask in masks for piece in _list_pieces(mask.rpartition("/")[2])}
-    for find in (_find_contrast, _find_time, _find_number):
+    for find in (_find_contrast, _find_enhancement, _find_time, _find_number):
         for depth in range(1, _DEEPEST + 1):
             for is_loose in (False, True):
                 series = _group(stems, find, depth, is_loose=is_loose)
@@ -312,10 +312,22 @@ def _is_dynamic(series: Series, outlined: Set[str]) -> bool:
         return False
     if any("{time" in file.rule for file in series.files):
         return True
+    if _is_weighting(series, orders):
+        return False
     if orders[0] not in (0, 1) or orders[-1] - orders[0] > len(orders):
         return False
     own = {file.stem.rpartition("/")[2].casefold() for file in series.files}
     return len(own & outlined) < 2  # else the numbers are those of patients
+
+
+def _is_weighting(series: Series, orders: Sequence[float]) -> bool:
+    """Return whether the numbers are part of words such as T1 and T2, b0 and b800, MT0 and MT1."""
+    head = next(part for part in reversed(series.parts) if _MARK in part).partition(_MARK)[0]
+    match = re.search(r"[a-z]*$", head, re.I)
+    word = match[0] if match else ""
+    if word.lower() == "t" and set(orders) - {1, 2}:  # T0, T1, T2, ... are times
+        return False
+    return any(_OTHER_WORDS.fullmatch(f"{word}{order:g}") for order in orders)
 
 
 _CONTRAST: Final = re.compile(
@@ -325,6 +337,19 @@ _CONTRAST: Final = re.compile(
     r"|(?P<nth>\d{1,2})(?:st|nd|rd|th)(?:[-_ ]?pass)?(?![a-z]))",
     re.I,
 )
+_ENHANCEMENT: Final = tuple(
+    (re.compile(rf"(?<![a-z])(?:c[-+ ]?)?(?:{words})(?![a-z])|c\+(?:{letter})$", re.I), number)
+    for number, (words, letter) in enumerate(
+        (
+            (r"pre(?:[-_ ]?contrast)?|non[-_ ]?contrast|plain|unenhanced", "pre"),
+            (r"wash[-_ ]?in|art(?:erial)?(?:[-_ ]?phase)?", "a"),
+            (r"wash[-_ ]?out|(?:portal[-_ ]?)?ven(?:ous)?(?:[-_ ]?phase)?|portal|pv", "v"),
+            (r"delay(?:ed)?(?:[-_ ]?phase)?|equilibrium", "d|delay"),
+            (r"hepatobiliary(?:[-_ ]?phase)?|hbp", "hbp"),
+        )
+    )
+)
+"""Words of phases in their order in time."""
 _TIME: Final = re.compile(r"(?<![0-9.])(\d+(?:\.\d+)?)(?=s(?:ec)?(?![a-z0-9]))", re.I)
 _NUMBERED: Final = re.compile(
     r"(?:phase|ph|dce|dyn\w*|acq|aqc|p|t|tp|time|frame|vol|volume|run)[-_ ]?", re.I
@@ -343,10 +368,18 @@ def _find_contrast(part: str) -> tuple[int, int, str, float, int | None] | None:
             return start, end, f"{match['post']}{{phase:n}}", int(match["n"]), None
         text = match[0].rstrip(_SEPARATORS)
         return start, start + len(text), text, 1, 1
-    numbered = re.search(r"(?<![a-z0-9])c(\d{1,2})$", part, re.I)  # pre, C1, C2
+    # pre, C1, C2; t1pre, t1c1, t1c2; pre, ce1, ce2
+    numbered = re.search(r"(?:(?<![a-z0-9])|(?<=t1))(c|ce|gd|cm)(\d{1,2})$", part, re.I)
     if numbered is not None:
-        text = f"{numbered[0][0]}{{phase:n}}"
-        return *numbered.span(), text, int(numbered[1]), None
+        return *numbered.span(), f"{numbered[1]}{{phase:n}}", int(numbered[2]), None
+    return None
+
+
+def _find_enhancement(part: str) -> tuple[int, int, str, float, int | None] | None:
+    for regex, number in _ENHANCEMENT:
+        match = regex.search(part)
+        if match is not None:
+            return *match.span(), match[0], number, number
     return None
 
 
@@ -419,6 +452,8 @@ def _image_lines(series: Sequence[Series], *, is_4d: bool) -> list[str]:
     files = [file for each in series for file in each.files]
     has_fixed = any(file.phase is not None for file in files)
     lowest = 0 if has_fixed else int(min(file.order for file in files))
+    fixed = sorted({file.phase for file in files if file.phase is not None})
+    numbers = {phase: fixed[0] + index for index, phase in enumerate(fixed)}
     for each in series:
         for file in each.files:
             path = _quote(_fill(file.rule, each))
@@ -427,7 +462,7 @@ def _image_lines(series: Sequence[Series], *, is_4d: bool) -> list[str]:
             elif is_4d:
                 lines[f"    {{path = {path}, frames = true}},"] += 1
             elif file.phase is not None:
-                lines[f"    {{path = {path}, phase = {file.phase}}},"] += 1
+                lines[f"    {{path = {path}, phase = {numbers[file.phase]}}},"] += 1
             elif lowest and "{phase" in file.rule:
                 lines[f"    {{path = {path}, first = {lowest}}},"] += 1
             else:
@@ -550,7 +585,9 @@ def _find_flat_fields(series: Sequence[Series]) -> None:
     """Find the fields in names of files: the patient first, then visits and sides."""
     names = [_plain(each.parts[-1]) for each in series]
     ending = _common_ending(names)
-    bare = [name[: len(name) - len(ending)] for name in names]
+    leading = _common_ending([name[::-1] for name in names])[::-1]
+    start = len(leading) if _GENERIC.fullmatch(leading.strip(_SEPARATORS)) else 0
+    bare = [name[start : len(name) - len(ending)] for name in names]
     tokens = [re.split(r"[-_. ]", name) for name in bare]
     found: list[str] = []
     while min(map(len, tokens)) - len(found) > 1:

@@ -10,6 +10,10 @@ The first match is used; a sentence says why, and warnings name the folders pass
 5. a folder of ours in the user's documents whose file names it;
 6. a new one, as in `io.workspace.preferences.workspace_for`.
 
+A folder that belongs to another existing copy of the data set is passed over in 2, 4 and 5: its
+file names that copy's path, and its name is not derived from this data set. A warning names it
+before a new one is made.
+
 If it cannot be written to, 5 is used; if there is none, it is opened read-only.
 
 ``mamamia_workspace.json`` names each data set that the workspace serves by its relative path and by
@@ -32,8 +36,9 @@ from napari_mamamia.io.files.checksums import hash_text
 from napari_mamamia.io.files.foreign import open_plain
 from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.files.own_paths import can_write_in
-from napari_mamamia.io.files.sources import CaseFiles, DataSet
+from napari_mamamia.io.files.sources import CaseFiles, DataSet, list_source
 from napari_mamamia.io.files.user_folders import absolute, documents_folder
+from napari_mamamia.io.layouts.find import recognise
 from napari_mamamia.io.tables.tables import write_json
 from napari_mamamia.io.workspace.preferences import (
     Preferences,
@@ -55,6 +60,10 @@ _READ_ONLY: Final = (
 _OF_ANOTHER: Final = (
     "the folder {0} was made for another data set with the same case ids, so its masks are not "
     "shown; if it is this data set with rewritten images, delete " + MARK_NAME + " in it"
+)
+_OF_COPIED: Final = (
+    "the same images are in {1}, with masks in {0}, which are not shown here; to see and edit "
+    "those masks, choose that folder for your masks"
 )
 _ALSO: Final = "the folder {0} also holds masks of this data set, which are not shown"
 
@@ -92,7 +101,10 @@ class WorkspaceMark:
         except OSError:
             return  # the records of other data sets would be lost
         others = [
-            entry for entry in entries if _find_relation(entry, self.prints) is not Relation.SAME
+            entry
+            for entry in entries
+            if _find_relation(entry, self.prints) is not Relation.SAME
+            or _is_elsewhere(absolute(workspace / entry["path"]), self.root)
         ]
         cases = dict(self.prints)
         for case_id, text in chain(
@@ -120,8 +132,14 @@ def prints_of(data_set: DataSet, case_ids: tuple[str, ...] = ()) -> dict[str, st
     for case_id in chosen_ids:
         if case_id in cases:
             with suppress(OSError, IndexError):
-                prints[case_id] = _print_of(cases[case_id])
+                prints[case_id] = _print_of_file(_first_file(cases[case_id]))
     return prints
+
+
+def _first_file(case: CaseFiles) -> Path:
+    """Return the first image file of a case; of a DICOM study the first by name."""
+    is_study = case.source is not None and case.source.is_dir()
+    return next(list_source(case), Path()) if is_study else case.phases[0].files[0]
 
 
 def relation_to(workspace: Path, data_set: DataSet) -> Relation:
@@ -142,8 +160,49 @@ def points_to(workspace: Path, data_set: Path) -> bool:
     return any(up_entry["path"] == path for up_entry in _look_up_entries(workspace))
 
 
-def _print_of(case: CaseFiles) -> str:
-    path = case.phases[0].files[0]
+def _copied_from(workspace: Path, data_set: DataSet) -> Path | None:
+    """Return the existing data set of the same cases that the workspace belongs to, else None.
+
+    A workspace that is named after `data_set`, such as a copied one, does not belong to another.
+    """
+    copied = None
+    for entry in _look_up_entries(workspace):
+        root = absolute(workspace / entry["path"])
+        now = prints_of(data_set, tuple(entry["cases"]))
+        if _find_relation(entry, now) is not Relation.SAME:
+            continue
+        is_named_so = _is_same(workspace, workspace_beside(data_set.root)) and not _is_same(
+            workspace, workspace_beside(root)
+        )
+        if (
+            is_named_so
+            or not _is_elsewhere(root, data_set.root)
+            or _is_replaced(root, data_set, now)
+        ):
+            return None
+        copied = root
+    return copied
+
+
+def _is_elsewhere(root: Path, other_root: Path) -> bool:
+    """Return whether a data set still exists at `root`, and `other_root` is not part of it."""
+    whole, other = outermost(root), outermost(absolute(other_root))
+    return recognise(whole) is not None and not _is_same(whole, other)
+
+
+def _is_replaced(root: Path, data_set: DataSet, prints: Mapping[str, str]) -> bool:
+    """Return whether `root` holds other images under the same names by now."""
+    for case_id in prints:
+        file = _first_file(data_set.case(case_id))
+        if file.is_relative_to(data_set.root):
+            try:
+                return _print_of_file(root / file.relative_to(data_set.root)) != prints[case_id]
+            except OSError:
+                continue
+    return False
+
+
+def _print_of_file(path: Path) -> str:
     size = path.stat().st_size
     digest = hashlib.sha256(str(size).encode())
     with open_plain(path) as stream:
@@ -219,7 +278,14 @@ def find_workspace(data_set: DataSet, preferences: Preferences) -> WorkspacePlac
         else:
             warnings.append(f"the folder {chosen}, chosen for your masks, no longer exists")
     place = _find_place(data_set, preferences, beside, warnings)
-    return place or WorkspacePlace(_find_free_place(data_set, warnings), "new", tuple(warnings))
+    if place is not None:
+        return place
+    warnings.extend(
+        _OF_COPIED.format(folder, root)
+        for folder in _noted_in(outermost(absolute(data_set.root)).parent)
+        if (root := _copied_from(folder, data_set)) is not None
+    )
+    return WorkspacePlace(_find_free_place(data_set, warnings), "new", tuple(warnings))
 
 
 def require_own(workspace: Path, data_set: DataSet) -> None:
@@ -290,15 +356,16 @@ def _find_free_place(data_set: DataSet, warnings: list[str]) -> Path:
     """Return an unused path: the default path, unless it belongs to another data set."""
     usual = workspace_for(data_set.root, Preferences())
     place, number = usual, 2
-    while relation_to(place, data_set) is Relation.OTHER:
+    while relation_to(place, data_set) is Relation.OTHER or _copied_from(place, data_set):
         place, number = usual.with_name(f"{usual.name}-{number}"), number + 1
-    if place != usual:
+    if relation_to(usual, data_set) is Relation.OTHER:
         warnings.append(_OF_ANOTHER.format(usual))
     return place
 
 
 def _is_workspace_of(workspace: Path, data_set: DataSet) -> bool:
-    return relation_to(workspace, data_set) is Relation.SAME
+    is_same = relation_to(workspace, data_set) is Relation.SAME
+    return is_same and _copied_from(workspace, data_set) is None
 
 
 def _noted_in(folder: Path) -> Iterator[Path]:

@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,8 +10,10 @@ from typing import Final
 
 from napari_mamamia.core.choices import Device
 from napari_mamamia.core.errors import MissingExtraError, ModelError
+from napari_mamamia.core.names import count_of
 
 DEVICES: Final = tuple(Device)
+_GPU: Final = re.compile(r"cuda:\d{1,2}")
 
 _NO_MEMORY: Final = (
     "out of memory",
@@ -49,8 +52,15 @@ def require_monai() -> None:
         raise MissingExtraError("monai", "bundle")
 
 
+def is_device(name: str) -> bool:
+    """Return whether a name is one of `DEVICES`, or a GPU by its number, such as ``cuda:1``."""
+    return name in DEVICES or _GPU.fullmatch(name) is not None
+
+
 def choose_device(wanted: str = "auto") -> str:
     """Return ``"cuda"``, ``"mps"`` or ``"cpu"``; ``"auto"`` selects the first available one.
+
+    With ``"cuda:1"`` the second GPU is the one that torch's ``"cuda"`` means from now on.
 
     Raises
     ------
@@ -59,18 +69,48 @@ def choose_device(wanted: str = "auto") -> str:
     MissingExtraError
         If torch is not installed.
     """
-    if wanted not in DEVICES:
-        raise ModelError(f"expected one of the devices {', '.join(DEVICES)}, but got {wanted!r}")
+    if not is_device(wanted):
+        raise ModelError(
+            f"expected one of the devices {', '.join(DEVICES)}, or cuda:N, but got {wanted!r}"
+        )
     require_torch()
     present = _list_devices()
-    if wanted == "auto":
-        return present[0]
-    if wanted not in present:
+    device, _, number = wanted.partition(":")
+    device = present[0] if device == Device.AUTO else device
+    if device not in present:
         raise ModelError(
             f"the device {wanted} was chosen, but torch finds only {', '.join(present)}; choose "
             "auto or cpu, or install a torch version that fits the GPU and its driver"
         )
-    return wanted
+    if device == "cuda":
+        _use_gpu(int(number or 0))
+    return device
+
+
+def _use_gpu(number: int) -> None:
+    import torch
+
+    count = int(torch.cuda.device_count())
+    if number >= count:
+        raise ModelError(
+            f"the device cuda:{number} was chosen, but torch finds {count_of(count, 'GPU')}, "
+            "numbered from 0; choose one of them, or auto"
+        )
+    torch.cuda.set_device(number)
+
+
+@contextmanager
+def convolutions_tuned(device: str) -> Iterator[None]:
+    """Let cuDNN choose its algorithms by measurement for the block, on a GPU, as nnU-Net does."""
+    import torch
+
+    cudnn = torch.backends.cudnn
+    before = cudnn.benchmark
+    cudnn.benchmark = device == "cuda" or before
+    try:
+        yield
+    finally:
+        cudnn.benchmark = before
 
 
 def usual_threads() -> int:

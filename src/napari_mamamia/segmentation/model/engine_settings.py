@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.choices import Backend
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.provenance import Setting
-from napari_mamamia.segmentation.model.device import DEVICES
+from napari_mamamia.segmentation.model.device import DEVICES, is_device
 
 BACKENDS = (Backend.TORCH, Backend.OPENVINO)
 PRECISIONS = ("fp32", "bf16")
@@ -31,9 +31,9 @@ class EngineSettings:
     mirroring
         Whether mirrored copies are averaged along the axes that the checkpoint allows.
     device, backend, precision
-        One of `DEVICES`, `BACKENDS`, `PRECISIONS`. For nnU-Net, only torch with fp32 on the
-        CPU is exact. "torch" runs a network in a single file with the runtime of its format,
-        which is ONNX Runtime for ONNX; "openvino" runs every format with OpenVINO.
+        One of `DEVICES` or ``cuda:N``, `BACKENDS`, `PRECISIONS`. For nnU-Net, only torch with
+        fp32 on the CPU is exact. "torch" runs a network in a single file with the runtime of
+        its format, which is ONNX Runtime for ONNX; "openvino" runs every format with OpenVINO.
     threads
         Threads of the CPU; None leaves torch's number unchanged.
     checkpoint
@@ -79,8 +79,12 @@ class EngineSettings:
                 "expected the name of a checkpoint file in a fold's folder, such as "
                 f"checkpoint_best.pth, but got {self.checkpoint!r}; leave the folders out"
             )
+        if not is_device(self.device):
+            raise ModelError(
+                f"expected one of {', '.join(DEVICES)} or cuda:N for the device, but got "
+                f"{self.device!r}"
+            )
         for name, value, names in (
-            ("device", self.device, DEVICES),
             ("backend", self.backend, BACKENDS),
             ("precision", self.precision, PRECISIONS),
         ):

@@ -1,14 +1,17 @@
 """The network over a volume, tile by tile, on nnU-Net's own grid of tiles.
 
 Tiles overlap; each is weighted by a Gaussian and added to half-precision sums in nnU-Net's order,
-so that the sums equal nnU-Net's bit for bit. No thread is used, so cancelled work leaves nothing
-behind. Source: nnunetv2 2.8.1, inference/sliding_window_prediction.py and predict_from_raw_data.py;
-padding: acvl_utils 0.2.6, cropping_and_padding/padding.py.
+so that the sums equal nnU-Net's bit for bit. Only for a GPU a thread cuts the next tile, and it
+ends with the loop, so cancelled work leaves nothing behind. Source: nnunetv2 2.8.1,
+inference/sliding_window_prediction.py and predict_from_raw_data.py; padding: acvl_utils 0.2.6,
+cropping_and_padding/padding.py.
 """
 
 import itertools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -22,7 +25,12 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Progress, forward_progress, report_progress
-from napari_mamamia.segmentation.model.device import free_bytes, lacks_memory, release_memory
+from napari_mamamia.segmentation.model.device import (
+    convolutions_tuned,
+    free_bytes,
+    lacks_memory,
+    release_memory,
+)
 from napari_mamamia.segmentation.model.nnunet_geometry import (
     model_frame,
     resampled_box,
@@ -218,25 +226,49 @@ def sum_tiles(
     sums = _Sums(grid, heads, sums_on, weigh or gaussian)
     copies = len(flips) + 1
     total = len(grid.places) * copies
-    for number, place in enumerate(grid.places):
-        message = f"{text}: tile {number + 1} of {len(grid.places)}"
-        tile = data[place][None].clone(memory_format=torch.contiguous_format)
-        output = None
-        while output is None:
-            progress = Progress(number * copies, total, message)
-            try:
-                output = _sum_copies(forward, tile.to(device), flips, progress, deadline)
-            except (RuntimeError, MemoryError) as error:
-                if not lacks_memory(error):
-                    raise
-                if not sums.moved_to_processor():
-                    raise OutOfMemoryError(_no_memory(device, tile)) from error
-                release_memory(device)
-        sums.add(output, place, copies)
-        # After the last tile the pass is complete and counts, however late it is.
-        _require_time(deadline if number + 1 < len(grid.places) else None)
+    with convolutions_tuned(device), closing(_cut_tiles(data, grid.places, device)) as tiles:
+        for number, (place, tile) in enumerate(zip(grid.places, tiles, strict=True)):
+            message = f"{text}: tile {number + 1} of {len(grid.places)}"
+            output = None
+            while output is None:
+                progress = Progress(number * copies, total, message)
+                try:
+                    given = tile.to(device, non_blocking=True)
+                    output = _sum_copies(forward, given, flips, progress, deadline)
+                except (RuntimeError, MemoryError) as error:
+                    if not lacks_memory(error):
+                        raise
+                    if not sums.moved_to_processor():
+                        raise OutOfMemoryError(_no_memory(device, tile)) from error
+                    release_memory(device)
+            sums.add(output, place, copies)
+            if device == "cuda":  # a GPU computes later: progress and deadline would run ahead
+                torch.cuda.synchronize()
+            # After the last tile the pass is complete and counts, however late it is.
+            _require_time(deadline if number + 1 < len(grid.places) else None)
     report_progress(total, total, text)
     return sums.mean()
+
+
+def _cut_tiles(
+    data: Any, places: Sequence[tuple[Any, ...]], device: str
+) -> Generator[Any, None, None]:
+    """Yield the tiles on the CPU; for a GPU each is cut and pinned while the last is computed."""
+
+    def cut(place: tuple[Any, ...]) -> Any:
+        tile = data[place][None].clone(memory_format=torch.contiguous_format)
+        return tile.pin_memory() if device == "cuda" else tile
+
+    if device != "cuda":
+        yield from map(cut, places)
+        return
+    with ThreadPoolExecutor(1) as pool:
+        waiting = [pool.submit(cut, place) for place in places[:1]]
+        for following in (*places[1:], None):
+            tile = waiting.pop().result()
+            if following is not None:
+                waiting.append(pool.submit(cut, following))
+            yield tile
 
 
 class _Sums:

@@ -185,7 +185,7 @@ def find_network(files: ModelFiles, kind: str) -> NetworkFiles:
     missing: tuple[str, ...] = ()
     has_recipe = False
     try:
-        for name in _list_weight_files(path, kind):
+        for name in list_weight_files(path, kind):
             sizes.append((name, (folder / name).stat().st_size))
         has_recipe = _has_recipe(files, folder)
     except ModelError as error:
@@ -295,8 +295,14 @@ def _has_recipe(files: ModelFiles, folder: Path) -> bool:
     return True
 
 
-def _list_weight_files(path: Path, kind: str) -> list[str]:
-    """Return the names of the files next to a network that hold its weights."""
+def list_weight_files(path: Path, kind: str) -> list[str]:
+    """Return the names of the files next to a network that hold its weights.
+
+    Raises
+    ------
+    ModelError
+        If one is missing or lies outside the folder, or an ONNX file has operators of its own.
+    """
     if kind is ModelKind.OPENVINO:
         weights = path.with_suffix(".bin")
         if not weights.is_file():

@@ -77,7 +77,7 @@ def open_network(
     if kind is ModelKind.OPENVINO or settings.backend == "openvino":
         runtime = _with_openvino(kind, path, spec, settings)
     elif kind is ModelKind.ONNX:
-        runtime = _with_onnxruntime(path, spec, settings)
+        runtime = _with_onnxruntime(path, settings)
     else:
         device = choose_device(settings.device)
         module = _torch_module(kind, path, spec, device).to(device)
@@ -147,8 +147,26 @@ def _torch_forward(module: nn.Module, device: str, precision: str) -> Forward:
     return short if precision == "bf16" else plain
 
 
-def _with_onnxruntime(path: Path, spec: NetworkSpec, settings: EngineSettings) -> NetworkRuntime:
-    """Run an ONNX file with ONNX Runtime on the CPU or an NVIDIA GPU."""
+@dataclass(frozen=True, slots=True, eq=False)
+class OnnxSession:
+    """An open ONNX file, the device and threads that run it, and the errors that it raises."""
+
+    session: Any
+    device: str
+    threads: int
+    errors: tuple[type[BaseException], ...]
+
+
+def open_session(path: Path, settings: EngineSettings) -> OnnxSession:
+    """Open an ONNX file with ONNX Runtime on the CPU or an NVIDIA GPU.
+
+    Raises
+    ------
+    ModelError
+        If the file cannot be opened, or the GPU cannot be used.
+    MissingExtraError
+        If ONNX Runtime is not installed.
+    """
     require_onnx()
     import onnxruntime
     from onnxruntime.capi import onnxruntime_pybind11_state as state
@@ -168,12 +186,15 @@ def _with_onnxruntime(path: Path, spec: NetworkSpec, settings: EngineSettings) -
         weights and give is not None
     ):  # otherwise it maps the file, and a truncated file crashes the process
         give(list(weights), list(weights.values()), [len(content) for content in weights.values()])
-    providers = [_CUDA, "CPUExecutionProvider"] if device == "cuda" else ["CPUExecutionProvider"]
+    providers: list[Any] = ["CPUExecutionProvider"]
+    if device == "cuda":
+        number = settings.device.partition(":")[2] or "0"
+        providers.insert(0, (_CUDA, {"device_id": number}))
     try:
         session = onnxruntime.InferenceSession(str(path), options, providers=providers)
     except (*errors, RuntimeError, ValueError) as error:
         raise ModelError(
-            f"ONNX Runtime {onnxruntime.__version__} cannot open {path} ({_first_line(error)}); "
+            f"ONNX Runtime {onnxruntime.__version__} cannot open {path} ({first_line(error)}); "
             "copy it again, or export it for this version"
         ) from error
     if device == "cuda" and _CUDA not in session.get_providers():
@@ -181,6 +202,13 @@ def _with_onnxruntime(path: Path, spec: NetworkSpec, settings: EngineSettings) -
             f"ONNX Runtime cannot use the GPU for {path.name}; choose the device cpu, or install "
             "CUDA libraries that fit this onnxruntime"
         )
+    return OnnxSession(session, device, threads, errors)
+
+
+def _with_onnxruntime(path: Path, settings: EngineSettings) -> NetworkRuntime:
+    """Run an ONNX file with one input."""
+    opened = open_session(path, settings)
+    session = opened.session
     taken = session.get_inputs()[0]
     if taken.type not in _FLOATS:
         raise ModelError(
@@ -192,17 +220,18 @@ def _with_onnxruntime(path: Path, spec: NetworkSpec, settings: EngineSettings) -
         given = tile.to("cpu", _FLOATS[taken.type]).numpy()
         try:
             return torch.from_numpy(session.run(None, {taken.name: given})[0])
-        except errors as error:
-            raise RuntimeError(_first_line(error)) from error
+        except opened.errors as error:
+            raise RuntimeError(first_line(error)) from error
 
-    return NetworkRuntime(forward, "onnxruntime", device, "cpu", threads)
+    return NetworkRuntime(forward, "onnxruntime", opened.device, "cpu", opened.threads)
 
 
 def _onnx_device(wanted: str, providers: list[str]) -> str:
     if wanted == "auto":
         return "cuda" if _CUDA in providers else "cpu"
-    if wanted == "cpu" or (wanted == "cuda" and _CUDA in providers):
-        return wanted
+    device = wanted.partition(":")[0]
+    if device == "cpu" or (device == "cuda" and _CUDA in providers):
+        return device
     raise ModelError(
         f"the device {wanted} was chosen, but this ONNX Runtime has only {', '.join(providers)}; "
         "choose auto or cpu, or install onnxruntime-gpu"
@@ -289,12 +318,12 @@ def _run_forward(forward: Callable[[Any], Any], tile: Any, path: Path) -> Any:
             raise
         raise ModelError(
             f"{path} should compute a tile of {' x '.join(map(str, tile.shape[1:]))} (channels, "
-            f"voxels), but {_first_line(error)}; give the patch and channels of its export in the "
+            f"voxels), but {first_line(error)}; give the patch and channels of its export in the "
             'section "network" of its recipe'
         ) from error
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: BaseException) -> str:
     """Return the most informative line of an error, which is the last one for TorchScript."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if not lines:

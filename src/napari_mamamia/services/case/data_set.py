@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import methodcaller
 from pathlib import Path
 from types import MappingProxyType
 
@@ -15,7 +16,7 @@ from napari_mamamia.io.clinical.clinical import read_clinical
 from napari_mamamia.io.clinical.columns import BY_NAME, ColumnChoice
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.own_paths import sweep_below, sweep_temporary
-from napari_mamamia.io.files.sources import CaseFiles, DataSet
+from napari_mamamia.io.files.sources import CaseFiles, DataSet, Deferred
 from napari_mamamia.io.files.user_folders import absolute
 from napari_mamamia.io.layouts.find import find_data_set
 from napari_mamamia.io.workspace.place import (
@@ -83,9 +84,14 @@ class CaseRow:
         return self.files.case_id
 
     @property
-    def n_phases(self) -> int:
-        """Number of phases."""
-        return len(self.files.phases)
+    def n_phases(self) -> int | None:
+        """Number of phases, None for a DICOM study whose headers have not been read."""
+        return None if self.files.is_pending else len(self.files.phases)
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Known reasons why the case cannot be opened; none before its headers are read."""
+        return () if self.files.is_pending else tuple(self.files.problems)
 
     @property
     def has_reference(self) -> bool:
@@ -95,7 +101,7 @@ class CaseRow:
     @property
     def status(self) -> str:
         """One word for the case table: a problem, or the progress of the work on this case."""
-        if self.files.problems:
+        if self.problems:
             return "problem"
         if self.refined:
             return "accepted" if self.accepted else "refined"
@@ -181,9 +187,7 @@ def _call_cases(
         replace(
             case,
             case_id=names[case.case_id],
-            problems=tuple(
-                text.replace(case.case_id, names[case.case_id]) for text in case.problems
-            ),
+            problems=_rename_in(case.problems, case.case_id, names[case.case_id]),
         )
         for case in data_set.cases
         if case.case_id in names
@@ -197,6 +201,11 @@ def _call_cases(
     cases.sort(key=lambda one: one.case_id)
     called = replace(data_set, cases=tuple(cases))
     return called, replace(cohort, records=tuple(records)) if cohort else None
+
+
+def _rename_in(texts: Sequence[str], old: str, new: str) -> Sequence[str]:
+    rename = methodcaller("replace", old, new)
+    return texts.changed(rename) if isinstance(texts, Deferred) else tuple(map(rename, texts))
 
 
 def _keep_times(cohort: Cohort | None) -> Cohort | None:

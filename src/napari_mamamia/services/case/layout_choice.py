@@ -9,11 +9,11 @@ from napari_mamamia.core.names import name_some
 from napari_mamamia.io.files.save import write_text_atomically
 from napari_mamamia.io.files.sources import DataSet
 from napari_mamamia.io.layouts.cases import build_data_set
-from napari_mamamia.io.layouts.find import own_layout_file
 from napari_mamamia.io.layouts.known import (
     PROPOSED,
     choose_matches,
     layout_text,
+    own_layout_file,
     parse_own_layout,
 )
 from napari_mamamia.io.layouts.layout import read_layout_text

@@ -17,6 +17,7 @@ from napari_mamamia.core.names import count_of
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.reorientation import Reorientation
 from napari_mamamia.io.data_set.bundle import BundleFile, describe_file
+from napari_mamamia.io.data_set.export_layouts import EXAMS_FILE, write_exams
 from napari_mamamia.io.data_set.moved_info import write_moved_info
 from napari_mamamia.io.data_set.patient_info import TIMES_FILE, read_patient_info
 from napari_mamamia.io.files.sources import CaseFiles
@@ -195,23 +196,30 @@ def _write_native(work: CaseWork, writer: CaseWriter, case: Case | None) -> None
             writer.volume(volume, case.grid, path, "image")
 
 
-def _write_times(plan: ExportPlan, done: Sequence[DoneCase]) -> tuple[BundleFile, ...]:
-    """Write ``times.json`` beside exported images, for the cases with known times.
+def _describe_images(plan: ExportPlan, done: Sequence[DoneCase]) -> tuple[BundleFile, ...]:
+    """Write ``times.json`` and ``exams.csv`` beside exported images.
 
-    The images of a bundle can be opened as a data set, which has no clinical table with times.
+    The images of a bundle can be opened as a data set, which has no clinical table with times, and
+    whose layout has no place for visits and sides.
     """
     settings = plan.settings
+    if not settings.with_images:
+        return ()
+    turned = settings.profile is not OrientationProfile.AS_IS
+    root = plan.out / _HARMONISED if turned else plan.out
+    paths = []
     timed = [
         {"case_id": item.entry.case_id, "times_s": item.times_s}
         for item in done
         if item.times_s and None not in item.times_s
     ]
-    if not timed or not settings.with_images:
-        return ()
-    turned = settings.profile is not OrientationProfile.AS_IS
-    path = (plan.out / _HARMONISED if turned else plan.out) / TIMES_FILE
-    write_json(timed, path, overwrite=plan.replacing)
-    return (describe_file(plan.out, path, "other"),)
+    if timed:
+        paths.append(root / TIMES_FILE)
+        write_json(timed, paths[0], overwrite=plan.replacing)
+    cases = [plan.data_set.case(item.entry.case_id) for item in done]
+    if write_exams(cases, root / EXAMS_FILE, overwrite=plan.replacing):
+        paths.append(root / EXAMS_FILE)
+    return tuple(describe_file(plan.out, path, "other") for path in paths)
 
 
 NIFTI: Final = FormatSpec(
@@ -221,6 +229,6 @@ NIFTI: Final = FormatSpec(
     folders=("masks", "images", _HARMONISED),
     describe=_describe_nifti,
     write=_write_nifti,
-    finish=_write_times,
+    finish=_describe_images,
     turned=(_HARMONISED,),
 )

@@ -214,7 +214,7 @@ def _study_of(files: CaseFiles, info: PatientInfo, study: Path) -> Path | None:
 
 def dicom_phases(
     files: CaseFiles, study: Path | None, n_cases: int, side: str = ""
-) -> tuple[PhaseSource, ...]:
+) -> Sequence[PhaseSource]:
     """Return the DICOM phases of a case, or of one breast if `side` names it."""
     if study is not None:
         info = PatientInfo() if files.info is None else read_patient_info(files.info)

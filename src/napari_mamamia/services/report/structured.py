@@ -140,7 +140,7 @@ def list_structured(out: Path, case_id: str) -> tuple[Path, ...]:
     return tuple(out / folder / f"{case_id}_{kind}.dcm" for folder in folders for kind in kinds)
 
 
-def _find_phases(reading: CaseReading, choice: DicomChoice) -> tuple[PhaseSource, ...]:
+def _find_phases(reading: CaseReading, choice: DicomChoice) -> Sequence[PhaseSource]:
     info = reading.files.info
     if info is not None and read_patient_info(info).joined:
         raise CaseError(

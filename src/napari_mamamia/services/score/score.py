@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import isnan
 from pathlib import Path
@@ -28,6 +29,7 @@ from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.files.file_names import alike_ids, case_key
 from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.io.layouts.find import find_data_set
+from napari_mamamia.io.layouts.known import find_own_label
 from napari_mamamia.io.layouts.label_names import (
     find_names_file,
     find_tumour_label,
@@ -645,6 +647,8 @@ def _score_cases(
         images = {case_key(case_images.case_id): case_images for case_images in image_cases}
     if settings.label is None and settings.profile.chooses_label:
         _require_tumour_labels(pairs)
+        for masks in zip(*pairs.values(), strict=True):
+            _require_own_label([path for path in masks if path is not None])
     batch = score_cases(
         pairs,
         settings.profile,
@@ -684,6 +688,23 @@ def _require_tumour_labels(pairs: Mapping[str, tuple[Path | None, Path | None]])
                 remedies=(Remedy("label", (str(label),)),),
             )
         return
+
+
+def _require_own_label(masks: Sequence[Path]) -> None:
+    """Raise `FormatError` if no mask has the value that the data set's own layout states."""
+    label = find_own_label(masks[0]) if masks else None
+    values: set[int] = set()
+    for path in masks if label is not None else ():
+        with suppress(MamamiaError):  # a damaged mask is reported with its case
+            values.update(map(int, np.unique(read_labels(path).crop)))
+        if label in values:
+            return
+    if values - {0}:
+        raise FormatError(
+            f"expected the value {label} in {masks[0]} and the other masks of its layout, but "
+            f"found {name_some([str(value) for value in sorted(values - {0})])}: correct label in "
+            "the layout file"
+        )
 
 
 def _make_failed_score(failure: CaseFailure, settings: ScoreSettings) -> CaseScore:

@@ -30,7 +30,7 @@ class LayoutQuestion(WindowPart):
         candidates = tuple(
             remedy.values[0]
             for remedy in error.remedies
-            if remedy.values not in (("FILE",), (PROPOSED,))
+            if remedy.option == "layout" and remedy.values not in (("FILE",), (PROPOSED,))
         )
         self._jobs.start(
             "layout",

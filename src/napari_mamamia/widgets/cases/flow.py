@@ -118,7 +118,7 @@ class CasesFlow(WindowPart):
         opened, rows = self._session.opened, tuple(self._session.rows.values())
         if opened is None:
             return
-        problems = sum(bool(row.files.problems) for row in rows)
+        problems = sum(bool(row.problems) for row in rows)
         troubled = tr(", {problems} with a problem", problems=problems) if problems else ""
         summary = tr_n(
             "{n} case{troubled} · {kind}",

@@ -141,7 +141,7 @@ class Listing(WindowPart):
                 else ""
             )
             self._notifier.warn(f"{opened.warnings[0]}{more}")
-        if then_case is None and len(rows) == 1 and not rows[0].files.problems:
+        if then_case is None and len(rows) == 1 and not rows[0].problems:
             then_case = rows[0].case_id
         if then_case is not None:
             self._opening.open_case(then_case)

@@ -305,7 +305,7 @@ class CaseTableModel(QAbstractTableModel):
         return bold_font() if role == Qt.ItemDataRole.FontRole and is_current else None
 
     def _make_tooltip(self, place: int, column: int) -> str:
-        problems = self._rows[place].files.problems
+        problems = self._rows[place].problems
         if problems and self._columns[column].title in ("case", "status"):
             return "\n".join(problems)
         return f"{self._columns[column].tip}: {self._texts[place][column]}"

@@ -275,8 +275,8 @@ def discard(widget: QWidget) -> None:
     widget.deleteLater()
 
 
-def set_primary(made: QAbstractButton, primary: bool) -> None:
-    """Mark a button as the page's next step, or make it an ordinary button."""
+def set_primary(made: QAbstractButton | QComboBox, primary: bool) -> None:
+    """Mark a control as the page's next step, or make it an ordinary control."""
     _set_property(made, "primary", primary)
 
 
@@ -321,6 +321,7 @@ def style_sheet(theme: ThemeColours) -> str:
             font-weight: bold; padding: 5px 12px;
         }}
         QPushButton[primary="true"]:disabled {{ background-color: {theme.quiet}; }}
+        QComboBox[primary="true"] {{ border: 2px solid {theme.accent}; font-weight: bold; }}
         QPushButton[onward="true"] {{ border: 2px solid {theme.accent}; font-weight: bold; }}
         QPushButton[section="true"] {{ text-align: left; font-weight: bold; padding: 4px 6px; }}
         QPushButton[section="true"]:checked {{

@@ -22,6 +22,7 @@ from napari_mamamia.widgets.base.header import Header
 from napari_mamamia.widgets.base.keys import KEYS, Key, with_key
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.base.pages import find_page, list_pages, list_sections
+from napari_mamamia.widgets.controls.call_later import call_later
 from napari_mamamia.widgets.controls.controls import (
     button,
     column,
@@ -360,8 +361,8 @@ class Steps(QObject):
         begins_with = "Refine" if has_mask else "Predict"
         if self.step != mask.step.name and mask.section != begins_with:
             mask.open(begins_with)
-        # The others look for it when they are opened.
-        self._panel_of(self._page).mark_next()
+        # Later, because pages highlight their own buttons on the same signals.
+        call_later(self, lambda: self._panel_of(self._page).mark_next())
 
     def set_accepted(self, *, is_accepted: bool, has_mask: bool) -> None:
         """Do not lead on from Mask, or to the next case, past a mask that is not accepted.

@@ -183,11 +183,16 @@ class Accepting(WindowPart):
             self._notifier.hint(tr("This case has no mask to accept: predict or outline it first."))
 
     def edit_copy(self) -> None:
-        """Open the own mask on the Refine page; start it from the prediction if there is none."""
+        """Open the own mask on the Refine page; start it from the prediction if there is none.
+
+        A newer prediction replaces an own mask without strokes, else the page asks first.
+        """
         if self._session.case is None:
             return
         self._show_page("Refine")
-        if not self._has_own and self._has_prediction:
+        if self._is_prediction_newer:
+            self._replace_own()
+        elif not self._has_own and self._has_prediction:
             self._readers.with_reader(self._start_copy)
 
     def show_next(self, step: NextStep) -> None:
@@ -231,16 +236,23 @@ class Accepting(WindowPart):
 
     def _use_prediction(self) -> None:
         """Accept the prediction as the own mask; ask first if that replaces edits."""
-        live = self._editing.live
         if not self._has_own:
             self._accepts_copy = True
             self._editing.start(Role.PREDICTION)
-        elif live is not None and live.position == 0 and self._editing.open_is_new:
-            self._editing.start(Role.PREDICTION)
-            self._is_prediction_newer = False
+        elif self._replace_own():
             self._editing.saving.accept(self._go_on)
-        else:
+
+    def _replace_own(self) -> bool:
+        """Replace an own mask without strokes by the prediction, or ask; return if replaced."""
+        live = self._editing.live
+        is_replaced = live is not None and live.position == 0 and self._editing.open_is_new
+        if not is_replaced:
             self._ask_replacing()
+            return False
+        self._editing.start(Role.PREDICTION)
+        self._is_prediction_newer = False
+        self.show()
+        return True
 
     def _go_on(self, is_saved: bool) -> None:
         if is_saved:

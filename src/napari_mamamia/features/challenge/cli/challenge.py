@@ -36,6 +36,7 @@ from napari_mamamia.core.choices import IsolationChoice, ProfileName, Task
 from napari_mamamia.core.names import count_of
 
 if TYPE_CHECKING:
+    from napari_mamamia.features.challenge.services.challenge.begin import BegunChallenge
     from napari_mamamia.features.challenge.services.challenge.run import TeamOutcome
 
 app = Program(help="Create, run, rank and verify a challenge in a folder.", no_args_is_help=True)
@@ -52,7 +53,7 @@ FolderArgument = Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder o
 def init(
     folder: FolderArgument,
     reference: Annotated[
-        Path | None, typer.Option("--reference", help="Folder of reference masks.")
+        Path | None, typer.Option("--reference", help="Folder of reference masks or other truth.")
     ] = None,
     images: Annotated[
         Path | None,
@@ -63,6 +64,22 @@ def init(
     ] = None,
     columns: ColumnsOption = None,
     cases: CasesOption = None,
+    definition: Annotated[
+        str | None,
+        typer.Option(
+            "--challenge",
+            metavar="NAME|FILE",
+            help="Definition of the challenge: a known name, or a .toml or .yaml file.",
+        ),
+    ] = None,
+    models: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model",
+            metavar="ROLE=KIND[:FILE]",
+            help="Model that a measure of the definition uses; repeatable.",
+        ),
+    ] = None,
     unusable: UnusableOption = None,
     task: Annotated[Task, typer.Option("--task", help="What teams submit.")] = Task.SEGMENTATION,
     name: Annotated[str, typer.Option("--name", help="Title (default: the folder's name).")] = "",
@@ -132,6 +149,7 @@ def init(
     Example: mamamia challenge init BOARD --reference EXPERT --profile official-code
     """
     from napari_mamamia.features.challenge.io.challenge_file import ChallengeLimits
+    from napari_mamamia.features.challenge.io.definition import definition_named
     from napari_mamamia.features.challenge.services.challenge.begin import (
         ChallengeSettings,
         begin_challenge,
@@ -139,6 +157,9 @@ def init(
     from napari_mamamia.scoring.case.profiles import profile_named
 
     listed = case_list(cases)
+    chosen = None if definition is None else run(partial(definition_named, definition))
+    if chosen is not None and chosen.profile and profile == ProfileName.CLINICAL:
+        profile = chosen.profile
     limits = ChallengeLimits(
         attempts=attempts,
         case_seconds=time_limit,
@@ -163,14 +184,17 @@ def init(
         ladder=ladder,
         limits=limits,
         gate=gate,
+        definition=chosen,
+        models=dict(_split_pair(text) for text in models or ()),
     )
     begun = run(partial(begin_challenge, folder, settings))
     challenge = begun.opened.challenge
-    print(
-        f"challenge   {challenge.name}: {count_of(len(challenge.cases), 'case')}, task "
-        f"{challenge.task}"
-    )
+    what = f"task {challenge.task}" if chosen is None else f"definition {chosen.name}"
+    print(f"challenge   {challenge.name}: {count_of(len(challenge.cases), 'case')}, {what}")
     print(f"sha256      {begun.opened.sha256}")
+    if challenge.task is None:
+        _print_definition(begun)
+        return
     print(f"profile     {challenge.profile}, {challenge.n_resamples} resamples, seed {seed}")
     print(f"            {settings.profile.source}")
     if profile == ProfileName.CLINICAL:
@@ -182,6 +206,24 @@ def init(
     for note in begun.notes:
         print(f"note: {note}")
     print(f"Put submissions as TEAM/, TEAM.zip or TEAM.csv in {begun.opened.submissions}")
+
+
+def _split_pair(text: str) -> tuple[str, str]:
+    role, has_value, value = text.partition("=")
+    if not has_value or not role or not value:
+        raise typer.BadParameter(f"expected ROLE=KIND or ROLE=KIND:FILE, but found {text!r}.")
+    return role, value
+
+
+def _print_definition(begun: "BegunChallenge") -> None:
+    challenge = begun.opened.challenge
+    print(f"measures    {', '.join(challenge.metrics)}")
+    print(f"resamples   {challenge.n_resamples}, seed {challenge.seed}")
+    for role, text in challenge.models.items():
+        print(f"model       {role}: {text}")
+    for note in begun.notes:
+        print(f"note: {note}")
+    print(f"Put submissions as TEAM/ or TEAM.zip in {begun.opened.submissions}")
 
 
 @app.command("run")
@@ -267,7 +309,8 @@ def rank(
     board = ranking.board
     mentioned = set()
     for ranked in board.boards:
-        heads = ("rank", "team", "n", "score", "performance", "fairness")
+        measures = list(ranking.defined[ranked.task].numbers) if ranking.defined else []
+        heads = ("rank", "team", "n", "score", *(measures or ("performance", "fairness")))
         numbers = [
             (
                 "–" if row.rank is None else show_rank(row),
@@ -275,12 +318,19 @@ def rank(
                 f"{row.n}, {row.n_unusable} unusable" if row.n_unusable else str(row.n),
                 *(
                     "–" if value is None else f"{value:.4f}"
-                    for value in (row.score, row.performance, row.fairness)
+                    for value in (
+                        row.score,
+                        *(
+                            map(dict(row.measures).get, measures)
+                            if measures
+                            else (row.performance, row.fairness)
+                        ),
+                    )
                 ),
             )
             for row in ranked.rows
         ]
-        title = f"{board.challenge}, {ranked.task}: {ranked.ranked_by} (profile {board.profile})"
+        title = f"{board.challenge}, {ranked.task}: {ranked.ranked_by} ({board.profile})"
         print_table(title, heads, numbers, to_the_right=heads[2:], is_folded=True)
         for row in ranked.rows:
             # A team that is refused in all tasks is listed once.

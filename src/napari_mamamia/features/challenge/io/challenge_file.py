@@ -99,7 +99,7 @@ class Challenge:
     name
         Title of the challenge.
     task
-        The submitted content: masks, responses or both.
+        The submitted content: masks, responses or both; None for answers by a definition.
     profile, profile_version
         The definitions of every number.
     rule
@@ -125,10 +125,17 @@ class Challenge:
     gate
         Performance above which fairness counts in the gated score, shown next to the ranking
         score; None for no gated score.
+    definitions
+        The frozen definitions of its tasks, in the challenge's folder; () in a challenge of an
+        earlier version, which has the definitions of its task.
+    models, model_files
+        By role: the kind of a model that measures use, and its file after ``:``; these files.
+    truth
+        The files below the folder of the references that the definition reads.
     """
 
     name: str
-    task: Task
+    task: Task | None
     profile: str
     profile_version: int
     rule: str
@@ -143,6 +150,10 @@ class Challenge:
     ladder: bool = False
     limits: ChallengeLimits = field(default_factory=ChallengeLimits)
     gate: float | None = None
+    definitions: tuple[FrozenFile, ...] = ()
+    models: Mapping[str, str] = field(default_factory=dict)
+    model_files: tuple[FrozenFile, ...] = ()
+    truth: tuple[FrozenFile, ...] = ()
     schema: int = SCHEMA
     software: str = ""
     created: str = ""
@@ -158,6 +169,16 @@ class Challenge:
                 "expected every express-lane case to be in the list of cases, but "
                 "found some that are not"
             )
+
+    @property
+    def wants_masks(self) -> bool:
+        """Return whether teams submit masks."""
+        return self.task is not None and self.task.wants_masks
+
+    @property
+    def wants_responses(self) -> bool:
+        """Return whether teams submit responses."""
+        return self.task is not None and self.task.wants_responses
 
     @property
     def case_ids(self) -> tuple[str, ...]:

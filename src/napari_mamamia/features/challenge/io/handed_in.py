@@ -454,6 +454,8 @@ class SubmissionKind(StrEnum):
     RESPONSES = "responses"
     SCORES = "scores as given"
     """A table of scores that the team computed itself."""
+    ANSWERS = "answers"
+    """Files that the definition of the challenge describes."""
     NOTHING = "nothing that can be scored"
 
 

@@ -89,6 +89,8 @@ class BoardRow:
         0.999.
     level_down
         For each number of cases, the group whose worst cases raise the score most.
+    measures
+        The measures of a challenge's definition by id; None where a team has no number.
     """
 
     team: str
@@ -113,6 +115,7 @@ class BoardRow:
     n_copies: int = 0
     n_near_copies: int = 0
     level_down: tuple[LevelDown, ...] = ()
+    measures: tuple[tuple[str, float | None], ...] = ()
 
     @property
     def is_alarming(self) -> bool:

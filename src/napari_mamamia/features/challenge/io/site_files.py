@@ -169,7 +169,7 @@ def site_schema() -> dict[str, Any]:
         "private_rank": whole,
     })  # fmt: skip
     task = _object({
-        "challenge": text, "task": {"enum": ["segmentation", "classification"]}, "profile": text,
+        "challenge": text, "task": text, "profile": text,
         "ranked_by": text, "n_cases": count, "rule": text, "n_resamples": count,
         "parts": {"type": "array", "items": count}, "rows": {"type": "array", "items": row},
     })  # fmt: skip

@@ -6,7 +6,6 @@ Source: FeTS, Zenk et al., Nature Communications 16 (2025) 6274, and FeTS-AI/Cha
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final
 
 import numpy as np
@@ -30,15 +29,6 @@ _WORST_DISTANCE: Final = 1000.0
 """Replaces a missing value in `SiteRule.FETS_2022_R`."""
 
 _LAST: Final = MissingRule(MissingKind.WORST_RANK)
-
-
-class ConvergenceRule(StrEnum):
-    """The weight of a team's convergence rank relative to its case ranks."""
-
-    FETS_2022_PAPER = "fets-2022-paper"
-    """Three times for every case: the mean of 9 ranks with 3 x DSC and 3 x HD."""
-    FETS_2022_README = "fets-2022-readme"
-    """Once for every case, as one of 7 metrics."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,27 +126,6 @@ def describe_sites(tables: Sequence[RankingTable], smallest: int = 0) -> SitesRe
         _list_means(tables),
         tuple((site, rank_sites(rest)) for site, rest in without if rest),
     )
-
-
-def rank_with_convergence(
-    tables: Sequence[RankingTable],
-    convergence: NDArray[np.float64],
-    rule: ConvergenceRule = ConvergenceRule.FETS_2022_PAPER,
-) -> SiteRanks:
-    """Rank federated training by case values and a convergence score.
-
-    Each table is one region and metric; `convergence` (m,), larger is better. Ties share the mean
-    rank. Raises ValueError unless the tables hold the same cases.
-    """
-    if len({table.cases for table in tables}) != 1:
-        raise ValueError("expected tables of the same cases, one for each region and metric")
-    settings = RankSettings(ties=RankTies.AVERAGE, missing=_LAST)
-    ranks = [rank_cases(fill_missing(table, settings), settings) for table in tables]
-    times = 3 if rule is ConvergenceRule.FETS_2022_PAPER else 1
-    speed = rank_scores(np.asarray(convergence, dtype=np.float64), RankTies.AVERAGE)
-    of_cases = (np.sum(ranks, axis=0) + times * speed) / (len(ranks) + times)
-    means = of_cases.mean(axis=0)
-    return SiteRanks(rule.value, means, rank_scores(-means, RankTies.AVERAGE))
 
 
 def _mean_case_ranks(table: RankingTable, rule: SiteRule) -> NDArray[np.float64]:

@@ -1,6 +1,6 @@
 """What a prompt engine is: its protocol, its description and its errors."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -44,7 +44,7 @@ class EngineSettings:
     Parameters
     ----------
     model
-        The folder of the model, for engines on this computer.
+        The folder of the model, for engines on this computer: nnInteractive's, or that of a recipe.
     fold
         Its fold; "" for the only one.
     environment
@@ -114,8 +114,8 @@ class PromptEngine(Protocol):
     def connect(self) -> EngineInfo:
         """Load the model or claim a session of a server; no image is sent."""
 
-    def set_image(self, image: NDArray[Any]) -> None:
-        """Send an image ``(z, y, x)``; the mask is empty then."""
+    def set_image(self, image: NDArray[Any], spacing_mm: Sequence[float]) -> None:
+        """Send an image ``(z, y, x)`` and its spacing; the mask is empty then."""
 
     def start_from(self, region: Region) -> None:
         """Forget all prompts, and begin from a mask."""

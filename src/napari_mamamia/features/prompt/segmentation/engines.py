@@ -1,9 +1,10 @@
-"""The engines of this software: nnInteractive in an environment of its own, and on a server."""
+"""The engines of this software: models on this computer, and nnInteractive on a server."""
 
 import ipaddress
 import json
 import os
 import sys
+from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
@@ -20,7 +21,13 @@ from napari_mamamia.features.prompt.segmentation.engine import (
     engines_registry,
 )
 from napari_mamamia.features.prompt.segmentation.process import WorkerEngine
+from napari_mamamia.features.prompt.segmentation.recipe import RECIPE_NAME, read_prompt_recipe
 from napari_mamamia.io.files.checksums import sha256_of
+from napari_mamamia.segmentation.model.card import licence_text
+from napari_mamamia.segmentation.model.device import require_onnx, require_torch
+from napari_mamamia.segmentation.model.kinds import ModelKind, kind_of
+from napari_mamamia.segmentation.model.nnunet_files import open_files
+from napari_mamamia.segmentation.network.card import list_weight_files
 
 ENVIRONMENT: Final = "MAMAMIA_PROMPT_ENVIRONMENT"
 """Environment variable with the Python environment that holds nnInteractive."""
@@ -68,13 +75,16 @@ def check_environment(python: Path) -> tuple[str, str]:
 
 
 def _make_local(settings: EngineSettings) -> PromptEngine:
-    """Return nnInteractive on this computer."""
-    python = find_python(settings.environment)
+    """Return a model on this computer: one with a recipe, or else nnInteractive."""
     folder = settings.model
+    if folder is not None and (folder / RECIPE_NAME).is_file():
+        return _make_network(folder.resolve(), settings)
+    python = find_python(settings.environment)
     if folder is None or not (folder / "plans.json").is_file():
-        found = "none was named" if folder is None else f"{folder} has no plans.json"
+        found = "none was named" if folder is None else f"{folder} has neither"
         raise CaseError(
-            f"expected the folder of a prompt model, with plans.json and fold_0, but {found}",
+            "expected the folder of a prompt model, with plans.json and fold_0, or with "
+            f"{RECIPE_NAME}, but {found}",
             remedies=(Remedy("model", ("DIR",)),),
         )
     folder = folder.resolve()
@@ -86,15 +96,59 @@ def _make_local(settings: EngineSettings) -> PromptEngine:
         "model": str(folder),
         "fold": fold,
         "device": settings.device,
-        "threads": int(os.environ.get("OMP_NUM_THREADS", "") or os.cpu_count() or 1),
+        "threads": _count_threads(),
     }
-    variables = _without(child_environment(HF_HUB_OFFLINE="1"), "PROXY")
     return WorkerEngine(
         (str(python), "-I", _WORKER, "0"),
-        variables,
+        _without(child_environment(HF_HUB_OFFLINE="1"), "PROXY"),
         order,
         lambda release: (f"nnInteractive {release}", f"sha256:{digest}"),
-        f"the model {folder.name}",
+        _name_model(folder.name),
+    )
+
+
+def _count_threads() -> int:
+    return int(os.environ.get("OMP_NUM_THREADS", "") or os.cpu_count() or 1)
+
+
+def _name_model(name: str) -> str:
+    """Return a noun phrase for a model; many folders are called "model"."""
+    return f"the prompt model in the folder {name}"
+
+
+def _make_network(folder: Path, settings: EngineSettings) -> PromptEngine:
+    """Return the TorchScript or ONNX file of a recipe, in a process of this Python."""
+    recipe = read_prompt_recipe(folder / RECIPE_NAME)
+    weights = folder / recipe.file
+    files = open_files(weights)
+    kind = kind_of(files)
+    if kind not in (ModelKind.TORCHSCRIPT, ModelKind.ONNX):
+        raise ModelError(
+            f"expected {weights} to be TorchScript or ONNX, but it is {kind.value}: export the "
+            "network to one of them"
+        )
+    require_torch()
+    if kind is ModelKind.ONNX:
+        require_onnx()
+    names = (RECIPE_NAME, recipe.file, *list_weight_files(weights, kind))
+    digest = sha256("\n".join(sha256_of(folder / name) for name in names).encode()).hexdigest()
+    stated = licence_text(open_files(folder), "").strip()
+    order = {
+        "do": "open_network",
+        "root": str(Path(__file__).parents[3]),
+        "recipe": str(folder / RECIPE_NAME),
+        "weights": str(weights),
+        "kind": kind.value,
+        "licence": recipe.licence or stated.partition("\n")[0],
+        "device": settings.device,
+        "threads": _count_threads(),
+    }
+    return WorkerEngine(
+        (sys.executable, "-P", _WORKER, "0"),
+        _without(child_environment(), "PROXY"),
+        order,
+        lambda title: (title, f"sha256:{digest}"),
+        _name_model(folder.name),
     )
 
 
@@ -194,7 +248,12 @@ def _describe_leaving(settings: EngineSettings) -> str:
 
 
 PROMPT_ENGINES: Final = engines_registry(
-    EngineSpec("local", "nnInteractive on this computer", _make_local, lambda _: ""),
+    EngineSpec(
+        "local",
+        "nnInteractive, or a model with a recipe, on this computer",
+        _make_local,
+        lambda _: "",
+    ),
     EngineSpec("remote", "nnInteractive on a server", _make_remote, _describe_leaving),
 )
 """All prompt engines by name; packages add theirs in the group `napari_mamamia.prompt_engines`."""

@@ -98,7 +98,7 @@ class WorkerEngine:
             (_keep_lines, process.stderr, self._printed),
         ):
             threading.Thread(target=target, args=(stream, sink), daemon=True).start()
-        answer, _ = self._ask(dict(self._order), None, f"Connecting to {self._where}")
+        answer, _ = self._ask(dict(self._order), None, f"Waiting for {self._where}")
         try:
             return self._read_info(answer)
         except (KeyError, TypeError, ValueError) as error:
@@ -111,14 +111,18 @@ class WorkerEngine:
         licence = printable(str(answer["licence"]))[:200].strip()
         name, model = self._describe(printable(str(answer["version"]))[:40])
         abilities = Abilities(
-            frozenset(PromptKind(kind) for kind in answer["kinds"]), answer["boxes_3d"], (z, y, x)
+            frozenset(PromptKind(kind) for kind in answer["kinds"]),
+            answer["boxes_3d"],
+            (z, y, x),
+            frozenset(PromptKind(kind) for kind in answer["excluding"]),
         )
         licence = UNKNOWN_LICENCE if licence in ("", _MISSING) else licence
         return EngineInfo(name, model, licence, abilities, answer["undo"])
 
-    def set_image(self, image: NDArray[Any]) -> None:
+    def set_image(self, image: NDArray[Any], spacing_mm: Sequence[float] = (1.0, 1.0, 1.0)) -> None:
         """Send an image; the mask is empty then."""
-        self._ask({"do": "image"}, image, "Sending the image")
+        order = {"do": "image", "spacing_mm": [float(s) for s in spacing_mm]}
+        self._ask(order, image, "Sending the image")
         self._shape = image.shape
 
     def start_from(self, region: Region) -> None:
@@ -247,6 +251,9 @@ _LOST: Final = {
     "session from the mask",
     "full": "all of its sessions are in use: wait until another user has finished",
     "unreachable": "it cannot be reached: check that the server runs, and its address",
+    "certificate": "its certificate is not trusted, so it may be another computer, and nothing was "
+    "sent: ask for a certificate of an authority that this computer trusts, or name the file of "
+    "its authority in the environment variable SSL_CERT_FILE",
     "timeout": "it took too long: a server without a graphics card may need a faster computer",
     "status": "it reported an error: prompt again to begin a new session from the mask",
     "MemoryError": "the memory is not sufficient: close other programs",

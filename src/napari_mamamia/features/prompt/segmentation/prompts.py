@@ -110,11 +110,16 @@ class PlacedPrompt:
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """The prompts that an engine takes; `thickness` is the width of scribbles in voxels."""
+    """The prompts that an engine takes.
+
+    `thickness` is the width of scribbles in voxels; `excluding` are the kinds that may mark what
+    does not belong to the lesion.
+    """
 
     kinds: frozenset[PromptKind]
     takes_3d_boxes: bool = False
     thickness: tuple[int, int, int] = (2, 2, 2)
+    excluding: frozenset[PromptKind] = frozenset(PromptKind)
 
 
 def place_prompt(prompt: Prompt, shape: Sequence[int], abilities: Abilities) -> PlacedPrompt:
@@ -129,6 +134,11 @@ def place_prompt(prompt: Prompt, shape: Sequence[int], abilities: Abilities) -> 
     if prompt.kind not in abilities.kinds:
         kinds = ", ".join(sorted(abilities.kinds))
         raise CaseError(f"expected one of the model's prompts ({kinds}), but found {prompt.kind}")
+    if not prompt.include and prompt.kind not in abilities.excluding:
+        raise CaseError(
+            f"expected a {prompt.kind} that marks the lesion, because this model excludes nothing "
+            "by it, but found one that excludes: erase with the brush"
+        )
     if prompt.kind is PromptKind.OUTLINE:
         return _place_outline(prompt, shape)
     if prompt.kind is PromptKind.SCRIBBLE:

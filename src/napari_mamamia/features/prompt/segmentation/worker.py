@@ -111,6 +111,24 @@ def _load_local(order: dict[str, Any]) -> Any:
     return session
 
 
+def _load_network(order: dict[str, Any]) -> Any:
+    """Return a session of a TorchScript or ONNX file with a recipe; its own code is never run."""
+    _close_network()
+    _import_own_package(order["root"])
+    from napari_mamamia.features.prompt.segmentation.network import NetworkSession
+    from napari_mamamia.features.prompt.segmentation.recipe import read_prompt_recipe
+    from napari_mamamia.segmentation.model.engine_settings import EngineSettings
+    from napari_mamamia.segmentation.model.kinds import ModelKind
+    from napari_mamamia.segmentation.network.arrays import open_arrays
+
+    recipe = read_prompt_recipe(Path(order["recipe"]))
+    settings = EngineSettings(device=order["device"], threads=order["threads"])
+    forward = open_arrays(ModelKind(order["kind"]), Path(order["weights"]), settings)
+    session = NetworkSession(recipe, forward)
+    session.license = order["licence"]
+    return session
+
+
 def _claim_remote(order: dict[str, Any]) -> Any:
     """Return a session on a server; no environment variable is read for its key."""
     # The client imports torch if it is there, which takes seconds, and does not need it.
@@ -146,10 +164,17 @@ class Engine:
     def __init__(self) -> None:
         self._session: Any = None
         self._mask = np.zeros((0, 0, 0), np.uint8)
+        self._takes_spacing = False
 
     def open_local(self, order: dict[str, Any], _array: Any) -> dict[str, Any]:
         """Load the model of a folder."""
         self._session = _load_local(order)
+        return self._describe()
+
+    def open_network(self, order: dict[str, Any], _array: Any) -> dict[str, Any]:
+        """Load the model of a recipe."""
+        self._session = _load_network(order)
+        self._takes_spacing = True
         return self._describe()
 
     def open_remote(self, order: dict[str, Any], _array: Any) -> dict[str, Any]:
@@ -164,23 +189,25 @@ class Engine:
             "version": str(session.INFERENCE_SESSION_VERSION),
             "licence": str(session.license or ""),
             "kinds": [kind for name, kind in _KINDS.items() if supported.get(name)],
+            "excluding": getattr(session, "excluding", list(_KINDS.values())),
             "boxes_3d": bool(supported.get("bbox3d")),
             "thickness": [int(n) for n in session.preferred_scribble_thickness],
             "undo": bool(session.supports_undo),
         }
 
-    def image(self, _order: dict[str, Any], array: Any) -> dict[str, Any]:
+    def image(self, order: dict[str, Any], array: Any) -> dict[str, Any]:
         """Take an image; the mask is empty then."""
-        self._session.set_image(array[None])
+        properties = {"spacing": order["spacing_mm"]} if self._takes_spacing else None
+        self._session.set_image(array[None], properties)
         self._mask = np.zeros(array.shape, np.uint8)
         self._session.set_target_buffer(self._mask)
         return {}
 
     def start(self, order: dict[str, Any], array: Any) -> dict[str, Any]:
         """Forget all prompts and begin from a mask."""
-        whole = np.zeros(self._mask.shape, np.uint8)
-        whole[_slices(order["box"])] = array
-        if whole.any():
+        if array.any():
+            whole = np.zeros(self._mask.shape, np.uint8)
+            whole[_slices(order["box"])] = array
             self._session.add_initial_seg_interaction(whole, run_prediction=False)
         else:
             self._session.reset_interactions()
@@ -219,31 +246,33 @@ def _slices(box: list[list[int]]) -> tuple[slice, ...]:
 def _kind_of(error: BaseException) -> str:
     """Return the kind of a failure, for the client."""
     names = {cls.__name__ for cls in type(error).__mro__}
-    status = getattr(getattr(error, "response", None), "status_code", None)
-    if "SessionExpiredError" in names:
-        return "expired"
-    if "ServerAtCapacityError" in names:
-        return "full"
-    if status in (401, 403):
+    if getattr(getattr(error, "response", None), "status_code", None) in (401, 403):
         return "key"
-    if "HTTPStatusError" in names:
-        return "status"
-    if names & {"ConnectError", "ConnectTimeout", "ReadTimeout", "TransportError", "InvalidURL"}:
-        return "timeout" if "ReadTimeout" in names else "unreachable"
-    for kind in ("MemoryError", "RefusedCheckpointError", "ModelError", "ImportError"):
-        if kind in names:
-            return kind
-    return "memory" if "OutOfMemoryError" in names else "other"
+    if "CERTIFICATE_VERIFY_FAILED" in str(error):
+        return "certificate"
+    return next((kind for name, kind in _ERROR_KINDS.items() if name in names), "other")
 
 
-def _serve(source: IO[bytes], sink: IO[bytes]) -> None:
+_ERROR_KINDS = {
+    "SessionExpiredError": "expired",
+    "ServerAtCapacityError": "full",
+    "HTTPStatusError": "status",
+    "ReadTimeout": "timeout",
+    **dict.fromkeys(("TransportError", "InvalidURL"), "unreachable"),
+    **{kind: kind for kind in ("MemoryError", "RefusedCheckpointError", "ModelError")},
+    "ImportError": "ImportError",
+    "OutOfMemoryError": "memory",
+}
+
+
+def _serve(source: Any, sink: IO[bytes]) -> None:
     engine = Engine()
     while line := source.readline():
         order = json.loads(line)
         array = None
         if "shape" in order:
-            array = np.frombuffer(source.read(order["n_bytes"]), order["dtype"])
-            array = array.reshape(order["shape"]).copy()
+            array = np.empty(order["shape"], order["dtype"])
+            source.readinto(array.reshape(-1).view(np.uint8).data)  # no second copy of an image
         try:
             done = getattr(engine, order["do"])(order, array)
         except Exception as error:  # noqa: BLE001 - a failed request is an answer too

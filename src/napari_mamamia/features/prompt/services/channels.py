@@ -12,9 +12,11 @@ from napari_mamamia.core.case import Case
 from napari_mamamia.core.counting import phase_name
 from napari_mamamia.core.errors import CaseError, Remedy
 from napari_mamamia.core.progress import report_progress
+from napari_mamamia.services.dicom.preview import SlicePicture
 
 SUBTRACTION: Final = "subtraction"
 POST: Final = "post"
+_PICTURE_SIDE: Final = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,33 @@ def choose_channel(case: Case, name: str = "") -> Channel:
         f"expected one of the images {names} of {case.case_id}, but found {name!r}",
         remedies=(Remedy("channel", ("NAME",)),),
     )
+
+
+def draw_channels(case: Case) -> tuple[SlicePicture, ...]:
+    """Return a picture of the middle slice of each channel of `list_channels`.
+
+    The brightest half percent of a picture is white.
+    """
+    frame = case.grid.display_frame()
+    height, width = (case.grid.shape[axis] * case.grid.spacing_mm[axis] for axis in frame.order[1:])
+    pictures = []
+    for channel in list_channels(case):
+        planes = [
+            _cut_middle(frame.to_display(case.signal[phase]))
+            for phase in (channel.plus, channel.minus)
+            if phase is not None
+        ]
+        plane = planes[0] if len(planes) == 1 else planes[0] - planes[1]
+        low, high = np.percentile(plane, (0, 99.5))
+        grey = np.clip((plane - low) / ((high - low) or 1.0), 0, 1) * 255
+        pictures.append(SlicePicture(grey.astype(np.uint8), height, width))
+    return tuple(pictures)
+
+
+def _cut_middle(planes: NDArray[Any]) -> NDArray[np.float32]:
+    """Return every n-th pixel of the middle plane, at most 128 of a side."""
+    step = max(1, -(-max(planes.shape[1:]) // _PICTURE_SIDE))
+    return np.nan_to_num(planes[len(planes) // 2, ::step, ::step].astype(np.float32))
 
 
 class ChannelImage:

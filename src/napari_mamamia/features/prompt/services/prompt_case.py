@@ -88,7 +88,7 @@ def prompt_case(
     try:
         info = model.connect()
         on_info(info)
-        model.set_image(image.array)
+        model.set_image(image.array, case.grid.spacing_mm)
         ask = partial(_ask_prompts, image=image, prompts=prompts, model=model, info=info)
         if not reader:
             live = _make_session(case, start)

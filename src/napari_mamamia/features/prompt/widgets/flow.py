@@ -12,6 +12,7 @@ from napari_mamamia.features.prompt.segmentation.prompts import Prompt, PromptKi
 from napari_mamamia.features.prompt.services.channels import (
     ChannelImage,
     choose_channel,
+    draw_channels,
     list_channels,
 )
 from napari_mamamia.features.prompt.services.session import (
@@ -203,7 +204,7 @@ class PromptFlow(WindowPart):
             self.page.show_state(State.READY, info)
             self.page.say(tr("The model is ready: choose a tool and draw on the image."))
 
-        self._run(lambda: engine.set_image(image.array), begin)
+        self._run(lambda: engine.set_image(image.array, image.case.grid.spacing_mm), begin)
 
     def stop(self, text: str = "") -> None:
         """End the model; the mask stays."""
@@ -313,4 +314,8 @@ class PromptFlow(WindowPart):
     def _follow_case(self) -> None:
         case = self._session.case
         self.page.need("" if case else tr("Open a case first."))
-        self.page.show_channels(() if case is None else list_channels(case))
+        if case is None:
+            self.page.show_channels(())
+        else:
+            pictures = draw_channels(case) if case.is_loaded else ()
+            self.page.show_channels(list_channels(case), pictures)

@@ -6,7 +6,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from qtpy.QtCore import Signal
+from qtpy.QtCore import QSize, Qt, Signal
+from qtpy.QtGui import QIcon
 from qtpy.QtWidgets import QComboBox, QLineEdit, QToolButton, QWidget
 
 from napari_mamamia.core.errors import MamamiaError
@@ -20,6 +21,7 @@ from napari_mamamia.features.prompt.segmentation.engines import PROMPT_ENGINES
 from napari_mamamia.features.prompt.segmentation.prompts import PromptKind
 from napari_mamamia.features.prompt.services.channels import Channel
 from napari_mamamia.features.prompt.widgets.drawing import KIND_TEXTS
+from napari_mamamia.services.dicom.preview import SlicePicture
 from napari_mamamia.widgets.base.keys import with_key
 from napari_mamamia.widgets.base.notify import plain_text
 from napari_mamamia.widgets.controls.controls import (
@@ -34,6 +36,7 @@ from napari_mamamia.widgets.controls.controls import (
     tool_button,
 )
 from napari_mamamia.widgets.controls.form import Browse, Form, option
+from napari_mamamia.widgets.controls.grey_pixmap import picture_tip, square_pixmap
 from napari_mamamia.widgets.controls.page import Page
 
 _DEVICES: Final = (
@@ -61,12 +64,13 @@ _REMEDIES: Final = MappingProxyType(
         "accept_licence": tr("Accept the licence."),
     }
 )
+_PICTURE_SIDE: Final = 48
 _REMOTE: Final = ("server", "api_key", "allow_plain_http")
 _STORED: Final = ("model", "fold", "environment", "device", "server")
 _ENGINE_TEXTS: Final = MappingProxyType(
     {
-        "local": tr("nnInteractive on this computer"),
-        "remote": tr("nnInteractive on a server"),
+        "local": tr("On this computer"),
+        "remote": tr("On a server (nnInteractive)"),
     }
 )
 
@@ -89,7 +93,7 @@ class _Options:
         None,
         tr("Model"),
         "prompt_model",
-        tr("Folder of the model, with plans.json and fold_0."),
+        tr("Folder of the model: nnInteractive's, or a network with its recipe."),
         placeholder=tr("folder of the model"),
         browse=Browse("prompt_model_browse", tr("Choose the folder of the model"), tr("Model")),
     )
@@ -104,7 +108,7 @@ class _Options:
         None,
         tr("Environment"),
         "prompt_environment",
-        tr("Python environment with the package nninteractive."),
+        tr("Python environment with nninteractive; a network with a recipe needs none."),
         placeholder="$MAMAMIA_PROMPT_ENVIRONMENT",
         browse=Browse(
             "prompt_environment_browse", tr("Choose the Python environment"), tr("Environment")
@@ -231,12 +235,20 @@ class PromptPage(Page):
                 self.fields[name].setText(stored.get(name, ""))
         devices.setCurrentIndex(max(devices.findData(stored.get("device")), 0))
 
-    def show_channels(self, channels: tuple[Channel, ...]) -> None:
+    def show_channels(
+        self, channels: tuple[Channel, ...], pictures: tuple[SlicePicture, ...] = ()
+    ) -> None:
         """Offer the images of a case, the default first; the same choice stays if it exists."""
         before = self.channel.currentData()
         self.channel.clear()
         for channel in channels:
             self.channel.addItem(channel.text, channel.name)
+        for index, picture in enumerate(pictures):
+            self.channel.setItemIcon(index, QIcon(square_pixmap(picture, _PICTURE_SIDE)))
+            tip = picture_tip(picture, channels[index].text)
+            self.channel.setItemData(index, tip, Qt.ItemDataRole.ToolTipRole)
+        side = _PICTURE_SIDE if pictures else 0
+        self.channel.setIconSize(QSize(side, side))
         self.channel.setCurrentIndex(max(self.channel.findData(before), 0))
 
     def show_state(self, state: State, info: EngineInfo | None = None) -> None:

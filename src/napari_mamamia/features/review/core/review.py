@@ -94,13 +94,22 @@ class FilePrint:
 class StudyCase:
     """A case; `key` is its name in events and files, independent of the characters of its id.
 
-    `site` is the origin of its images according to the data set; "" if unknown.
+    `site` is the origin of its images according to the data set; "" if unknown. `patient`, `visit`
+    and `side` are those of the data set; "" if its layout does not state them.
     """
 
     key: str
     case_id: str
     images: tuple[FilePrint, ...] = ()
     site: str = ""
+    patient: str = ""
+    visit: str = ""
+    side: str = ""
+
+    @property
+    def exam(self) -> tuple[str, str, str]:
+        """Patient, visit and side, as cells of a table."""
+        return self.patient, self.visit, self.side
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +295,7 @@ class Study:
 
     @property
     def pseudonymized(self) -> "Study":
-        """Return a copy with pseudonyms instead of case ids, without sites and file names."""
+        """Return a copy with pseudonyms instead of case ids, without patients, sites and files."""
         cases = (StudyCase(case.key, self.number_of(case.key)) for case in self.cases)
         return replace(self, cases=tuple(cases))
 

@@ -54,11 +54,12 @@ from napari_mamamia.io.workspace.workspace import Workspace
 
 @dataclass(frozen=True, slots=True)
 class TaskRow:
-    """A row for a person's own reading, either submitted or current."""
+    """A row for a person's own reading, either submitted or current; `visit` is "" if unknown."""
 
     task: Task
     case_id: str
     state: CaseState
+    visit: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,7 @@ class DisputeRow:
     state: CaseState
     because: tuple[str, ...]
     judge: str = ""
+    visit: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +182,7 @@ def list_dispute_rows(
             view.state,
             describe_reasons(form, view),
             state.name(view.adjudicator) if view.adjudicator else "",
+            state.study.case(view.key).visit,
         )
         for view in {view.key: view for view in views}.values()
     )
@@ -342,6 +345,7 @@ class StudyClient:
             state = session.refresh()
             rows = session.queue()
             ids = {case.key: case.case_id for case in state.study.cases}
+            visits = {case.key: case.visit for case in state.study.cases}
             touched = (CaseState.READ, CaseState.IN_WORK, CaseState.CLAIMED)
             look = StudySnapshot(
                 state.study.plan.name,
@@ -353,7 +357,7 @@ class StudyClient:
                 sum(1 for _ in list_possible(state, rows)),
                 # Readings not yet begun are not listed, because a list would reveal hidden repeats.
                 tuple(
-                    TaskRow(task, ids[task.case], reading.state)
+                    TaskRow(task, ids[task.case], reading.state, visits[task.case])
                     for task, reading in rows
                     if reading.state in touched
                 ),

@@ -301,7 +301,9 @@ def _print_cases(
             FilePrint(relative_name(path, root), sha256_of_large(path)) for path in paths
         )
         site = find_site(one.case_id, opened.record(one.case_id))
-        cases.append(StudyCase(keys[number - 1], one.case_id, prints, site))
+        visit = one.visit.name if one.visit else ""
+        case = StudyCase(keys[number - 1], one.case_id, prints, site, one.patient, visit, one.side)
+        cases.append(case)
     report_progress(len(files), len(files), "Checksums")
     return cases
 
@@ -519,9 +521,9 @@ def _check_people(setup: StudySetup) -> None:
 
 
 def _require_pots(opened: OpenDataSet, case_ids: Sequence[str], pots: Sequence[str]) -> None:
-    usable = {case.case_id for case in opened.data_set.cases if not case.problems}
+    by_id = opened.data_set.by_id()
     for pot in pots:
-        if pot not in usable or (case_ids and pot not in case_ids):
+        if pot not in by_id or by_id[pot].problems or (case_ids and pot not in case_ids):
             raise CaseError(
                 f"expected honeypots among the cases of the study, but found {pot!r}: check the "
                 "list"

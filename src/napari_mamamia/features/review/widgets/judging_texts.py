@@ -45,7 +45,8 @@ def describe_row(dispute: DisputeRow) -> str:
         state = tr("rejected") if dispute.state is CaseState.REJECTED else dispute.state
         why = f"{state}: {why}".rstrip(": ")
     who = tr(" · taken by {judge}", judge=dispute.judge) if dispute.judge else ""
-    return f"{dispute.case_id} · {why}{who}"
+    visit = tr(" · visit {visit}", visit=dispute.visit) if dispute.visit else ""
+    return f"{dispute.case_id}{visit} · {why}{who}"
 
 
 def describe_lesions(table: LesionTable, first: str, second: str) -> str:

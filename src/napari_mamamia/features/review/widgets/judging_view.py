@@ -46,6 +46,7 @@ from napari_mamamia.widgets.controls.controls import (
 )
 from napari_mamamia.widgets.controls.line_list import make_line_list
 from napari_mamamia.widgets.controls.page_area import ALL, PageArea
+from napari_mamamia.widgets.controls.revealing import reveal
 
 _RULE_TEXTS = {
     ConsensusRule.UNION: (tr("Union"), tr("Voxels in any reading.")),
@@ -145,10 +146,10 @@ class JudgingView(QWidget):
             self.choice,
         )
         # Below the scroll area, which fills the page: the decision is visible on a low screen and
-        # keeps its place while the case loads.
+        # keeps its place while the case loads, or when a note appears above it.
         area = PageArea(details, "review_judge_scroll", is_part=True)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self._case = column(area, line(), self._make_decision(), self.note)
+        self._case = column(area, line(), self.note, self._make_decision())
         self._case.layout().setStretch(0, ALL)
         return self._case
 
@@ -255,7 +256,8 @@ class JudgingView(QWidget):
         )
         buttons = row(self.decide, self.leave_out, self.set_down, 1)
         takes = row(self.take_first, self.take_second, 1)
-        return column(takes, self._answers_line, self.reason, buttons)
+        # Stretched above: until Qt lays out a hidden line anew, the buttons stay at the bottom.
+        return column(1, takes, self._answers_line, self.reason, buttons)
 
     def _make_ended(self) -> QWidget:
         """Return the controls for a decided case, which can be reopened but not deleted."""
@@ -301,6 +303,7 @@ class JudgingView(QWidget):
                     self.queue.setCurrentItem(item)
             if self.queue.currentItem() is None and rows:
                 self.queue.setCurrentRow(0)
+            reveal(self.take_up)
         self.queue.fit()
         self.nothing.setText(describe_queue(rows))
         self.queue.setVisible(bool(rows))
@@ -322,7 +325,9 @@ class JudgingView(QWidget):
         if dispute is None:
             self.reason.clear()
             self._follow_choice()
+            reveal(self.take_up)
             return
+        reveal(self.decide)
         self._ended.hide()
         self.case.setText(dispute.case_id)
         self.because.setText("; ".join(dispute.because) or tr("The readings agree."))

@@ -156,6 +156,7 @@ class ReviewPage(QWidget):
         self._entry = column(*lines, row(self.open, self.new, 1))
         # Keys belong to one person.
         self.who.currentIndexChanged.connect(lambda _at: self._asking_key.hide())
+        self.who.currentIndexChanged.connect(lambda _at: self._mark_next())
         return self._entry
 
     def _make_work(self) -> QWidget:
@@ -211,8 +212,7 @@ class ReviewPage(QWidget):
         self._asking_key.hide()
         if not known:
             self.who.setCurrentIndex(-1)
-        set_primary(self.begin, primary=bool(people))
-        set_primary(self.open, primary=not people)
+        self._mark_next()
 
     def ask_key(self, why: str) -> None:
         """Ask for the passphrase of the selected person's key, for the reason `why`."""
@@ -263,6 +263,14 @@ class ReviewPage(QWidget):
         self.progress.show_look(look)
 
     # -------------------------------------------------------------------- inner
+
+    def _mark_next(self) -> None:
+        """Highlight opening a study, then choosing a name, then beginning."""
+        has_people, has_name = self.who.count() > 0, self.who.currentIndex() >= 0
+        self.begin.setEnabled(has_name)
+        set_primary(self.open, not has_people)
+        set_primary(self.who, has_people and not has_name)
+        set_primary(self.begin, has_name)
 
     def _choose_person(self) -> None:
         secret = self.secret.text() if self._asking_key.isVisibleTo(self) else ""

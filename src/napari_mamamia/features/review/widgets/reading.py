@@ -110,6 +110,9 @@ class Reading(WindowPart):
         view.gaps.gap_wanted.connect(form.show_gap)
         for signal in (form.changed, self._session.case_changed):
             signal.connect(lambda: view.gaps.show_gaps(self.list_gaps()))
+        drawn = (self._session.masks_changed, self._session.case_changed, editing.stepped)
+        for signal in drawn:
+            signal.connect(lambda: view.set_drawn(self._is_drawn() and not self._is_empty()))
 
     def begin(self, client: StudyClient | None) -> None:
         """Begin reading with a client; None ends it."""
@@ -247,7 +250,7 @@ class Reading(WindowPart):
             self._hand_in_whole(taken, with_mask=with_mask)
 
     def _hand_in_whole(self, taken: StudyTask, *, with_mask: bool) -> None:
-        is_drawn = self._session.mask(Role.REFINED) is not None
+        is_drawn = self._is_drawn()
         if is_drawn and self._n_measured != self._n_steps and self._form.asks_lesions:
             # Answers belong to the lesions of the submitted mask.
             self._measure_lesions(lambda: self._accept_case(with_mask=with_mask))
@@ -264,6 +267,14 @@ class Reading(WindowPart):
             self._editing.saving.save_if_new(lambda saved: self._hand_in_saved(taken, saved))
         else:
             self._hand_in(taken, None)
+
+    def _is_drawn(self) -> bool:
+        return self._session.mask(Role.REFINED) is not None
+
+    def _is_empty(self) -> bool:
+        """Return whether the mask was begun from nothing and nothing is drawn yet."""
+        live = self._editing.live
+        return live is not None and not live.position and not live.summary.started_from
 
     def list_gaps(self) -> tuple[Gap, ...]:
         """Return missing or contradictory answers of the current case."""

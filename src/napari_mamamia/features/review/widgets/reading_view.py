@@ -102,7 +102,7 @@ class ReadingView(QWidget):
         )
         self.form = form
         self.gaps = GapList("review_gaps")
-        self.rest, self._is_busy = "", False
+        self.rest, self._is_busy, self._is_drawn = "", False, False
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 4, 0, 0)
         for part in (
@@ -198,7 +198,7 @@ class ReadingView(QWidget):
             control.setEnabled(not is_busy)
         self._is_busy = is_busy
         self.next.setEnabled(not is_busy and not self.rest)
-        set_primary(self.accept, primary=is_open)
+        set_primary(self.accept, self._is_drawn)
         self._reopening.setVisible(is_looked_at)
         self.show_missing(())
         if taken is None:
@@ -213,6 +213,11 @@ class ReadingView(QWidget):
             self.advice.setText(self.rest or note)
         self.advice.setVisible(bool(self.advice.text()))
         reveal(self.accept if is_open else self.next)  # the page scrolls on a low screen
+
+    def set_drawn(self, is_drawn: bool) -> None:
+        """Highlight submitting only if there is a mask to submit."""
+        self._is_drawn = is_drawn
+        set_primary(self.accept, is_drawn)
 
     def show_first(self, text: str) -> None:
         """Show whose reading was first; "" hides the text."""
@@ -294,4 +299,5 @@ def describe_rest(look: StudySnapshot) -> str:
 
 
 def _describe_row(row: TaskRow) -> str:
-    return f"{row.case_id} · {row.state}"
+    visit = tr(" · visit {visit}", visit=row.visit) if row.visit else ""
+    return f"{row.case_id}{visit} · {row.state}"

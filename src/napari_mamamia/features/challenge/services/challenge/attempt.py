@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
-from napari_mamamia.core.choices import UnusableRule
+from napari_mamamia.core.choices import Task, UnusableRule
 from napari_mamamia.core.errors import CaseError, FormatError, MamamiaError, is_of_system
 from napari_mamamia.core.records import CaseFailure, CaseScore, ScoreStatus
 from napari_mamamia.features.challenge.io.challenge_file import (
@@ -28,6 +28,11 @@ from napari_mamamia.features.challenge.io.handed_in import (
     find_handed_masks,
 )
 from napari_mamamia.features.challenge.io.ledger import AttemptOutcome
+from napari_mamamia.features.challenge.services.challenge.answers import (
+    measure_answers,
+    read_definitions,
+    write_values,
+)
 from napari_mamamia.features.challenge.services.submission.run_submission import (
     LOGS,
     TABLE,
@@ -255,6 +260,10 @@ def find_changed_inputs(opened: OpenChallenge, *, with_images: bool = False) -> 
         f"clinical {name}: {problem}"
         for name, problem in find_changes(opened.folder, tables).items()
     ]
+    own = {file.name: file for file in (*challenge.definitions, *challenge.model_files)}
+    changes += [f"definition: {text}" for text in find_changes(opened.folder, own).values()]
+    truth = {file.name: file for file in challenge.truth}
+    changes += [f"truth: {text}" for text in find_changes(opened.reference, truth).values()]
     profile = profile_named(challenge.profile)
     if profile.version != challenge.profile_version:
         changes.append(
@@ -481,13 +490,15 @@ def evaluate(
     MamamiaError
         For a failure that is not the team's fault: no space, a full disk, changed references.
     """
+    if contents.kind is SubmissionKind.ANSWERS:
+        return _evaluate_defined(opened, folder, manifest, contents.folder, settings)
     refusal = _find_refusal(opened, contents)
     if refusal:
         write_letter(folder, "", [CaseFailure("-", refusal)], (), 0)
         return Evaluation(AttemptOutcome.REFUSED, refusal)
     if contents.kind is SubmissionKind.SCORES and contents.scores is not None:
         return _evaluate_given(opened, folder, contents.scores)
-    notes = (contents.problem,) if opened.challenge.task.wants_responses else ()
+    notes = (contents.problem,) if opened.challenge.wants_responses else ()
     answers = _Answers(contents.folder, contents.responses, notes=tuple(filter(None, notes)))
     if contents.kind is SubmissionKind.RESPONSES:
         answers = _Answers(None, contents.responses)
@@ -499,13 +510,41 @@ def evaluate(
     return _score_answers(opened, folder, manifest, answers, settings)
 
 
+def _evaluate_defined(
+    opened: OpenChallenge,
+    folder: Path,
+    manifest: Manifest,
+    answers: Path,
+    settings: ProgramSettings,
+) -> Evaluation:
+    """Measure the answers as the definition says, and as its honest definition if it names one."""
+    files: list[str] = []
+    failures: tuple[CaseFailure, ...] = ()
+    for definition in read_definitions(opened):
+        try:
+            values = measure_answers(opened, definition, answers)
+        except FormatError as error:
+            if is_of_system(error):
+                raise
+            return Evaluation(AttemptOutcome.REFUSED, str(error), (CaseFailure("-", str(error)),))
+        failures = tuple(CaseFailure(case_id, reason) for case_id, reason in values.unusable)
+        if not settings.is_express:
+            files.append(write_values(values, folder))
+    write_letter(folder, "", failures, opened.challenge.case_ids, 0)
+    notes = manifest.left_out
+    if settings.is_express:
+        reason = _say_express(len(failures), len(opened.challenge.cases))
+        return Evaluation(AttemptOutcome.STOPPED, reason, failures, notes)
+    sums = _sum_results(folder, files)
+    return Evaluation(AttemptOutcome.SCORED, "", failures, notes, sums)
+
+
 def _find_refusal(opened: OpenChallenge, contents: Contents) -> str:
     """Return why a submission cannot be scored in this challenge, "" if it can."""
     challenge, kind = opened.challenge, contents.kind
-    task = challenge.task
     if kind is SubmissionKind.NOTHING:
         return contents.problem
-    if kind is SubmissionKind.SCORES and not (challenge.takes_tables and task.wants_masks):
+    if kind is SubmissionKind.SCORES and not (challenge.takes_tables and challenge.wants_masks):
         return (
             "expected masks, a program or responses, but found a table of scores that the team "
             "computed itself: this challenge computes scores from masks"
@@ -521,10 +560,11 @@ def _find_refusal(opened: OpenChallenge, contents: Contents) -> str:
         )
     has_masks = kind in (SubmissionKind.MASKS, SubmissionKind.SCORES, SubmissionKind.PROGRAM)
     has_responses = contents.responses is not None or kind is SubmissionKind.PROGRAM
-    if not (has_masks and task.wants_masks) and not (has_responses and task.wants_responses):
+    is_masks = has_masks and challenge.wants_masks
+    if not is_masks and not (has_responses and challenge.wants_responses):
         return (
-            f"expected an answer to the task {task.value}, but found only {kind.value}: submit an "
-            "answer to that task"
+            f"expected an answer to the task {challenge.task}, but found only {kind.value}: submit "
+            "an answer to that task"
         )
     return ""
 
@@ -545,7 +585,7 @@ def _run_program(
     express_seconds = min(limits.case_seconds, limits.express_seconds / max(1, len(express)))
     run_settings = replace(
         settings.program,
-        task=challenge.task,
+        task=challenge.task or Task.SEGMENTATION,
         express=len(express),
         express_seconds=express_seconds,
         limits=RunLimits(limits.case_seconds, limits.memory_bytes),
@@ -562,8 +602,8 @@ def _run_program(
         reason = ran.stopped or _say_express(len(ran.failures), len(case_ids))
         files = _sum_results(folder, [RUN + "/failures.csv"])
         return Evaluation(AttemptOutcome.STOPPED, reason, ran.failures, ran.notes, files)
-    responses = folder / RUN / TABLE if challenge.task.wants_responses else None
-    masks = folder / RUN / MASKS if challenge.task.wants_masks else None
+    responses = folder / RUN / TABLE if challenge.wants_responses else None
+    masks = folder / RUN / MASKS if challenge.wants_masks else None
     return _Answers(masks, responses, ran.failures, ran.notes)
 
 
@@ -587,11 +627,11 @@ def _score_answers(
     answers: _Answers,
     settings: ProgramSettings,
 ) -> Evaluation:
-    task = opened.challenge.task
+    challenge = opened.challenge
     breaches = list(answers.failures)
     notes = [*answers.notes, *manifest.left_out]
     results: list[str] = []
-    if answers.masks is not None and task.wants_masks:
+    if answers.masks is not None and challenge.wants_masks:
         model, unknown = _score_masks(opened, folder, manifest.team, answers.masks, settings)
         reasons = {failure.case_id: failure.reason for failure in breaches}
         breaches = [
@@ -608,7 +648,7 @@ def _score_answers(
             reason = _say_express(len(breaches), len(model.rows))
             return Evaluation(AttemptOutcome.STOPPED, reason, tuple(breaches), tuple(notes))
     problem = ""
-    if answers.responses is not None and task.wants_responses:
+    if answers.responses is not None and challenge.wants_responses:
         problem, broken = _score_responses(opened, folder, answers.responses)
         breaches += broken
         results += [] if problem else [f"{RESPONSES}/{RESPONSE_TABLE}"]

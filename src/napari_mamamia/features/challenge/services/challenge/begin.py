@@ -1,8 +1,9 @@
 """Create a challenge: freeze its cases with hashes, and all settings of the scores."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from shutil import copyfileobj
+from shutil import copyfile, copyfileobj
 from typing import Final
 
 import numpy as np
@@ -25,6 +26,20 @@ from napari_mamamia.features.challenge.io.challenge_file import (
     relative_place,
     write_challenge,
 )
+from napari_mamamia.features.challenge.io.definition import (
+    MAMA_MIA_TASK1,
+    MAMA_MIA_TASK2,
+    OF_PROFILE,
+    AnswerKind,
+    ChallengeDefinition,
+    definition_named,
+    freeze_definition,
+)
+from napari_mamamia.features.challenge.services.challenge.answers import (
+    list_truth,
+    load_models,
+    require_measures,
+)
 from napari_mamamia.io.clinical.columns import BY_NAME, COLUMNS_FILE, ColumnChoice, columns_for
 from napari_mamamia.io.clinical.columns import write_columns as write_column_file
 from napari_mamamia.io.data_set.mask_files import find_masks, no_mask_error
@@ -43,7 +58,8 @@ from napari_mamamia.services.score.clinical_table import FAIRNESS, RESPONSE, nee
 
 N_EXPRESS: Final = 3
 _CLINICAL: Final = "clinical"
-_METRICS: Final = ("dsc", "norm_hd")
+_MODELS: Final = "models"
+_TASKS: Final = {AnswerKind.MASKS: Task.SEGMENTATION, AnswerKind.RESPONSES: Task.CLASSIFICATION}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +91,14 @@ class ChallengeSettings:
         tumour.
     takes_tables, ladder, limits, gate
         As in `Challenge`.
+    definition
+        The definition of the challenge; None for the MAMA-MIA definitions of `task`.
+    models
+        By role: the kind of a model that measures use, with its file or number after ``:``.
     """
 
     name: str = ""
-    task: Task = Task.SEGMENTATION
+    task: Task | None = Task.SEGMENTATION
     reference: Path | None = None
     images: Path | None = None
     clinical: Path | None = None
@@ -93,6 +113,23 @@ class ChallengeSettings:
     ladder: bool = False
     limits: ChallengeLimits = field(default_factory=ChallengeLimits)
     gate: float | None = None
+    definition: ChallengeDefinition | None = None
+    models: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.definition is not None:
+            task = _TASKS.get(self.definition.answer.kind)
+            object.__setattr__(self, "task", task)
+
+    @property
+    def wants_masks(self) -> bool:
+        """Return whether teams submit masks."""
+        return self.task is not None and self.task.wants_masks
+
+    @property
+    def wants_responses(self) -> bool:
+        """Return whether teams submit responses."""
+        return self.task is not None and self.task.wants_responses
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +168,9 @@ def begin_challenge(folder: Path, settings: ChallengeSettings) -> BegunChallenge
         raise SaveConflictError(
             f"{folder} already holds a challenge, which is never changed: choose a new folder"
         )
+    if settings.definition is not None and settings.definition.has_own_files:
+        return _begin_defined(folder, settings, settings.definition)
+    definitions = choose_definitions(settings)
     _require_enough(settings)
     data_set = None if settings.images is None else find_data_set(settings.images)
     references = _find_references(settings, data_set)
@@ -149,7 +189,12 @@ def begin_challenge(folder: Path, settings: ChallengeSettings) -> BegunChallenge
         rule=settings.rule.value if settings.rule else "",
         seed=settings.seed,
         n_resamples=settings.n_resamples,
-        metrics=_METRICS if settings.task.wants_masks else (),
+        metrics=tuple(
+            measure.of
+            for definition in definitions
+            for measure in definition.measures
+            if not measure.of.startswith(OF_PROFILE)
+        ),
         cases=tuple(cases),
         express=_choose_express(settings, case_ids, volumes),
         clinical=clinical,
@@ -158,6 +203,7 @@ def begin_challenge(folder: Path, settings: ChallengeSettings) -> BegunChallenge
         ladder=settings.ladder,
         limits=settings.limits,
         gate=settings.gate,
+        definitions=_freeze_definitions(folder, definitions),
         software=software_version(),
         created=now_utc(),
     )
@@ -171,6 +217,83 @@ def begin_challenge(folder: Path, settings: ChallengeSettings) -> BegunChallenge
     return BegunChallenge(read_challenge(folder), notes)
 
 
+def choose_definitions(settings: ChallengeSettings) -> tuple[ChallengeDefinition, ...]:
+    """Return the definition that was chosen, or the MAMA-MIA definition of each task."""
+    if settings.definition is not None:
+        require_measures(settings.definition)
+        return (settings.definition,)
+    names = [MAMA_MIA_TASK1] * settings.wants_masks + [MAMA_MIA_TASK2] * settings.wants_responses
+    return tuple(definition_named(name) for name in names)
+
+
+def _freeze_definitions(
+    folder: Path, definitions: Sequence[ChallengeDefinition]
+) -> tuple[FrozenFile, ...]:
+    paths = [freeze_definition(definition, folder) for definition in definitions]
+    return tuple(FrozenFile(path.relative_to(folder).as_posix(), sha256_of(path)) for path in paths)
+
+
+def _begin_defined(
+    folder: Path, settings: ChallengeSettings, definition: ChallengeDefinition
+) -> BegunChallenge:
+    """Create a challenge whose files the definition names."""
+    require_measures(definition)
+    honest = (definition_named(definition.honest),) if definition.honest else ()
+    root = settings.reference
+    if root is None:
+        raise CaseError(
+            "expected the folder with the truth of the challenge, but found none",
+            remedies=(Remedy("reference", ("DIR",)),),
+        )
+    case_ids, names = list_truth(definition, root)
+    if settings.case_ids:
+        spelled = {case_key(case_id): case_id for case_id in case_ids}
+        unknown = [one for one in settings.case_ids if case_key(one) not in spelled]
+        if unknown:
+            raise CaseError(
+                f"expected listed cases to have a truth, but found {name_some(unknown)}: add it, "
+                "or remove the case from the list"
+            )
+        case_ids = tuple(spelled[case_key(one)] for one in settings.case_ids)
+    models, model_files = {}, []
+    for role, text in settings.models.items():
+        kind, _, argument = text.partition(":")
+        source = Path(argument)
+        models[role] = text
+        if argument and source.is_file():
+            target = folder / _MODELS / f"{role}{source.suffix}"
+            with saving(target) as temporary:
+                copyfile(source, temporary)
+            name = target.relative_to(folder).as_posix()
+            models[role] = f"{kind}:{name}"
+            model_files.append(FrozenFile(name, sha256_of(target)))
+    challenge = Challenge(
+        name=settings.name or definition.title or definition.name,
+        task=None,
+        profile=settings.profile.name,
+        profile_version=settings.profile.version,
+        rule="",
+        seed=settings.seed,
+        n_resamples=settings.n_resamples,
+        metrics=tuple(measure.id for measure in definition.measures),
+        cases=tuple(map(FrozenCase, case_ids)),
+        express=(),
+        limits=settings.limits,
+        definitions=_freeze_definitions(folder, (definition, *honest)),
+        models=models,
+        model_files=tuple(model_files),
+        truth=tuple(FrozenFile(name, sha256_of_large(root / name)) for name in names),
+        software=software_version(),
+        created=now_utc(),
+    )
+    (folder / SUBMISSIONS).mkdir(parents=True, exist_ok=True)
+    write_challenge(folder, challenge, ChallengePlaces(relative_place(root, folder)))
+    opened = read_challenge(folder)
+    load_models(opened)
+    report_progress(1, 1, "Finished")
+    return BegunChallenge(opened, definition.notes)
+
+
 def _require_enough(settings: ChallengeSettings) -> None:
     if settings.rule is UnusableRule.LEAVE_OUT:
         raise CaseError(
@@ -179,12 +302,12 @@ def _require_enough(settings: ChallengeSettings) -> None:
         )
     require_rule(settings.profile, settings.rule)
     has_masks = settings.reference is not None or settings.images is not None
-    if settings.task.wants_responses and settings.clinical is None:
+    if settings.wants_responses and settings.clinical is None:
         raise CaseError(
             "expected a clinical table with pcr for a challenge of responses, but found none",
             remedies=(Remedy("clinical", ("FILE",)),),
         )
-    if settings.task.wants_masks and not has_masks and not settings.case_ids:
+    if settings.wants_masks and not has_masks and not settings.case_ids:
         raise CaseError(
             "expected reference masks or a list of cases, but found neither: give the masks, the "
             "images' data set, or, for a challenge with tables only, the case ids",
@@ -207,7 +330,7 @@ def _find_references(
             raise no_mask_error(settings.reference)
     elif data_set is not None:
         masks = {case.case_id: case.reference for case in data_set.cases if case.reference}
-        if not masks and settings.task.wants_masks:
+        if not masks and settings.wants_masks:
             raise FormatError(
                 f"expected reference masks in {data_set.root}, but found none: give their folder",
                 remedies=(Remedy("reference", ("DIR",)),),
@@ -246,7 +369,7 @@ def _choose_cases(
             spelled.get(key, case_identifier)
             for key, case_identifier in zip(keys, settings.case_ids, strict=True)
         )
-    if settings.task.wants_masks:
+    if settings.wants_masks:
         return tuple(case_id for case_id, _ in references.values())
     if settings.clinical is None:
         return ()
@@ -303,7 +426,7 @@ def _copy_clinical(
         return None, None
     source = settings.clinical
     choice = columns_for(source, settings.columns)
-    needed_table(source, choice, RESPONSE if settings.task.wants_responses else FAIRNESS)
+    needed_table(source, choice, RESPONSE if settings.wants_responses else FAIRNESS)
     target = folder / _CLINICAL / source.name
     with (
         open_plain(source) as stream,

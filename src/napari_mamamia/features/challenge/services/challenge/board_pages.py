@@ -79,6 +79,7 @@ _MOST_PAIRS: Final = 10
 """Largest number of teams for which tables of pairs are shown unfolded."""
 _MOST_CASES: Final = 40
 _MOST_NOTES: Final = 6
+_TASKS: Final = {SEGMENTATION: "Masks", CLASSIFICATION: "Responses"}
 NO_BETTER: Final = "no better than chance"
 _OF_CHANCE: Final = (
     "p, permutation: exact one-sided p of the balanced accuracy when the labels are permuted. An "
@@ -188,17 +189,24 @@ def _make_leaderboard(
 ) -> Page:
     board = ranking.board
     sections = []
-    for task_board in board.boards:
-        sections.append(_describe_board(task_board, ranking, links))
-        if task_board.task == SEGMENTATION and content is not None:
+    for index, task_board in enumerate(board.boards):
+        is_defined = task_board.task in ranking.defined
+        sections.append(
+            _describe_defined(task_board, ranking, links)
+            if is_defined
+            else _describe_board(task_board, ranking, links)
+        )
+        is_first = task_board.task == SEGMENTATION or (is_defined and not index)
+        if is_first and content is not None:
             first, *more = ranking_sections(content)
             sections += [replace(first, title="Ranks by every method", says=()), *more]
     responses = ranking.responses
     if responses is not None and responses.ranking is not None:
         sections += _describe_responses(responses.ranking)
     ladder = f"; {_OF_LADDER}" if board.ladder else ""
+    what = "Definition" if ranking.defined else "Profile"
     facts = (
-        f"Profile {board.profile}; unusable cases: {board.rule}{ladder}.",
+        f"{what} {board.profile}; unusable cases: {board.rule}{ladder}.",
         *(content.facts if content else ()),
         f"challenge.json {board.sha256[:16]}; ledger "
         f"{', '.join(head[:16] for head in board.heads)}.",
@@ -215,7 +223,9 @@ def _make_leaderboard(
 
 def answer_board(ranking: ChallengeRanking) -> tuple[Answer, ...]:
     """Describe the leader of each task, the certainty of the lead, and what would change it."""
-    answers = list(_answer_masks(ranking))
+    answers = [_answer_defined(board, ranking) for board in ranking.board.boards
+               if board.task in ranking.defined]  # fmt: skip
+    answers += [] if answers else _answer_masks(ranking)
     responses = ranking.responses
     if responses is not None and responses.ranking is not None:
         answers += answer_responses(responses.ranking, responses.results)
@@ -255,6 +265,42 @@ def _say_ladder(ranking: ChallengeRanking) -> str:
     return (
         f"By guarded score, {', '.join(names)} {'leads' if len(names) == 1 else 'share the lead'}."
     )
+
+
+def _answer_defined(board: Board, ranking: ChallengeRanking) -> Answer:
+    first = [row for row in board.rows if row.rank == 1]
+    names, stable = find_stability(board, ranking)
+    text = (
+        f"{', '.join(row.team for row in first)} {'leads' if len(first) == 1 else 'share rank 1'}"
+    )
+    if len(first) == 1 and stable is not None:
+        share = stable.first[names.index(first[0].team)]
+        text += f", and is first in {100 * share:.0f} % of the resamples of the cases"
+    return Answer(f"{board.task}: who leads", (f"{text}.", f"Ranked by {board.ranked_by}."))
+
+
+def _describe_defined(
+    board: Board, ranking: ChallengeRanking, links: Mapping[str, str]
+) -> PageSection:
+    """Return the board of a challenge by its definition, with a column for each measure."""
+    names, stable = find_stability(board, ranking)
+    measures = list(ranking.defined[board.task].numbers)
+    rows = []
+    for row in board.rows:
+        numbers = dict(row.measures)
+        sure: tuple[str, ...] = (UNKNOWN, UNKNOWN)
+        if stable is not None and row.team in names:
+            index = names.index(row.team)
+            sure = (show_interval(stable, index), f"{100 * stable.first[index]:.0f}")
+        cells = (row.team, show_rank(row), *sure, _show_number(row.score),
+                 *(_show_number(numbers.get(name)) for name in measures), f"{row.n:,}",
+                 f"{row.n_unusable:,}", say_attempt(row), _say_remark(row))  # fmt: skip
+        rows.append(Row(cells, is_small=row.rank is None, link=links.get(row.team, "")))
+    heads = ("Rank", "Rank, 95 %", "First, %", "Score", *measures, "n", "Unusable", "Attempt")
+    columns = (Column("Team", is_number=False), *map(Column, heads),
+               Column("Remark", is_number=False))  # fmt: skip
+    table = ReportTable(f"Ranked by {board.ranked_by}", columns, tuple(rows))
+    return PageSection(f"{board.task}: the board", (table,))
 
 
 def _describe_board(
@@ -354,6 +400,9 @@ def find_stability(
     board: Board, ranking: ChallengeRanking
 ) -> tuple[tuple[str, ...], Stability | None]:
     """Return the resampled teams, and the stability of the ranks by the board's own score."""
+    if board.task in ranking.defined:
+        defined = ranking.defined[board.task]
+        return defined.teams, defined.stability
     if board.task == CLASSIFICATION:
         responses = ranking.responses.ranking if ranking.responses else None
         return ((), None) if responses is None else (responses.names, responses.method.stability)
@@ -416,8 +465,7 @@ def _describe_team(ranking: ChallengeRanking, team: str) -> TeamDetails:
         (board, row) for board in ranking.board.boards for row in board.rows if row.team == team
     ]
     texts = [
-        f"{'Masks' if board.task == SEGMENTATION else 'Responses'}: "
-        f"{describe_row(row).removeprefix(f'{team}: ')}."
+        f"{_TASKS.get(board.task, board.task)}: {describe_row(row).removeprefix(f'{team}: ')}."
         for board, row in rows
     ]
     answers = [Answer("Submitted", tuple(texts))]

@@ -28,6 +28,7 @@ from napari_mamamia.features.challenge.io.site_files import (
     Site,
     write_site_files,
 )
+from napari_mamamia.features.challenge.scoring.defined_ranking import DefinedRanking
 from napari_mamamia.features.challenge.scoring.public_page import PublicDraws, public_page
 from napari_mamamia.features.challenge.scoring.site_aggregates import SMALLEST_GROUP
 from napari_mamamia.features.challenge.services.challenge.attempt import score_settings
@@ -42,6 +43,7 @@ from napari_mamamia.features.challenge.services.challenge.ranking import (
 from napari_mamamia.features.challenge.services.challenge.verify import verify_challenge
 from napari_mamamia.io.data_set.case_list import CaseList
 from napari_mamamia.io.files.own_paths import own_folder
+from napari_mamamia.scoring.classifier.scores import percentile_ends
 from napari_mamamia.scoring.cohort.groups import group_cases, rules_of
 from napari_mamamia.scoring.cohort.ranking import ranks
 from napari_mamamia.scoring.cohort.response_cohort import (
@@ -212,7 +214,7 @@ def _publish_task(
     results = dict(ranking.responses.results) if ranking.responses else {}
     is_masks = board.task == SEGMENTATION
     names, stable = find_stability(board, ranking)
-    parts = _split_cases(opened, settings)
+    parts = () if board.task in ranking.defined else _split_cases(opened, settings)
     rows, drawn = [], {}
     for row in board.rows:
         numbers: tuple[PublicNumber, ...] = ()
@@ -223,6 +225,10 @@ def _publish_task(
             numbers = _number_masks(opened, model, cohort)
             drawn[row.team] = _draw_masks(opened, model, cohort)
             parted = tuple(_score_masks(model, cohort, part) for part in parts)
+        elif row.rank is not None and board.task in ranking.defined:
+            _require_many(row.n, settings, board.task)
+            numbers = _number_defined(ranking.defined[board.task], row.team)
+            drawn[row.team] = ranking.defined[board.task].draw_scores(row.team)
         elif row.rank is not None:
             result = results[row.team]
             _require_many(row.n, settings, board.task)
@@ -336,6 +342,18 @@ def _number_masks(
     numbers.append(_make_number("Fairness", fairness.value, gap.low, gap.high))
     gap = whole.uncertainty.ranking_score
     numbers.append(_make_number("Score", whole.cohort.ranking_score, gap.low, gap.high))
+    return tuple(numbers)
+
+
+def _number_defined(ranking: DefinedRanking, team: str) -> tuple[PublicNumber, ...]:
+    """Return the published measures of a team with their 95 % intervals over the resamples."""
+    index, numbers = ranking.teams.index(team), []
+    values = {**ranking.numbers, "Score": ranking.scores}
+    for name, of_teams in values.items():
+        drawn = ranking.draws.get(name)
+        value = float(of_teams[index])
+        ends = (nan, nan) if drawn is None else percentile_ends(value, drawn[:, index])
+        numbers.append(_make_number(name, value, *ends))
     return tuple(numbers)
 
 

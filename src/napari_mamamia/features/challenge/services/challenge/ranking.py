@@ -15,13 +15,18 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.core.choices import RankMethod
+from napari_mamamia.core.choices import MissingKind, RankMethod
 from napari_mamamia.core.cohort import Cohort
 from napari_mamamia.core.errors import CaseError, FormatError, MamamiaError, is_refused
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.core.records import CaseFailure, CaseScore, ScoreStatus
 from napari_mamamia.features.challenge.io.challenge_file import OpenChallenge, relative_place
+from napari_mamamia.features.challenge.io.definition import (
+    OF_PROFILE,
+    AnswerKind,
+    ChallengeDefinition,
+)
 from napari_mamamia.features.challenge.io.handed_in import (
     SEALED,
     SubmissionKind,
@@ -35,6 +40,22 @@ from napari_mamamia.features.challenge.io.leaderboard_file import (
     LevelDown,
 )
 from napari_mamamia.features.challenge.io.ledger import Attempt, AttemptOutcome, Ledger
+from napari_mamamia.features.challenge.scoring.defined_ranking import (
+    DefinedRanking,
+    MeasureRule,
+    describe_ranking,
+    evaluate_formula,
+    rank_by_definition,
+)
+from napari_mamamia.features.challenge.services.challenge.answers import (
+    PROFILE_NUMBERS,
+    find_definition,
+    measure_rules,
+    measure_scores,
+    read_definitions,
+    read_values,
+    values_name,
+)
 from napari_mamamia.features.challenge.services.challenge.attempt import (
     RESPONSE_TABLE,
     RESPONSES,
@@ -62,13 +83,23 @@ from napari_mamamia.scoring.classifier.response_ranking import (
     rank_responses,
 )
 from napari_mamamia.scoring.classifier.scores import climb
-from napari_mamamia.scoring.cohort.groups import Grouping, group_cases, rules_of
+from napari_mamamia.scoring.cohort.groups import (
+    Grouping,
+    group_by_column,
+    group_cases,
+    rules_of,
+)
 from napari_mamamia.scoring.cohort.model_results import scored_model
 from napari_mamamia.scoring.cohort.policy import CountedCases
 from napari_mamamia.scoring.cohort.ranking import ScoredModel, ranks
 from napari_mamamia.scoring.cohort.results import ModelScores, ResponseResult
 from napari_mamamia.scoring.ranking.ranking import rank_tables, seeded_weights
-from napari_mamamia.scoring.ranking.table import VALUE_METHODS, RankingTable, RankSettings
+from napari_mamamia.scoring.ranking.table import (
+    VALUE_METHODS,
+    MissingRule,
+    RankingTable,
+    RankSettings,
+)
 from napari_mamamia.scoring.report.drawing import Drawing
 from napari_mamamia.scoring.report.gallery import worst_cases
 from napari_mamamia.scoring.report.report import case_figure
@@ -139,7 +170,8 @@ def rank_team_responses(
         (attempt, _score_team(opened, attempt, cohort))
         for attempt in {attempt.team: attempt for attempt in attempts}.values()
     ]
-    rows = [_make_response_row(attempt, result, ledger) for attempt, result in results]
+    definition = find_definition(opened, AnswerKind.RESPONSES)
+    rows = [_make_response_row(attempt, result, ledger, definition) for attempt, result in results]
     places = ranks(
         np.array([nan if row.score is None or row.reason else row.score for row in rows])
     )
@@ -189,13 +221,17 @@ def _score_team(opened: OpenChallenge, attempt: Attempt, cohort: Cohort) -> Resp
     return model.response
 
 
-def _make_response_row(attempt: Attempt, result: ResponseResult, ledger: Ledger) -> BoardRow:
+def _make_response_row(
+    attempt: Attempt, result: ResponseResult, ledger: Ledger, definition: ChallengeDefinition
+) -> BoardRow:
     """Return a team's row; constant predictions have no rank."""
     numbers = result.cohort
+    measured = (numbers.balanced_accuracy, numbers.fairness, numbers.ranking_score)
+    score = _apply_formula(definition, definition.ranking.score, measured)
     return BoardRow(
         attempt.team,
         None,
-        find_number(float(numbers.ranking_score)),
+        find_number(score),
         find_number(float(numbers.balanced_accuracy)),
         find_number(float(numbers.fairness)),
         numbers.n_scored,
@@ -362,7 +398,8 @@ class _Entry:
 class ChallengeRanking:
     """The leaderboard, the ranking of masks by every method, and the ranking of responses.
 
-    A field that does not apply is None. `models` holds the mask scores by team, `groupings` divide
+    A field that does not apply is None. `defined` are the rankings by a definition, by the task of
+    their board. `models` holds the mask scores by team, `groupings` divide
     the ranked cases, `ledger` has the attempts, and `pictures` show each team's worst cases.
     """
 
@@ -373,6 +410,7 @@ class ChallengeRanking:
     models: tuple[tuple[str, ModelScores], ...] = ()
     groupings: tuple[Grouping, ...] = ()
     ledger: Ledger | None = None
+    defined: Mapping[str, DefinedRanking] = field(default_factory=lambda: MappingProxyType({}))
     pictures: Mapping[str, tuple[ReportFigure, ...]] = field(
         default_factory=lambda: MappingProxyType({})
     )
@@ -409,8 +447,18 @@ def make_ranking(opened: OpenChallenge, ledger: Ledger, out: Path) -> ChallengeR
     models: tuple[tuple[str, ModelScores], ...] = ()
     groupings: tuple[Grouping, ...] = ()
     pictures: dict[str, tuple[ReportFigure, ...]] = {}
+    defined: dict[str, DefinedRanking] = {}
     table = f"{SCORES}/{SCORE_TABLE}"
     masks = [scored_attempt for scored_attempt in scored if table in dict(scored_attempt.files)]
+    for definition in _list_defined(opened, scored):
+        board, ranked_teams = _rank_defined(opened, ledger, scored, definition, cohort)
+        boards.append(board)
+        defined[board.task] = ranked_teams
+        problems = ranked_teams.not_computed.items()
+        notes += [*definition.notes, *(f"{name}: {text}" for name, text in problems)]
+    if defined:
+        masks = []
+        summary, read = _rank_tables(next(iter(defined.values())), settings, notes, out)
     if masks:
         entries = _choose_entries(opened, ledger, masks, cohort)
         board, read = _rank_masks(opened, ledger, entries, cohort)
@@ -447,8 +495,8 @@ def make_ranking(opened: OpenChallenge, ledger: Ledger, out: Path) -> ChallengeR
         opened.sha256,
         relative_place(opened.folder, out),
         ledger.heads,
-        challenge.profile,
-        challenge.rule or "as the profile says",
+        ", ".join(defined) if challenge.task is None else challenge.profile,
+        challenge.rule or ("as the definition says" if defined else "as the profile says"),
         challenge.ladder,
         tuple(boards),
         tuple(notes),
@@ -457,8 +505,102 @@ def make_ranking(opened: OpenChallenge, ledger: Ledger, out: Path) -> ChallengeR
     )
     return ChallengeRanking(
         board_file, summary, read if summary is not None else None, answers, models, groupings,
-        ledger, pictures,
+        ledger, defined, pictures,
     )  # fmt: skip
+
+
+def _rank_defined(
+    opened: OpenChallenge,
+    ledger: Ledger,
+    scored: Sequence[Attempt],
+    definition: ChallengeDefinition,
+    cohort: Cohort | None,
+) -> tuple[Board, DefinedRanking]:
+    """Rank the last scored attempt of each team as a definition says."""
+    challenge, name = opened.challenge, _find_table(definition)
+    is_masks = definition.answer.kind is AnswerKind.MASKS
+    attempts = {attempt.team: attempt for attempt in scored if name in dict(attempt.files)}
+    teams = {}
+    for team, attempt in attempts.items():
+        path = opened.results(team, attempt.digest) / name
+        if sha256_of(path) != dict(attempt.files)[name]:
+            raise FormatError(
+                f"expected the values of {team} to be as recorded in the ledger, but {path} was "
+                "changed: restore it, then verify the challenge to list all changes"
+            )
+        teams[team] = (
+            measure_scores(definition, read_case_scores(path)) if is_masks else read_values(path)
+        )
+    rules = tuple(map(MeasureRule, definition.measures)) if is_masks else measure_rules(definition)
+    ranking = rank_by_definition(
+        definition,
+        rules,
+        {team: of_team.by_id for team, of_team in teams.items()},
+        challenge.n_resamples,
+        challenge.seed,
+        _find_sites(opened, definition, cohort),
+    )
+    rows = []
+    for index, (team, attempt) in enumerate(attempts.items()):
+        n_unusable = len(teams[team].unusable)
+        row = BoardRow(
+            team, int(ranking.ranks[index]), find_number(ranking.scores[index]), None, None,
+            len(challenge.cases), n_unusable, (("not usable", n_unusable),) * bool(n_unusable),
+            attempt.number, ledger.count(team), attempt.kind, attempt.digest,
+            submitted=attempt.begun,
+        )  # fmt: skip
+        numbers = ((name, find_number(of_teams[index]))
+                   for name, of_teams in ranking.numbers.items())  # fmt: skip
+        rows.append(replace(row, measures=tuple(numbers)))
+    board = Board(definition.name, describe_ranking(definition), tuple(rows))
+    return _add_unscored(board, ledger), ranking
+
+
+def _find_sites(
+    opened: OpenChallenge, definition: ChallengeDefinition, cohort: Cohort | None
+) -> dict[str, str]:
+    """Return the site of each case by the column that the definition names."""
+    column, case_ids = definition.ranking.sites, opened.challenge.case_ids
+    if not column:
+        return {}
+    grouping = None
+    if cohort is not None:
+        grouping = group_by_column(case_ids, matched(list(case_ids), cohort), column)
+    if grouping is None:
+        raise FormatError(
+            f"expected a clinical table with the site of each case in the column {column}, but "
+            "found none: create the challenge with one"
+        )
+    labels = (*grouping.labels, "")
+    return {case_id: labels[code] for case_id, code in zip(case_ids, grouping.codes, strict=True)}
+
+
+def _list_defined(opened: OpenChallenge, scored: Sequence[Attempt]) -> list[ChallengeDefinition]:
+    """Return the definitions whose teams are ranked by measures, not by a profile's numbers."""
+    names = {name for attempt in scored for name, _ in attempt.files}
+    return [
+        definition for definition in read_definitions(opened)
+        if not definition.is_by_profile and _find_table(definition) in names
+    ]  # fmt: skip
+
+
+def _find_table(definition: ChallengeDefinition) -> str:
+    """Return the name of the file with a team's values."""
+    is_masks = definition.answer.kind is AnswerKind.MASKS
+    return f"{SCORES}/{SCORE_TABLE}" if is_masks else values_name(definition)
+
+
+def _rank_tables(
+    ranking: DefinedRanking, settings: RankSettings, notes: Sequence[str], out: Path
+) -> tuple[RankSummary | None, ReadInputs | None]:
+    """Rank the measures of cases by every method."""
+    if not ranking.tables:
+        return None, None
+    keys = ("metric",) if len(ranking.tables) > 1 else ()
+    rules = replace(settings, missing=MissingRule(MissingKind.WORST_RANK))
+    ranked = rank_tables(ranking.tables, rules)
+    summary = RankSummary(ranked, ranked.overall, None, tuple(notes), out)
+    return summary, ReadInputs(ranking.tables, keys, None, None, ())
 
 
 def _add_unscored(board: Board, ledger: Ledger) -> Board:
@@ -523,7 +665,9 @@ def _rank_masks(
     """Return the leaderboard of masks, and each case's performance for the ranking methods."""
     able = [entry for entry in entries if not count_model(entry.model).rejected]
     by_performance = cohort is None
-    scores = np.array([_score_entry(entry, by_performance=by_performance) for entry in entries])
+    definition = find_definition(opened, AnswerKind.MASKS)
+    formula = "performance" if by_performance else definition.ranking.score
+    scores = np.array([_score_entry(entry, definition, formula) for entry in entries])
     places = ranks(scores)
     rows = []
     for entry, score, rank in zip(entries, scores.tolist(), places.tolist(), strict=True):
@@ -560,14 +704,27 @@ def _find_effects(entry: _Entry, cohort: Cohort | None) -> tuple[LevelDown, ...]
     return find_level_down(entry.model, values, _find_given(counted, counted.case_ids), cohort)
 
 
-def _score_entry(entry: _Entry, *, by_performance: bool) -> float:
+def _score_entry(entry: _Entry, definition: ChallengeDefinition, formula: str) -> float:
     if not isnan(entry.shown):
         return entry.shown
-    numbers = entry.model.segmentation
-    if numbers is None:
+    if entry.model.segmentation is None:
         return nan
-    cohort = numbers.cohort
-    return float(cohort.performance.value if by_performance else cohort.ranking_score)
+    cohort = entry.model.segmentation.cohort
+    numbers = (cohort.performance.value, cohort.fairness.value, cohort.ranking_score)
+    return _apply_formula(definition, formula, numbers)
+
+
+def _apply_formula(
+    definition: ChallengeDefinition, formula: str, numbers: tuple[float, float, float]
+) -> float:
+    """Return a formula of the numbers that a profile defines, by their names in the definition."""
+    by_name = dict(zip(PROFILE_NUMBERS, numbers, strict=True))
+    named = {
+        measure.id: by_name[measure.of.removeprefix(OF_PROFILE)]
+        for measure in definition.measures
+        if measure.of.startswith(OF_PROFILE)
+    }
+    return float(evaluate_formula(formula, by_name | named))
 
 
 def _case_values(counted: CountedCases, cases: Sequence[str]) -> NDArray[np.float64]:

@@ -39,6 +39,7 @@ from napari_mamamia.features.challenge.io.handed_in import (
     digest_of,
     find_submissions,
     has_tables,
+    inner_folder,
     look_inside,
     read_manifest,
     seal_manifest,
@@ -304,7 +305,7 @@ def _seal_copy(
                 f"expected {handed.path.name} not to change while it is copied, but it changed: "
                 "run again when the team has finished"
             )
-        contents = _inspect_sealed(temporary / SEALED, child)
+        contents = _inspect_sealed(opened, temporary / SEALED, child)
         _require_readers(contents.kind, sealed.files)
         numbers = (limits.case_seconds, limits.memory_bytes)
         write_manifest(seal_manifest(handed.team, sealed, contents, numbers), temporary)
@@ -326,7 +327,7 @@ class _Inspection:
     is_of_system: bool = False
 
 
-def _inspect_sealed(sealed: Path, child: Child) -> Contents:
+def _inspect_sealed(opened: OpenChallenge, sealed: Path, child: Child) -> Contents:
     """Return the content of a sealed folder; tables are read in `child` with limited memory.
 
     Raises
@@ -334,6 +335,8 @@ def _inspect_sealed(sealed: Path, child: Child) -> Contents:
     FormatError
         If something cannot be read, or takes more memory or time than any valid table.
     """
+    if opened.challenge.task is None:
+        return Contents(SubmissionKind.ANSWERS, inner_folder(sealed))
     if not has_tables(sealed):
         return look_inside(sealed)
     work = CaseWork("inspect", _inspect, _TABLE_BYTES, _Inspection)
@@ -357,7 +360,7 @@ def _inspect(inputs: CaseInputs, most_bytes: int) -> _Inspection:
 def _evaluate_sealed(
     opened: OpenChallenge, folder: Path, settings: ProgramSettings, child: Child
 ) -> Evaluation:
-    manifest, contents = read_manifest(folder), _inspect_sealed(folder / SEALED, child)
+    manifest, contents = read_manifest(folder), _inspect_sealed(opened, folder / SEALED, child)
     if manifest.kind is not contents.kind:
         raise CaseError(
             f"expected {manifest.kind.value} in {folder / SEALED}, but found "

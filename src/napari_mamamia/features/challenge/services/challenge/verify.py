@@ -31,6 +31,7 @@ from napari_mamamia.features.challenge.io.handed_in import (
     digest_of,
     find_handed_masks,
     find_submissions,
+    inner_folder,
     look_inside,
     read_manifest,
 )
@@ -41,6 +42,12 @@ from napari_mamamia.features.challenge.io.leaderboard_file import (
     read_page,
 )
 from napari_mamamia.features.challenge.io.ledger import Attempt, AttemptOutcome, Ledger, read_ledger
+from napari_mamamia.features.challenge.services.challenge.answers import (
+    measure_answers,
+    read_definitions,
+    read_values,
+    values_name,
+)
 from napari_mamamia.features.challenge.services.challenge.attempt import (
     RESPONSE_TABLE,
     RESPONSES,
@@ -251,7 +258,9 @@ def _verify_content(
         return [*texts, str(error)]
     texts += _compare_boards(board, again.board)
     if again.summary is not None and again.read is not None:
-        content = plain_content(rank_content(again.summary.ranking, again.read, None, None))
+        content = plain_content(
+            rank_content(again.summary.ranking, again.read, None, again.summary.overall)
+        )
         texts += [
             f"{RANK_FILE}: {text}"
             for text in _compare_content(read_ranks(folder / RANK_FILE), content, "")
@@ -404,8 +413,10 @@ def _walk_files(folder: Path) -> list[Path]:
 
 
 def _score_again(opened: OpenChallenge, folder: Path, sealed: Path, attempt: Attempt) -> list[str]:
-    contents, texts = look_inside(sealed), []
     names = {name for name, _ in attempt.files}
+    if opened.challenge.task is None:
+        return _measure_again(opened, folder, names)
+    contents, texts = look_inside(sealed), []
     if f"{SCORES}/{SCORE_TABLE}" in names:
         rows = _compute_rows(opened, folder, contents, attempt.team)
         texts += list(_compare_rows(rows, read_case_scores(folder / SCORES / SCORE_TABLE)))
@@ -420,6 +431,20 @@ def _score_again(opened: OpenChallenge, folder: Path, sealed: Path, attempt: Att
         then = response_cells(read_response_table(folder / RESPONSES / RESPONSE_TABLE).rows)
         if now != then:
             texts.append("its responses differ from the scored ones")
+    return texts
+
+
+def _measure_again(opened: OpenChallenge, folder: Path, names: set[str]) -> list[str]:
+    """Return the measures and cases whose values differ from the recorded ones."""
+    texts = []
+    for definition in read_definitions(opened):
+        if values_name(definition) not in names:
+            continue
+        then = read_values(folder / values_name(definition))
+        now = measure_answers(opened, definition, inner_folder(folder / SEALED))
+        for before, after in zip(then.measures, now.measures, strict=True):
+            if _compare_content(plain_content(before), plain_content(after), ""):
+                texts.append(f"{before.id} differs from the recorded values")
     return texts
 
 

@@ -44,7 +44,7 @@ from napari_mamamia.io.workspace.workspace import MASK_SUFFIX
 
 ACCEPTED: Final = "accepted"
 """Name used instead of a reader for answers accepted with a case."""
-_WHO: Final = ("case_id", "who", "round", "occasion", "at", "stands")
+_WHO: Final = ("case_id", "patient", "visit", "side", "who", "round", "occasion", "at", "stands")
 _ROW: Final = (
     *("form", "edition", "scope", "place", "field", "question", "question_codes"),
     *("value", "text", "codes", "unit", "computed", "known"),
@@ -55,7 +55,8 @@ _ROW: Final = (
 class GivenAnswers:
     """The answers of a reading, or the answers accepted with a case (`is_accepted`).
 
-    `who` is the reader, or ACCEPTED; `by` is the reader or the person who decided.
+    `who` is the reader, or ACCEPTED; `by` is the reader or the person who decided. `exam` is
+    patient, visit and side.
     """
 
     case_id: str
@@ -70,32 +71,33 @@ class GivenAnswers:
     hash: str
     answers: Answers
     by: str
+    exam: tuple[str, str, str]
     is_accepted: bool = False
 
     @property
     def cells(self) -> tuple[Any, ...]:
         """Return the first columns of every table."""
         is_standing = "yes" if self.stands else "no"
-        return (self.case_id, self.who, self.round, self.occasion, self.at, is_standing)
+        return (self.case_id, *self.exam, self.who, self.round, self.occasion, self.at, is_standing)
 
 
 def list_answers(state: ReviewState) -> Iterator[GivenAnswers]:
     """Yield the answers of every submitted reading in all rounds, then the accepted answers."""
     for view in state.cases:
-        case_id = state.study.case(view.key).case_id
+        case = state.study.case(view.key)
         for one in (*view.earlier, *view.readings):
             if one.hash:
                 stands = one in view.readings and one.state is CaseState.READ
                 answers = parse_answers_text(one.answers)
-                who = (case_id, view.key, one.reader, one.round, one.occasion, one.at)
+                who = (case.case_id, view.key, one.reader, one.round, one.occasion, one.at)
                 what = (stands, one.active_s, one.mask, one.hash, answers)
-                yield GivenAnswers(*who, *what, one.reader)
+                yield GivenAnswers(*who, *what, one.reader, case.exam)
         if is_accepted(view) and view.decision is not None:
             last = view.decision
             answers = parse_answers_text(last.answers)
-            who = (case_id, view.key, ACCEPTED, view.round, 0, last.at)
+            who = (case.case_id, view.key, ACCEPTED, view.round, 0, last.at)
             what = (True, 0, last.mask, last.hash, answers)
-            yield GivenAnswers(*who, *what, last.reader, is_accepted=True)
+            yield GivenAnswers(*who, *what, last.reader, case.exam, is_accepted=True)
 
 
 def is_accepted(view: CaseView) -> bool:

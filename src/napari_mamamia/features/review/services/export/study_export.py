@@ -263,15 +263,19 @@ def _save_cases(
     why = {one.case_id: one.why for one in (*accepted.others, *accepted.conflicts)}
     rows = []
     for view in state.cases:
-        case_id = state.study.case(view.key).case_id
+        case = state.study.case(view.key)
+        case_id = case.case_id
         one = by_id.get(case_id)
         cells = ("", "", "", "", "")
         if one is not None:
             choice = (one.decision.choice, one.decision.mask, one.decision.at)
             cells = (one.stem, "yes" if one.is_signed else "no", *choice)
         text = missing.get(case_id, why.get(case_id, ""))
-        rows.append((case_id, view.key, str(view.state), *cells, text))
-    head = ("case_id", "key", "state", "file", "signed", "choice", "mask_sha256", "at", "left_out")
+        rows.append((case_id, *case.exam, view.key, str(view.state), *cells, text))
+    head = (
+        *("case_id", "patient", "visit", "side", "key", "state", "file", "signed"),
+        *("choice", "mask_sha256", "at", "left_out"),
+    )
     save_rows(head, rows, place / "cases.csv")
 
 

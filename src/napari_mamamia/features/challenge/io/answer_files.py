@@ -1,0 +1,145 @@
+"""Read the truth and the answers of a challenge as its definition describes them."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.features.challenge.io.definition import Answer, AnswerKind, Truth
+from napari_mamamia.io.data_set.volumes import read_volume
+from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.files.foreign import open_plain, reads
+from napari_mamamia.io.files.json_text import read_json
+from napari_mamamia.io.tables.headers import Column
+from napari_mamamia.io.tables.table import Table, read_table
+
+ByPart: TypeAlias = Mapping[str, Any]
+"""Values by part of a case; the part of a case without parts is ""."""
+
+_ID: Final = "{id}"
+
+
+def list_ids(folder: Path, pattern: str) -> tuple[str, ...]:
+    """Return the ids of the files that match a pattern such as ``mask/{id}.mha``, in order."""
+    before, _, after = pattern.partition(_ID)
+    paths = (path.relative_to(folder).as_posix() for path in folder.glob(pattern.replace(_ID, "*")))
+    return tuple(sorted(name[len(before) : len(name) - len(after)] for name in paths))
+
+
+def file_of(folder: Path, pattern: str, case_id: str) -> Path:
+    """Return the path of a case's file."""
+    return folder / pattern.replace(_ID, case_id)
+
+
+def read_image(path: Path) -> NDArray[np.float64]:
+    """Return an image as numbers; a volume of one slice becomes (rows, columns)."""
+    array = np.asarray(read_volume(path)[1], dtype=np.float64)
+    return array[0] if array.ndim == 3 and len(array) == 1 else array
+
+
+@reads("a table of the challenge", "correct the table, or the columns in the definition")
+def read_truth_table(folder: Path, truth: Truth) -> dict[str, ByPart]:
+    """Return the numbers of the truth's table by case and part.
+
+    Raises
+    ------
+    FormatError
+        If a column is missing, a number cannot be read, or a case comes twice.
+    """
+    path = folder / truth.table
+    columns = [Column(truth.id, (truth.id,)), *(Column(name, (name,))
+               for name in truth.columns.values())]  # fmt: skip
+    table = read_table(path, columns)
+    values: dict[str, ByPart] = {}
+    numbers = {part: _numbers(table, name, path) for part, name in truth.columns.items()}
+    for index, cell in enumerate(table.column(truth.id)):
+        case_id = str(cell).strip()
+        if case_id in values:
+            raise FormatError(f"expected each case once in {path}, but found {case_id} twice")
+        values[case_id] = {part: column[index] for part, column in numbers.items()}
+    return values
+
+
+def _numbers(table: Table, name: str, path: Path) -> list[float]:
+    numbers, bad = table.numbers(name)
+    if bad:
+        raise FormatError(f"expected numbers in the column {name} of {path}, got {bad[0]}")
+    return numbers
+
+
+@reads("the answer to a case", "ask the team to correct it")
+def read_answer(folder: Path, answer: Answer, case_id: str) -> Any:
+    """Return a case's own file: an image, or the probabilities of each part from JSON.
+
+    Raises
+    ------
+    FormatError
+        If it cannot be read, or a probability is missing, no number, or outside 0 to 1.
+    """
+    path = file_of(folder, answer.file, case_id)
+    if answer.kind is AnswerKind.IMAGES:
+        return read_image(path)
+    content = read_json(path)
+    if not isinstance(content, dict):
+        raise FormatError(f"expected a JSON object in {path.name}")
+    parts = content if all(isinstance(value, dict) for value in content.values()) else {"": content}
+    return {
+        part: _take_classes([values.get(name) for name in answer.classes], path.name)
+        for part, values in parts.items()
+    }
+
+
+def _take_classes(numbers: list[Any], name: str) -> list[float]:
+    for number in numbers:
+        is_number = isinstance(number, int | float) and not isinstance(number, bool)
+        if not is_number or not 0 <= number <= 1:
+            raise FormatError(f"expected a probability from 0 to 1 in {name}, but found {number!r}")
+    return [float(number) for number in numbers]
+
+
+@reads("the table of a submission", "ask the team to correct it")
+def read_answer_table(folder: Path, answer: Answer) -> dict[str, Any]:
+    """Return the answers of a table by `case_key`: of each part a number, or its probabilities.
+
+    A case with a bad cell or a repeated row has the text of the problem instead.
+
+    Raises
+    ------
+    FormatError
+        If the table or one of its columns is missing.
+    """
+    names = answer.classes or ("value",)
+    path = folder / answer.file
+    if not path.is_file():
+        tables = [path for path in folder.iterdir() if path.suffix == Path(answer.file).suffix]
+        path = tables[0] if len(tables) == 1 else path
+    wanted = [answer.id, *([answer.part] if answer.part else []), *names]
+    table = read_table(path, [Column(name, (name,)) for name in wanted])
+    columns = [table.numbers(name)[0] for name in names]
+    parts = table.column(answer.part) if answer.part else [""] * len(table.rows)
+    values: dict[str, Any] = {}
+    for index, (cell, part) in enumerate(zip(table.column(answer.id), parts, strict=True)):
+        key, name = case_key(str(cell).strip()), str(part or "").strip()
+        numbers = [column[index] for column in columns]
+        of_case = values.setdefault(key, {})
+        if isinstance(of_case, str):
+            continue
+        if name in of_case or not np.isfinite(numbers).all():
+            values[key] = "the row comes twice" if name in of_case else "a cell holds no number"
+        elif answer.kind is AnswerKind.NUMBERS:
+            of_case[name] = numbers[0]
+        elif min(numbers) < 0 or max(numbers) > 1:
+            values[key] = "a probability is outside 0 to 1"
+        else:
+            of_case[name] = numbers
+    return values
+
+
+@reads("the weights of a model", "write them with numpy.savez")
+def read_weights(path: str) -> dict[str, NDArray[np.float64]]:
+    """Return the arrays of an .npz file as float64; pickled objects are refused."""
+    with open_plain(Path(path)) as file, np.load(file, allow_pickle=False) as arrays:
+        return {name: np.asarray(arrays[name], dtype=np.float64) for name in arrays.files}

@@ -1,0 +1,376 @@
+"""The definition of a challenge as data: truth, answers, measures, and the ranking of teams.
+
+A definition is TOML (YAML where PyYAML is installed). It names registered measures and holds
+formulas of + - * / min max, so reading one runs no code. The built-in definitions are the TOML
+files in ``definitions``; installed packages add theirs as TOML text.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
+
+from napari_mamamia.core.choices import RankTies
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.names import name_some
+from napari_mamamia.core.plugins import Registry
+from napari_mamamia.io.files.foreign import open_plain, reads
+from napari_mamamia.io.files.json_text import read_json
+from napari_mamamia.io.files.record_codec import RecordCodec
+from napari_mamamia.io.tables.tables import write_json
+
+GROUP: Final = "napari_mamamia.challenges"
+DEFINITIONS: Final = "definitions"
+"""Folder of a challenge with its definitions, frozen as JSON."""
+MAMA_MIA_TASK1: Final = "mama-mia-2025-task1"
+MAMA_MIA_TASK2: Final = "mama-mia-2025-task2"
+OF_PROFILE: Final = "profile."
+"""Start of the names of measures that a profile defines for all cases: performance, ..."""
+_REMEDY: Final = "correct the definition; its keys are in the documentation (Run a challenge)"
+_MOST_BYTES: Final = 1 << 20
+_YAML: Final = (".yaml", ".yml")
+
+Argument: TypeAlias = bool | int | float | str
+
+
+class AnswerKind(StrEnum):
+    """What a team submits."""
+
+    MASKS = "masks"
+    """A mask for each case, scored under a profile; programs are run too."""
+    RESPONSES = "responses"
+    """A table of responses to therapy, scored under a profile."""
+    IMAGES = "images"
+    """An image for each case."""
+    PROBABILITIES = "probabilities"
+    """Probabilities of classes, for each case or for its parts (such as breasts)."""
+    NUMBERS = "numbers"
+    """A table with a number for each case."""
+
+
+class Better(StrEnum):
+    """The direction in which a measure improves."""
+
+    HIGH = "high"
+    LOW = "low"
+
+
+class MissingAnswer(StrEnum):
+    """The treatment of a case without a usable answer."""
+
+    WORST = "worst"
+    """The case gets the worst value of each measure."""
+    LAST_RANK = "last-rank"
+    """The team is ranked last in each measure that lacks a case."""
+    LEAVE_OUT = "leave-out"
+    """The case does not count; a team can gain by leaving out hard cases."""
+
+
+class Average(StrEnum):
+    """How the values of cases become one number."""
+
+    MEAN = "mean"
+    MEDIAN = "median"
+
+
+class RankBy(StrEnum):
+    """How measures become ranks."""
+
+    SCORE = "score"
+    """By the formula `score`, larger is better."""
+    AGGREGATE = "aggregate-then-rank"
+    """Average each measure over the cases, rank the teams, then average the ranks."""
+    CASES = "rank-then-aggregate"
+    """Rank the teams in each case, then average the ranks over cases and measures."""
+    SITES = "sites"
+    """Rank in each case, average over each site, and rank over sites (FeTS 2022)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A measure of a challenge.
+
+    Parameters
+    ----------
+    id
+        Its name in this challenge.
+    of
+        The registered measure; for masks also any column of the table of scores.
+    better
+        Its direction.
+    args
+        Arguments of the registered measure.
+    worst
+        Value of a case without a usable answer, and limit of all values; None for that of the
+        registered measure.
+    title
+        Its name on the leaderboard.
+    """
+
+    id: str
+    of: str
+    better: Better
+    args: Mapping[str, Argument] = field(default_factory=lambda: MappingProxyType({}))
+    worst: float | None = None
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """The organiser's files.
+
+    Parameters
+    ----------
+    files
+        By role: the pattern of the file of a case, with ``{id}``. The first one lists the cases.
+    table, id
+        A table with a row for each case, and its column of ids.
+    columns
+        By part of a case: the column with its class or number. A challenge without parts names
+        one column.
+    """
+
+    files: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    table: str = ""
+    id: str = "id"
+    columns: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a team submits.
+
+    Parameters
+    ----------
+    kind
+        The kind of answer.
+    file
+        Pattern of a case's file in a submission, with ``{id}``; or the name of a table.
+    id
+        The table's column of ids.
+    classes
+        Names of the classes in the order of their codes 0, 1, ...; for a table, its columns.
+    part
+        The table's column that names the part of a case, "" without parts.
+    """
+
+    kind: AnswerKind
+    file: str = ""
+    id: str = "id"
+    classes: tuple[str, ...] = ()
+    part: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """How teams are ranked.
+
+    Parameters
+    ----------
+    by
+        The method.
+    within
+        Groups of measures: a team's ranks are averaged in each group and ranked again, then the
+        ranks of the groups are averaged. Without groups every measure is a group.
+    score
+        Formula of the score from the names of measures; it is always shown if given.
+    ties
+        The rank of equal values.
+    sites
+        Column of the clinical table with the site of each case.
+    """
+
+    by: RankBy
+    within: tuple[tuple[str, ...], ...] = ()
+    score: str = ""
+    ties: RankTies = RankTies.MIN
+    sites: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ChallengeDefinition:
+    """A challenge as data.
+
+    Parameters
+    ----------
+    name, version, title, source
+        Its name, a version that rises with each change of a number, and where it comes from.
+    answer, truth, measures, ranking
+        What teams submit, the organiser's files, the measures, and the ranking.
+    missing
+        The treatment of a case without a usable answer.
+    average
+        How the values of cases become one number.
+    profile
+        The profile of masks and responses by default.
+    honest
+        Name of the definition whose score is shown next to this one, because this one follows
+        official code under which a team can gain by leaving out cases.
+    notes
+        Messages for the leaderboard.
+    """
+
+    name: str
+    version: int
+    answer: Answer
+    measures: tuple[Measure, ...]
+    ranking: Ranking
+    title: str = ""
+    source: str = ""
+    truth: Truth = Truth()
+    missing: MissingAnswer = MissingAnswer.WORST
+    average: Average = Average.MEAN
+    profile: str = ""
+    honest: str = ""
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        ids = [measure.id for measure in self.measures]
+        if not ids or len(set(ids)) < len(ids):
+            raise ValueError("expected measures with different ids, but found none or two alike")
+        grouped = [name for group in self.ranking.within for name in group]
+        if unknown := sorted(set(grouped) - set(ids)):
+            raise ValueError(f"expected ids of measures in ranking.within, got {unknown[0]!r}")
+        if (self.ranking.by is RankBy.SCORE) and not self.ranking.score:
+            raise ValueError("expected a formula ranking.score to rank by the score, got none")
+        if self.has_own_files and not (self.truth.files or self.truth.table):
+            raise ValueError("expected truth.files or truth.table, got neither")
+        if self.has_own_files and not self.answer.file:
+            raise ValueError("expected answer.file, the pattern of a submitted file, got none")
+
+    @property
+    def is_by_profile(self) -> bool:
+        """Return whether teams are ranked by numbers that a profile defines for all cases."""
+        return any(measure.of.startswith(OF_PROFILE) for measure in self.measures)
+
+    @property
+    def has_own_files(self) -> bool:
+        """Return whether truth and answers are read as this definition says.
+
+        Masks and responses are read and scored under a profile.
+        """
+        return self.answer.kind not in (AnswerKind.MASKS, AnswerKind.RESPONSES)
+
+
+_DEFINITION: Final = RecordCodec(ChallengeDefinition, _REMEDY)
+
+
+@reads("the definition of a challenge", _REMEDY)
+def read_definition_text(path: Path) -> str:
+    """Return the text of a definition as TOML or YAML, at most 1 MB."""
+    with open_plain(path) as file:
+        content = file.read(_MOST_BYTES + 1)
+    if len(content) > _MOST_BYTES:
+        raise FormatError(f"expected a definition of at most 1 MB at {path}, but it is larger")
+    return content.decode("utf-8-sig")
+
+
+def parse_definition(text: str, name: str) -> ChallengeDefinition:
+    """Return the definition in a text; `name` is its file name, whose suffix tells the format.
+
+    Raises
+    ------
+    FormatError
+        If it is not TOML or YAML, or a key is missing, unknown or of another type.
+    """
+    try:
+        content = _parse_yaml(text, name) if name.endswith(_YAML) else tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"cannot read {name} as a definition: {error}: {_REMEDY}") from error
+    if isinstance(content, dict) and "extends" in content:
+        base = definition_text(str(content.pop("extends")))
+        content = _merge(tomllib.loads(base), content)
+    return _DEFINITION.record(content, name)
+
+
+def _parse_yaml(text: str, name: str) -> Any:
+    try:
+        import yaml  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise FormatError(
+            f"expected the package PyYAML to read {name}, but it is not installed: install it, or "
+            "write the definition as TOML"
+        ) from error
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from error
+
+
+def _merge(base: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a definition with changes; tables are merged, and measures replaced by their id."""
+    merged = dict(base)
+    for key, value in changes.items():
+        if key == "measures":
+            by_id = {measure["id"]: measure for measure in base["measures"]}
+            for measure in value:
+                by_id[measure["id"]] = by_id.get(measure["id"], {}) | measure
+            merged[key] = list(by_id.values())
+        elif isinstance(value, dict) and isinstance(base.get(key), dict):
+            merged[key] = base[key] | value
+        else:
+            merged[key] = value
+    return merged
+
+
+@cache
+def _read_built_in() -> Mapping[str, str]:
+    folder = files("napari_mamamia.features.challenge") / "definitions"
+    paths = sorted(folder.iterdir(), key=lambda path: path.name)
+    return MappingProxyType(
+        {path.name.removesuffix(".toml"): path.read_text("utf-8") for path in paths
+         if path.name.endswith(".toml")}
+    )  # fmt: skip
+
+
+def definition_texts() -> Registry[str]:
+    """Return the TOML texts of all definitions by name, those of installed packages last."""
+    return Registry(GROUP, str, _read_built_in())
+
+
+def definition_text(name: str) -> str:
+    """Return the TOML text of a definition.
+
+    Raises
+    ------
+    FormatError
+        If there is no such definition; the message lists all names.
+    """
+    texts = definition_texts()
+    if name not in texts:
+        raise FormatError(
+            f"expected the name of a challenge ({name_some(list(texts), 20)}) or a .toml or .yaml "
+            f"file, but found {name!r}"
+        )
+    return texts[name]
+
+
+def definition_named(name: str) -> ChallengeDefinition:
+    """Return a definition by its name, or by the path of a .toml or .yaml file.
+
+    Raises
+    ------
+    FormatError
+        As `definition_text` and `parse_definition`.
+    """
+    if name.endswith((".toml", *_YAML)):
+        return parse_definition(read_definition_text(Path(name)), Path(name).name)
+    return parse_definition(definition_text(name), f"{name}.toml")
+
+
+@reads("the frozen definition of a challenge", "restore it from a copy of the challenge's folder")
+def read_frozen(path: Path) -> ChallengeDefinition:
+    """Return a definition that a challenge froze."""
+    return _DEFINITION.record(read_json(path), path)
+
+
+def freeze_definition(definition: ChallengeDefinition, folder: Path) -> Path:
+    """Write a definition, complete and as JSON, into a challenge's folder; return its path."""
+    path = folder / DEFINITIONS / f"{definition.name}.json"
+    write_json(_DEFINITION.plain(definition), path)
+    return path

@@ -1,0 +1,413 @@
+"""Combine the values of cases into measures, and rank teams as a challenge's definition says."""
+
+import ast
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import partial, reduce
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.choices import MissingKind
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.progress import report_progress
+from napari_mamamia.features.challenge.io.definition import (
+    Average,
+    Better,
+    ChallengeDefinition,
+    Measure,
+    MissingAnswer,
+    RankBy,
+)
+from napari_mamamia.features.challenge.scoring.sites import rank_sites
+from napari_mamamia.scoring.ranking.methods import (
+    rank_cases,
+    rank_scores,
+    weighted_mean,
+    weighted_quantile,
+)
+from napari_mamamia.scoring.ranking.ranking import Stability, seeded_weights, stability_of
+from napari_mamamia.scoring.ranking.table import (
+    MissingRule,
+    RankingTable,
+    RankSettings,
+    fill_missing,
+)
+
+_FLOAT = NDArray[np.float64]
+
+
+class ValueState(StrEnum):
+    """Whether a case has a value of a measure, and why not."""
+
+    OK = "ok"
+    NOT_DEFINED = "not defined"
+    """There is no value because of the answer."""
+    NO_TRUTH = "no truth"
+    """There is no value because of the truth: the case counts for no team."""
+    FAILED = "failed"
+    """The answer is missing, cannot be read, or does not fit the truth."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseValue:
+    """A case's rows of a measure, and its worst rows (() if the measure has none)."""
+
+    case_id: str
+    rows: tuple[tuple[float, ...], ...] = ()
+    worst: tuple[tuple[float, ...], ...] = ()
+    state: ValueState = ValueState.OK
+    reason: str = ""
+
+    @property
+    def is_usable(self) -> bool:
+        """Return whether there are numbers, all finite."""
+        return self.state is ValueState.OK and bool(np.isfinite(self.rows).all())
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredCases:
+    """The cases' values of a measure; `problem` says why it was not computed."""
+
+    id: str
+    values: tuple[CaseValue, ...] = ()
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MeasureRule:
+    """A measure of a definition with the function of all rows; None averages the cases."""
+
+    measure: Measure
+    of_rows: Callable[[_FLOAT], float] | None = None
+    is_resampled: bool = True
+
+    @property
+    def sign(self) -> float:
+        """Return 1 if larger is better, else -1."""
+        return 1.0 if self.measure.better is Better.HIGH else -1.0
+
+
+def count_values(
+    cases: Sequence[CaseValue], missing: MissingAnswer, sign: float
+) -> list[_FLOAT | None] | None:
+    """Return the rows of each case as the definition treats missing answers.
+
+    None for a case that does not count; None altogether if the team has no number. With worst
+    values, no value is worse than the worst.
+
+    Parameters
+    ----------
+    cases
+        The values of all cases.
+    missing
+        The treatment of cases without a usable answer.
+    sign
+        1 if larger is better, else -1.
+    """
+    counted: list[_FLOAT | None] = []
+    for case in cases:
+        rows = np.array(case.rows, dtype=np.float64)
+        worst = np.array(case.worst, dtype=np.float64)
+        if case.state is ValueState.NO_TRUTH:
+            counted.append(None)
+        elif missing is MissingAnswer.LEAVE_OUT:
+            if case.state is ValueState.FAILED and case.reason:
+                return None
+            counted.append(rows if case.state is ValueState.OK else None)
+        elif case.is_usable:
+            is_limited = worst.shape == rows.shape == (1, 1) and missing is MissingAnswer.WORST
+            counted.append(sign * np.maximum(sign * rows, sign * worst) if is_limited else rows)
+        elif missing is MissingAnswer.WORST and worst.size:
+            counted.append(worst)
+        else:
+            return None
+    return counted
+
+
+def measure_team(
+    rule: MeasureRule, cases: Sequence[CaseValue], definition: ChallengeDefinition
+) -> Callable[[NDArray[np.int64]], _FLOAT]:
+    """Return a function from weights of the cases (b, n) to a team's measure (b,)."""
+    counted = count_values(cases, definition.missing, rule.sign)
+    if counted is None or all(rows is None for rows in counted):
+        return lambda weights: np.full(len(weights), np.nan)
+    if rule.of_rows is not None:
+        return partial(_reduce_rows, rule, [np.zeros((0, 1)) if rows is None else rows
+                                            for rows in counted])  # fmt: skip
+    there = np.array([rows is not None for rows in counted])
+    values = np.array([np.nan if rows is None else rows[0, 0] for rows in counted])[there]
+    if not np.isfinite(values).all():
+        return lambda weights: np.full(len(weights), values.mean())
+    average = (
+        weighted_mean if definition.average is Average.MEAN
+        else partial(weighted_quantile, share=0.5)
+    )  # fmt: skip
+    return lambda weights: average(weights[:, there], values[:, None])[:, 0]
+
+
+def _reduce_rows(rule: MeasureRule, rows: Sequence[_FLOAT], weights: NDArray[np.int64]) -> _FLOAT:
+    width = max(of_case.shape[1] for of_case in rows)
+    stacked = np.concatenate([of_case.reshape(-1, width) for of_case in rows])
+    case = np.repeat(np.arange(len(rows)), [len(of_case) for of_case in rows])
+    numbers = []
+    for drawn in weights:
+        chosen = np.repeat(np.arange(len(stacked)), drawn[case])
+        numbers.append(rule.of_rows(stacked[chosen]) if rule.of_rows and chosen.size else np.nan)
+    return np.array(numbers, dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DefinedRanking:
+    """Teams ranked by a definition.
+
+    `numbers` are the measures by id, each (m,); `scores` (m,) is the formula, or else the mean
+    rank; `ranks` (m,); `stability` None without resamples. `tables` hold the values of each measure
+    of cases, `not_computed` the problems of measures by id. `draws` (B, m) are the resampled
+    measures and the "Score".
+    """
+
+    teams: tuple[str, ...]
+    numbers: Mapping[str, _FLOAT]
+    scores: _FLOAT
+    ranks: _FLOAT
+    stability: Stability | None
+    tables: tuple[RankingTable, ...]
+    not_computed: Mapping[str, str]
+    draws: Mapping[str, _FLOAT] = field(default_factory=dict)
+
+    def draw_scores(self, team: str) -> _FLOAT:
+        """Return a team's score in each resample, () without resamples."""
+        drawn = self.draws.get("Score")
+        return np.empty(0) if drawn is None else drawn[:, self.teams.index(team)]
+
+
+def rank_by_definition(
+    definition: ChallengeDefinition,
+    rules: Sequence[MeasureRule],
+    teams: Mapping[str, Mapping[str, MeasuredCases]],
+    n_resamples: int = 0,
+    seed: int = 0,
+    sites: Mapping[str, str] | None = None,
+) -> DefinedRanking:
+    """Return the ranking of teams by their cases' values.
+
+    Parameters
+    ----------
+    definition
+        The definition.
+    rules
+        Its measures.
+    teams
+        By team and measure: the values of the cases.
+    n_resamples, seed
+        Number of resamples of the cases, and their seed.
+    sites
+        Site of each case, to rank over sites.
+    """
+    names = tuple(teams)
+    problems = {rule.measure.id: problem for rule in rules
+                if (problem := _find_problem(rule, teams))}  # fmt: skip
+    computed = [rule for rule in rules if rule.measure.id not in problems]
+    if not computed:
+        raise FormatError(f"expected a measure that can be computed, got {problems}")
+    cases = tuple(value.case_id for value in teams[names[0]][computed[0].measure.id].values)
+    full = np.ones((1, len(cases)), dtype=np.int64)
+    measured = {
+        rule.measure.id: [measure_team(rule, teams[team][rule.measure.id].values, definition)
+                          for team in names]
+        for rule in computed
+    }  # fmt: skip
+    numbers = {name: np.stack([of_team(full)[0] for of_team in of_teams])
+               for name, of_teams in measured.items()}  # fmt: skip
+    tables = tuple(_tabulate(rule, teams, definition, cases) for rule in computed
+                   if rule.of_rows is None)  # fmt: skip
+    rank: Callable[[NDArray[np.int64], Mapping[str, _FLOAT]], _FLOAT]
+    if definition.ranking.by is RankBy.SITES:
+        mean_ranks = _rank_over_sites(tables, sites or {})
+        places = rank_scores(-mean_ranks, definition.ranking.ties)
+        return DefinedRanking(names, numbers, mean_ranks, places, None, tables, problems)
+    rank = partial(_score_teams, definition, computed, tables)
+    scores = rank(full, {name: values[None] for name, values in numbers.items()})[0]
+    places = rank_scores(scores, definition.ranking.ties)
+    sign = 1.0 if definition.ranking.by is RankBy.SCORE else -1.0
+    draws = _draw_measures(computed, measured, len(cases), n_resamples, seed)
+    if not draws:
+        return DefinedRanking(names, numbers, sign * scores, places, None, tables, problems)
+    blocks = [
+        rank(weights, {name: drawn[first : first + len(weights)] for name, drawn in draws.items()})
+        for first, weights in _number_blocks(len(cases), n_resamples, seed)
+    ]
+    drawn_scores = np.concatenate(blocks)
+    stable = stability_of(places, rank_scores(drawn_scores, definition.ranking.ties))
+    resampled = {rule.measure.id: draws[rule.measure.id] for rule in computed if rule.is_resampled}
+    resampled["Score"] = sign * drawn_scores
+    return DefinedRanking(
+        names, numbers, sign * scores, places, stable, tables, problems, resampled
+    )
+
+
+def _number_blocks(n: int, n_resamples: int, seed: int) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """Yield blocks of resamples with the number of the first one."""
+    first = 0
+    for weights in seeded_weights(n, n_resamples, seed) if n_resamples else ():
+        yield first, weights
+        first += len(weights)
+
+
+def _draw_measures(
+    rules: Sequence[MeasureRule],
+    measured: Mapping[str, Sequence[Callable[[NDArray[np.int64]], _FLOAT]]],
+    n_cases: int,
+    n_resamples: int,
+    seed: int,
+) -> dict[str, _FLOAT]:
+    """Return each measure in each resample (B, m); those that are too slow keep their value."""
+    full = np.ones((1, n_cases), dtype=np.int64)
+    draws: dict[str, list[_FLOAT]] = {}
+    for _, weights in _number_blocks(n_cases, n_resamples, seed):
+        for rule in rules:
+            name = rule.measure.id
+            report_progress(0, 1, f"Resampling {name}")
+            columns = [
+                of_team(weights if rule.is_resampled else full) for of_team in measured[name]
+            ]
+            block = np.broadcast_to(np.stack(columns, axis=1), (len(weights), len(columns)))
+            draws.setdefault(name, []).append(block)
+    return {name: np.concatenate(blocks) for name, blocks in draws.items()}
+
+
+def describe_ranking(definition: ChallengeDefinition) -> str:
+    """Return how a definition ranks, as part of a sentence."""
+    ranking, groups = definition.ranking, definition.ranking.within
+    if ranking.by is RankBy.SCORE:
+        return ranking.score
+    if ranking.by is RankBy.SITES:
+        return "mean rank over sites and measures (FeTS 2022)"
+    where = "in each case" if ranking.by is RankBy.CASES else f"by {definition.average.value}"
+    over = f"{len(groups)} groups of measures" if groups else "measures"
+    return f"mean rank over {over}, ranked {where}"
+
+
+def _find_problem(rule: MeasureRule, teams: Mapping[str, Mapping[str, MeasuredCases]]) -> str:
+    return next((problem for team in teams.values() if (problem := team[rule.measure.id].problem)),
+                "")  # fmt: skip
+
+
+def _tabulate(
+    rule: MeasureRule,
+    teams: Mapping[str, Mapping[str, MeasuredCases]],
+    definition: ChallengeDefinition,
+    cases: tuple[str, ...],
+) -> RankingTable:
+    """Return the table of a measure of cases, nan where a team has no value."""
+    name = rule.measure.id
+    columns = []
+    for team in teams.values():
+        values = team[name].values
+        counted = count_values(values, definition.missing, rule.sign) or [
+            np.array(value.rows) if value.is_usable else None for value in values
+        ]
+        columns.append([np.nan if rows is None or not np.isfinite(rows).all() else rows[0, 0]
+                        for rows in counted])  # fmt: skip
+    given = [[value.is_usable for value in team[name].values] for team in teams.values()]
+    return RankingTable(tuple(teams), cases, np.array(columns).T, rule.sign > 0, metric=name,
+                        given=np.array(given).T)  # fmt: skip
+
+
+def _score_teams(
+    definition: ChallengeDefinition,
+    rules: Sequence[MeasureRule],
+    tables: Sequence[RankingTable],
+    weights: NDArray[np.int64],
+    numbers: Mapping[str, _FLOAT],
+) -> _FLOAT:
+    """Return the scores (b, m) of teams from their measures (b, m); larger is better."""
+    ranking = definition.ranking
+    if ranking.by is RankBy.SCORE:
+        return np.asarray(evaluate_formula(ranking.score, numbers))
+    if ranking.by is RankBy.CASES:
+        settings = RankSettings(ties=ranking.ties, missing=MissingRule(MissingKind.WORST_RANK))
+        ranks = {}
+        for table in tables:
+            of_cases = rank_cases(fill_missing(table, settings), settings)
+            ranks[table.metric] = weighted_mean(weights, of_cases)
+    else:
+        ranks = {rule.measure.id: rank_scores(rule.sign * numbers[rule.measure.id], ranking.ties)
+                 for rule in rules}  # fmt: skip
+    groups = ranking.within or tuple((name,) for name in ranks)
+    means = []
+    for group in groups:
+        of_group = [ranks[name] for name in group if name in ranks]
+        if of_group:
+            mean = np.mean(of_group, axis=0)
+            means.append(mean if len(of_group) == 1 else rank_scores(-mean, ranking.ties))
+    return -np.asarray(np.mean(means, axis=0))
+
+
+def _rank_over_sites(tables: Sequence[RankingTable], sites: Mapping[str, str]) -> _FLOAT:
+    parts = []
+    for table in tables:
+        names = np.array([sites.get(case, "") for case in table.cases])
+        for site in dict.fromkeys(names):
+            chosen = np.flatnonzero(names == site)
+            parts.append(RankingTable(table.algorithms, tuple(table.cases[k] for k in chosen),
+                                      table.values[chosen], table.is_larger_better,
+                                      metric=table.metric, site=str(site) or "-"))  # fmt: skip
+    return rank_sites(parts).mean_ranks
+
+
+_OPERATORS: Final[Mapping[type, Callable[..., Any]]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+}  # fmt: skip
+_FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {"min": np.minimum, "max": np.maximum}
+
+
+def evaluate_formula(formula: str, numbers: Mapping[str, Any]) -> Any:
+    """Return the value of a formula of + - * / min max, numbers and names; it runs no code.
+
+    Parameters
+    ----------
+    formula
+        The formula.
+    numbers
+        Numbers or arrays by name.
+
+    Raises
+    ------
+    FormatError
+        If the formula has anything else, or an unknown name.
+
+    Examples
+    --------
+    >>> evaluate_formula("(dsc + 1 - min(hd, 1)) / 2", {"dsc": 0.8, "hd": 0.2})
+    0.8
+    """
+    try:
+        value = _evaluate_node(ast.parse(formula, mode="eval").body, numbers)
+    except (SyntaxError, KeyError, TypeError, RecursionError) as error:
+        raise FormatError(
+            f"expected a formula of + - * / min max and the names {', '.join(numbers)}, but found "
+            f"{formula!r} ({error})"
+        ) from error
+    return float(value) if np.ndim(value) == 0 else value
+
+
+def _evaluate_node(node: ast.expr, numbers: Mapping[str, Any]) -> Any:
+    if isinstance(node, ast.BinOp):
+        left, right = _evaluate_node(node.left, numbers), _evaluate_node(node.right, numbers)
+        with np.errstate(all="ignore"):
+            return _OPERATORS[type(node.op)](left, right)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_evaluate_node(node.operand, numbers)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
+        values = [_evaluate_node(argument, numbers) for argument in node.args]
+        return reduce(_FUNCTIONS[node.func.id], values)
+    if isinstance(node, ast.Name):
+        return numbers[node.id]
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+        return np.float64(node.value)
+    raise TypeError(f"{type(node).__name__} is not allowed")

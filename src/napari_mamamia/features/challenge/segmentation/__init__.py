@@ -1,0 +1,1 @@
+"""Networks that measures of a challenge use."""

@@ -1,0 +1,386 @@
+"""Freeze the truth of a defined challenge, measure the answers of a team, and rank the teams."""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import partial
+from math import isfinite
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+
+from napari_mamamia.core.errors import CaseError, FormatError, MamamiaError, is_of_system
+from napari_mamamia.core.names import name_some
+from napari_mamamia.core.progress import report_progress
+from napari_mamamia.core.records import CaseScore, ScoreStatus
+from napari_mamamia.features.challenge.io.answer_files import (
+    file_of,
+    list_ids,
+    read_answer,
+    read_answer_table,
+    read_image,
+    read_truth_table,
+)
+from napari_mamamia.features.challenge.io.challenge_file import OpenChallenge
+from napari_mamamia.features.challenge.io.definition import (
+    MAMA_MIA_TASK1,
+    MAMA_MIA_TASK2,
+    OF_PROFILE,
+    AnswerKind,
+    ChallengeDefinition,
+    Measure,
+    MissingAnswer,
+    RankBy,
+    definition_named,
+    read_frozen,
+)
+from napari_mamamia.features.challenge.scoring.defined_ranking import (
+    CaseValue,
+    MeasuredCases,
+    MeasureRule,
+    ValueState,
+    evaluate_formula,
+)
+from napari_mamamia.features.challenge.scoring.measure_registry import MEASURES, MODELS
+from napari_mamamia.features.challenge.scoring.measures import (
+    CaseAnswer,
+    ChallengeMeasure,
+    NotComputedError,
+    NotDefinedError,
+    NoTruthError,
+)
+from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.files.foreign import reads
+from napari_mamamia.io.files.json_text import read_json
+from napari_mamamia.io.files.record_codec import RecordCodec
+from napari_mamamia.io.tables.tables import write_json
+from napari_mamamia.metrics.registry import list_metrics
+
+ANSWERS: Final = "answers"
+PROFILE_NUMBERS: Final = ("performance", "fairness", "ranking_score")
+_REMEDY: Final = "run the challenge again"
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerValues:
+    """The values of a team's cases by measure, and its unusable cases with reasons."""
+
+    definition: str
+    measures: tuple[MeasuredCases, ...]
+    unusable: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def by_id(self) -> Mapping[str, MeasuredCases]:
+        """Return the values by the measure's id."""
+        return {measure.id: measure for measure in self.measures}
+
+
+_VALUES: Final = RecordCodec(AnswerValues, _REMEDY)
+
+
+def read_definitions(opened: OpenChallenge) -> tuple[ChallengeDefinition, ...]:
+    """Return the frozen definitions of a challenge, or the MAMA-MIA definitions of its task."""
+    challenge = opened.challenge
+    if challenge.definitions:
+        return tuple(read_frozen(opened.folder / file.name) for file in challenge.definitions)
+    names = [MAMA_MIA_TASK1] * challenge.wants_masks + [MAMA_MIA_TASK2] * challenge.wants_responses
+    return tuple(definition_named(name) for name in names)
+
+
+def find_definition(opened: OpenChallenge, kind: AnswerKind) -> ChallengeDefinition:
+    """Return the definition of a kind of answer."""
+    return next(one for one in read_definitions(opened) if one.answer.kind is kind)
+
+
+def require_measures(definition: ChallengeDefinition) -> None:
+    """Raise `FormatError` if a measure, an argument or the formula of a definition is unknown."""
+    if definition.has_own_files:
+        measure_rules(definition)
+        return
+    known = {column.name for column in fields(CaseScore) if column.type is float}
+    known |= {spec.name for spec in list_metrics()} | {
+        OF_PROFILE + name for name in PROFILE_NUMBERS
+    }
+    for measure in definition.measures:
+        if measure.of not in known or measure.args:
+            raise FormatError(
+                f"expected a column of the scores without arguments ({name_some(sorted(known), 40)}"
+                f"), but found {measure.of!r}: correct the definition"
+            )
+    names = [
+        measure.id for measure in definition.measures
+        if measure.of.startswith(OF_PROFILE) or not definition.is_by_profile
+    ]  # fmt: skip
+    if definition.is_by_profile and definition.ranking.by is not RankBy.SCORE:
+        raise FormatError(
+            f'expected ranking.by = "score" with measures {OF_PROFILE}*, but found '
+            f"{definition.ranking.by.value!r}: rank by a formula of them, or by other measures"
+        )
+    if definition.ranking.score:
+        evaluate_formula(definition.ranking.score, dict.fromkeys(names, 1.0))
+
+
+def measure_scores(definition: ChallengeDefinition, rows: Sequence[CaseScore]) -> AnswerValues:
+    """Return the values of measures that are columns of the table of scores."""
+    measures = []
+    for measure in definition.measures:
+        worst = () if measure.worst is None else ((measure.worst,),)
+        values = []
+        for row in rows:
+            number = getattr(row, measure.of)
+            is_ok = row.status is ScoreStatus.OK and isfinite(number)
+            state = ValueState.OK if is_ok else ValueState.NOT_DEFINED
+            values.append(CaseValue(row.case_id, ((number,),) if is_ok else (), worst, state))
+        measures.append(MeasuredCases(measure.id, tuple(values)))
+    unusable = [(row.case_id, row.reason) for row in rows if row.status is not ScoreStatus.OK]
+    return AnswerValues(definition.name, tuple(measures), tuple(unusable))
+
+
+def measure_rules(definition: ChallengeDefinition) -> tuple[MeasureRule, ...]:
+    """Return the measures of a definition with their functions of all rows.
+
+    Raises
+    ------
+    FormatError
+        If a measure is not registered, is for other answers, or does not take its arguments; or a
+        formula cannot be evaluated.
+    """
+    rules = []
+    for measure in definition.measures:
+        spec = _find_spec(definition, measure)
+        of_rows = None
+        if spec.of_rows is not None:
+            of_rows = partial(spec.of_rows, **_take_arguments(spec.of_rows, measure))
+        rules.append(MeasureRule(measure, of_rows, spec.is_resampled))
+    if definition.ranking.score:
+        evaluate_formula(definition.ranking.score, {rule.measure.id: 1.0 for rule in rules})
+    return tuple(rules)
+
+
+def _find_spec(definition: ChallengeDefinition, measure: Measure) -> ChallengeMeasure:
+    kind = definition.answer.kind
+    if measure.of not in MEASURES or MEASURES[measure.of].kind is not kind:
+        names = [name for name, spec in MEASURES.items() if spec.kind is kind]
+        raise FormatError(
+            f"expected a measure of {kind.value} ({name_some(names, 20)}), but found "
+            f"{measure.of!r} in the definition {definition.name}: correct it, or install the "
+            "package that registers it"
+        )
+    spec = MEASURES[measure.of]
+    functions = [spec.of_case, *([spec.of_rows] if spec.of_rows else [])]
+    taken = {name for function in functions for name in _take_arguments(function, measure)}
+    if unknown := sorted(set(measure.args) - taken):
+        raise FormatError(f"{measure.of} takes no argument {unknown[0]!r}: correct the definition")
+    return spec
+
+
+def _take_arguments(function: Callable[..., Any], measure: Measure) -> dict[str, Any]:
+    names = inspect.signature(function).parameters
+    return {name: value for name, value in measure.args.items() if name in names}
+
+
+def list_truth(
+    definition: ChallengeDefinition, folder: Path
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the ids of the cases, and the names of all files of the truth below `folder`.
+
+    A case may lack files besides its first one, such as a mask without a tumour.
+
+    Raises
+    ------
+    CaseError
+        If there is no case.
+    FormatError
+        If the table cannot be read.
+    """
+    truth = definition.truth
+    ids: tuple[str, ...] = ()
+    if truth.table:
+        ids = tuple(read_truth_table(folder, truth))
+    patterns = tuple(truth.files.values())
+    if patterns:
+        there = list_ids(folder, patterns[0])
+        ids = tuple(case_id for case_id in there if case_id in ids) if truth.table else there
+    if not ids:
+        raise CaseError(
+            f"expected cases in {folder} ({truth.table or patterns[0]}), but found none: give the "
+            "folder in which the definition's paths begin"
+        )
+    paths = [file_of(folder, pattern, case_id) for pattern in patterns for case_id in ids]
+    names = [path.relative_to(folder).as_posix() for path in paths if path.is_file()]
+    return ids, (*names, *([truth.table] if truth.table else []))
+
+
+def load_models(opened: OpenChallenge) -> Mapping[str, Callable[..., Any]]:
+    """Return the models of a challenge by role."""
+    models = {}
+    for role, text in opened.challenge.models.items():
+        name, _, argument = text.partition(":")
+        if name not in MODELS:
+            raise FormatError(
+                f"expected a kind of model ({name_some(list(MODELS), 20)}), but found {name!r}"
+            )
+        file = opened.folder / argument
+        try:
+            models[role] = MODELS[name].load(str(file) if argument and file.is_file() else argument)
+        except (ValueError, KeyError) as error:
+            raise FormatError(f"cannot load the model {text!r} for {role}: {error}") from error
+    return models
+
+
+def measure_answers(
+    opened: OpenChallenge, definition: ChallengeDefinition, folder: Path
+) -> AnswerValues:
+    """Return the values of all cases of a submission.
+
+    Parameters
+    ----------
+    opened
+        The challenge.
+    definition
+        Its definition.
+    folder
+        The folder of the submission's files.
+
+    Raises
+    ------
+    MamamiaError
+        If the system refuses to read a file, or the table of a submission cannot be read.
+    """
+    root = opened.reference
+    if root is None:
+        raise FormatError("expected the folder of the truth in places.json, but found none")
+    answers: dict[str, Any] | None = None
+    if "{id}" not in definition.answer.file:
+        answers = read_answer_table(folder, definition.answer)
+    table = read_truth_table(root, definition.truth) if definition.truth.table else {}
+    specs = tuple((measure, _find_spec(definition, measure)) for measure in definition.measures)
+    team = _TeamMeasures(specs, {measure.id: [] for measure in definition.measures})
+    models, case_ids = load_models(opened), opened.challenge.case_ids
+    for number, case_id in enumerate(case_ids):
+        report_progress(number, len(case_ids), f"Measuring {case_id}")
+        truth: dict[str, Any] = {"table": table[case_id]} if case_id in table else {}
+        for role, pattern in definition.truth.files.items():
+            path = file_of(root, pattern, case_id)
+            truth[role] = read_image(path) if path.is_file() else None
+        answer, reason = _find_answer(folder, definition, case_id, answers, truth)
+        n_classes = len(definition.answer.classes)
+        team.add(CaseAnswer(case_id, answer, MappingProxyType(truth), models, n_classes), reason)
+    return AnswerValues(definition.name, team.finish(), tuple(team.unusable))
+
+
+@dataclass(slots=True)
+class _TeamMeasures:
+    """The values of a team by measure, while its cases are measured."""
+
+    specs: tuple[tuple[Measure, ChallengeMeasure], ...]
+    values: dict[str, list[CaseValue]]
+    problems: dict[str, str] = field(default_factory=dict)
+    unusable: list[tuple[str, str]] = field(default_factory=list)
+
+    def add(self, case: CaseAnswer, reason: str) -> None:
+        """Measure a case; `reason` says why it has no answer."""
+        for measure, spec in self.specs:
+            if measure.id in self.problems:
+                continue
+            try:
+                value = _measure_case(spec, measure, case)
+            except NotComputedError as error:
+                self.problems[measure.id] = str(error)
+                continue
+            self.values[measure.id].append(value)
+            if not value.is_usable and value.state is not ValueState.NO_TRUTH:
+                reason = reason or value.reason or "a measure is not finite"
+        if reason:
+            self.unusable.append((case.case_id, reason))
+
+    def finish(self) -> tuple[MeasuredCases, ...]:
+        """Return the values of each measure, () with the reason if it cannot be computed."""
+        return tuple(
+            MeasuredCases(name, () if name in self.problems else tuple(values),
+                          self.problems.get(name, ""))
+            for name, values in self.values.items()
+        )  # fmt: skip
+
+
+def _find_answer(
+    folder: Path,
+    definition: ChallengeDefinition,
+    case_id: str,
+    answers: Mapping[str, Any] | None,
+    truth: Mapping[str, Any],
+) -> tuple[Any, str]:
+    """Return a case's answer, or None and the reason."""
+    if answers is not None:
+        answer = answers.get(case_key(case_id), "the table has no row for this case")
+    elif not file_of(folder, definition.answer.file, case_id).is_file():
+        return None, "there is no file for this case"
+    else:
+        try:
+            answer = read_answer(folder, definition.answer, case_id)
+        except MamamiaError as error:
+            if is_of_system(error):
+                raise
+            return None, str(error)
+    if isinstance(answer, str):
+        return None, answer
+    if definition.answer.kind is AnswerKind.IMAGES and (problem := _find_misfit(answer, truth)):
+        # Official code takes such images as they are.
+        return (answer, "") if definition.missing is MissingAnswer.LEAVE_OUT else (None, problem)
+    expected = truth.get("table")
+    if isinstance(answer, dict) and expected is not None and set(answer) != set(expected):
+        return None, f"expected {', '.join(expected)}, but found {', '.join(answer)}"
+    return answer, ""
+
+
+def _find_misfit(image: Any, truth: Mapping[str, Any]) -> str:
+    expected = next((array for array in truth.values() if array is not None), image)
+    if image.shape != expected.shape:
+        return f"expected an image of shape {expected.shape}, but found {image.shape}"
+    return "" if np.isfinite(image).all() else "the image has values that are not finite"
+
+
+def _measure_case(spec: ChallengeMeasure, measure: Measure, case: CaseAnswer) -> CaseValue:
+    worst = measure.worst if measure.worst is not None else spec.worst
+    worst_rows: tuple[tuple[float, ...], ...] = ()
+    try:
+        if callable(worst):
+            worst = worst(case, **_take_arguments(worst, measure))
+        worst_rows = () if worst is None else _as_rows(worst)
+        if case.answer is None:
+            # A model that is missing is noticed at a case with an answer.
+            return CaseValue(case.case_id, (), worst_rows, ValueState.FAILED)
+        rows = _as_rows(spec.of_case(case, **_take_arguments(spec.of_case, measure)))
+    except NotComputedError:
+        raise
+    except NoTruthError as error:
+        return CaseValue(case.case_id, (), (), ValueState.NO_TRUTH, str(error))
+    except NotDefinedError as error:
+        return CaseValue(case.case_id, (), worst_rows, ValueState.NOT_DEFINED, str(error))
+    except (ValueError, KeyError, IndexError, TypeError) as error:
+        return CaseValue(case.case_id, (), worst_rows, ValueState.FAILED, str(error))
+    return CaseValue(case.case_id, rows, worst_rows)
+
+
+def _as_rows(value: Any) -> tuple[tuple[float, ...], ...]:
+    return tuple(map(tuple, np.atleast_2d(np.asarray(value, dtype=np.float64)).tolist()))
+
+
+def values_name(definition: ChallengeDefinition) -> str:
+    """Return the name of the file of values below an attempt's folder."""
+    return f"{ANSWERS}/{definition.name}.json"
+
+
+def write_values(values: AnswerValues, folder: Path) -> str:
+    """Write the values of a team below the folder of its attempt; return the file's name."""
+    name = f"{ANSWERS}/{values.definition}.json"
+    write_json(_VALUES.plain(values), folder / name, overwrite=True)
+    return name
+
+
+@reads("the values of a submission", _REMEDY)
+def read_values(path: Path) -> AnswerValues:
+    """Return the values of a team."""
+    return _VALUES.record(read_json(path), path)

@@ -1,0 +1,391 @@
+"""Challenges as data: definitions, what an unusable answer is worth, ranks, and the instances."""
+
+import json
+import shutil
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from tests.cli.warm_program import mamamia
+from tests.features.challenge.challenge_world import begun, ids, write_references, write_team
+
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.features.challenge.io.definition import (
+    MissingAnswer,
+    definition_named,
+    definition_texts,
+    parse_definition,
+)
+from napari_mamamia.features.challenge.scoring.defined_ranking import (
+    CaseValue,
+    ValueState,
+    count_values,
+    evaluate_formula,
+    measure_team,
+    rank_by_definition,
+)
+from napari_mamamia.features.challenge.scoring.image_measures import frechet_distance
+from napari_mamamia.features.challenge.scoring.mirror import find_midline
+from napari_mamamia.features.challenge.services.challenge.answers import (
+    list_truth,
+    measure_answers,
+    measure_rules,
+    require_measures,
+)
+from napari_mamamia.features.challenge.services.challenge.begin import (
+    ChallengeSettings,
+    begin_challenge,
+)
+from napari_mamamia.features.challenge.services.challenge.board_pages import rank_challenge
+from napari_mamamia.features.challenge.services.challenge.run import run_challenge
+from napari_mamamia.features.challenge.services.challenge.verify import verify_challenge
+from napari_mamamia.io.files.json_text import read_json
+
+MODELS = {"segmenter": "threshold:1.75", "contrast": "mean-intensity", "tumour": "mean-intensity"}
+HONEST, OFFICIAL = "mama-synth-2026", "mama-synth-2026-official"
+ODELIA_FILE = "bilateral-breast-classification-likelihoods.json"
+YAML = """
+name: lesion-count
+version: 1
+truth: {table: truth.csv, id: case, columns: {"": n}}
+answer: {kind: numbers, file: counts.csv, id: case}
+measures:
+  - {id: error, of: number.absolute_error, better: low, worst: 10}
+ranking: {by: aggregate-then-rank}
+"""
+
+
+def measured(definition, root, folder, models=MODELS, case_ids=None):
+    case_ids = case_ids or list_truth(definition, root)[0]
+    challenge = SimpleNamespace(case_ids=case_ids, models=models)
+    opened = SimpleNamespace(reference=root, folder=root, challenge=challenge)
+    return measure_answers(opened, definition, folder)
+
+
+def numbers(definition, values):
+    rules = measure_rules(definition)
+    n = max(len(measure.values) for measure in values.measures)
+    full = np.ones((1, n), dtype=np.int64)
+    return {
+        rule.measure.id: values.by_id[rule.measure.id].problem
+        or float(measure_team(rule, values.by_id[rule.measure.id].values, definition)(full)[0])
+        for rule in rules
+    }
+
+
+# ------------------------------------------------------------------ the definition
+
+
+def test_every_built_in_definition_names_registered_measures():
+    assert len(definition_texts()) >= 7
+    for name in definition_texts():
+        definition = definition_named(name)
+        assert definition.name == name
+        require_measures(definition)
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        (("by: aggregate-then-rank", "by: best"), "best"),
+        (("of: number.absolute_error", "of: number.nothing"), "number.nothing"),
+        (("of: number.absolute_error", "of: image.mse"), "image.mse"),
+        (("worst: 10", "args: {cut: 3}"), "cut"),
+        (("by: aggregate-then-rank", "by: score, score: 'error.__class__'"), "Attribute"),
+        (("by: aggregate-then-rank", "by: score, score: 'err'"), "err"),
+        (("version: 1", "version: 1\nshape: round"), "shape"),
+    ],
+)
+def test_a_wrong_definition_is_refused_with_what_was_found(change, found):
+    text = YAML.replace(*change)
+    assert text != YAML
+    with pytest.raises(FormatError, match=found):
+        require_measures(parse_definition(text, "cup.yaml"))
+
+
+def test_a_definition_that_extends_another_keeps_what_it_does_not_change():
+    honest, official = definition_named(HONEST), definition_named(OFFICIAL)
+    assert (honest.missing, official.missing) == (MissingAnswer.WORST, MissingAnswer.LEAVE_OUT)
+    assert official.honest == HONEST
+    assert official.ranking == honest.ranking
+    changed = [one.id for one, other in zip(official.measures, honest.measures, strict=True)
+               if one != other]  # fmt: skip
+    assert changed == ["auroc_contrast"]
+
+
+def test_formulas_have_only_arithmetic_min_and_max():
+    assert evaluate_formula("-(a + 2 * max(b, 1)) / 4", {"a": 1.0, "b": 0.5}) == -0.75
+    assert evaluate_formula("min(a, 1) - a", {"a": np.array([0.5, 2.0])}).tolist() == [0, -1]
+    for formula in ("__import__('os')", "a if a else 1", "a ** 2", "(", "[a]"):
+        with pytest.raises(FormatError):
+            evaluate_formula(formula, {"a": 1.0})
+
+
+# ------------------------------------------------------------------ unusable answers
+
+
+def values_of(*numbers_or_states, worst=((0.0,),)):
+    cases = []
+    for index, item in enumerate(numbers_or_states):
+        if isinstance(item, ValueState):
+            reason = "wrong shape" if item is ValueState.FAILED else ""
+            cases.append(CaseValue(f"c{index}", (), worst, item, reason))
+        else:
+            cases.append(CaseValue(f"c{index}", ((item,),), worst))
+    return cases
+
+
+def counted(cases, missing, sign=1.0):
+    rows = count_values(cases, missing, sign)
+    return None if rows is None else [None if row is None else float(row[0, 0]) for row in rows]
+
+
+def test_a_case_without_an_answer_is_worst_left_out_or_ranks_the_team_last():
+    cases = values_of(0.8, ValueState.NOT_DEFINED, ValueState.NO_TRUTH)
+    assert counted(cases, MissingAnswer.WORST) == [0.8, 0.0, None]
+    assert counted(cases, MissingAnswer.LEAVE_OUT) == [0.8, None, None]
+    assert counted(cases, MissingAnswer.LAST_RANK) is None
+
+
+def test_an_answer_that_does_not_fit_removes_the_official_number_of_the_team():
+    assert counted(values_of(0.8, ValueState.FAILED), MissingAnswer.LEAVE_OUT) is None
+    assert counted(values_of(0.8, ValueState.FAILED), MissingAnswer.WORST) == [0.8, 0.0]
+
+
+def test_no_answer_is_worse_than_no_answer():
+    cases = values_of(3.0, 99.0, float("nan"), worst=((10.0,),))
+    assert counted(cases, MissingAnswer.WORST, sign=-1.0) == [3.0, 10.0, 10.0]
+    assert counted(values_of(3.0, float("nan"), worst=()), MissingAnswer.WORST) is None
+
+
+# ------------------------------------------------------------------ measures by hand
+
+
+def test_the_frechet_distance_of_shifted_features_is_the_shift():
+    truth = np.array([[0.0], [2.0], [4.0]])  # z: sd sqrt(8/3)
+    rows = np.concatenate([truth, truth + 2], axis=1)
+    assert frechet_distance(rows) == pytest.approx(np.log(4 / (8 / 3)))
+    assert np.isnan(frechet_distance(rows[:1]))
+
+
+def test_the_midline_is_the_valley_between_two_breasts():
+    columns = np.arange(60)
+    profile = np.exp(-((columns - 13) ** 2) / 40) + np.exp(-((columns - 46) ** 2) / 40)
+    assert abs(find_midline(np.tile(profile, (20, 1))) - 29.5) <= 1
+    assert find_midline(np.ones((20, 60))) is None
+
+
+# ------------------------------------------------------------------ the official evaluators
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("team", "abcd")
+def test_mama_synth_equals_the_official_evaluator(real_data, team):
+    root = real_data("mama_synth")
+    expected = read_json(root / "expected.json")["teams"][team]
+    definition = definition_named(OFFICIAL)
+    values = measured(definition, root, root / "teams" / team)
+    got = numbers(definition, values)
+    assert got.pop("frd") == "not computed: no model was given for radiomics"
+    assert got.pop("lpips") == "not computed: no model was given for backbone"
+    for name, value in got.items():
+        mean = expected["aggregates"].get(name, {"mean": np.nan})["mean"]
+        assert value == pytest.approx(mean, abs=1e-9, nan_ok=True), name
+    for case_id, of_case in expected["case"].items():
+        for name in set(of_case) - {"lpips"}:
+            (value,) = [one for one in values.by_id[name].values if one.case_id == case_id]
+            assert value.rows[0][0] == pytest.approx(of_case[name], abs=1e-9)
+
+
+EDGES = ("none", "missing", "nan", "inf", "constant", "equal", "cropped", "three_d", "five_slices",
+         "mask_empty", "mask_one", "mask_label2", "mask_absent")  # fmt: skip
+
+
+def edge_world(root, folder, edge):
+    """Make three cases of team a, the first one changed."""
+    case_ids = [f"SYN_00{number}" for number in (1, 2, 3)]
+    for role in ("ground_truth", "mask", "input", "teams/a"):
+        (folder / role).mkdir(parents=True)
+        for case_id in case_ids:
+            shutil.copy(root / role / f"{case_id}.mha", folder / role)
+    is_mask = edge.startswith("mask")
+    target = folder / ("mask" if is_mask else "teams/a") / "SYN_001.mha"
+    if edge in ("missing", "mask_absent"):
+        target.unlink()
+    elif edge != "none":
+        shutil.copy(root / "edge" / f"{edge}.mha", target)
+    return folder
+
+
+@pytest.mark.real
+@pytest.mark.filterwarnings("ignore:invalid value encountered")
+@pytest.mark.parametrize("edge", EDGES)
+def test_bad_input_has_the_official_numbers(real_data, tmp_path, edge):
+    root = real_data("mama_synth")
+    world, definition = edge_world(root, tmp_path / "w", edge), definition_named(OFFICIAL)
+    got = numbers(definition, measured(definition, world, world / "teams" / "a"))
+    expected = read_json(root / "expected.json")["edge"][edge]["aggregates"]
+    for name in set(got) - {"frd", "lpips"}:
+        mean = float(expected.get(name, {"mean": "nan"})["mean"])
+        assert got[name] == pytest.approx(mean, abs=1e-9, nan_ok=True), name
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("edge", ["missing", "nan", "constant", "cropped"])
+def test_a_team_gains_nothing_by_a_bad_image_the_honest_way(real_data, tmp_path, edge):
+    root, definition = real_data("mama_synth"), definition_named(HONEST)
+    plain, bad = (
+        numbers(definition, measured(definition, world, world / "teams" / "a"))
+        for world in (edge_world(root, tmp_path / name, name) for name in ("none", edge))
+    )
+    for measure in definition.measures[:1] + definition.measures[2:3] + definition.measures[4:]:
+        sign = 1 if measure.better == "high" else -1
+        assert sign * bad[measure.id] < sign * plain[measure.id], measure.id
+
+
+@pytest.fixture
+def odelia(real_data, tmp_path):
+    root = real_data("mama_synth") / "odelia"
+    for team in "abc":
+        for study, content in read_json(root / f"team_{team}.json").items():
+            file = tmp_path / team / study / ODELIA_FILE
+            file.parent.mkdir(parents=True)
+            file.write_text(json.dumps(content))
+    return root, tmp_path
+
+
+@pytest.mark.real
+def test_odelia_equals_the_official_evaluator(odelia):
+    root, teams = odelia
+    definition, expected = definition_named("odelia-2025"), read_json(root / "expected.json")
+    values = {team: measured(definition, root, teams / team) for team in "abc"}
+    for team, of_team in values.items():
+        got, official = numbers(definition, of_team), expected[team]
+        pairs = {"auc": "AUC", "specificity": "Specificity", "sensitivity": "Sensitivity",
+                 "macro_auc": "macro_AUC"}  # fmt: skip
+        for name, other in pairs.items():
+            assert got[name] == pytest.approx(official[other], abs=1e-9)
+    ranking = rank_by_definition(
+        definition, measure_rules(definition), {team: of.by_id for team, of in values.items()}
+    )
+    assert ranking.ranks.tolist() == [1, 2, 3]
+    assert ranking.scores == pytest.approx([expected[team]["Score"] for team in "abc"], abs=1e-9)
+
+
+@pytest.mark.real
+def test_leaving_out_a_study_lowers_the_score_of_odelia(odelia):
+    root, teams = odelia
+    definition = definition_named("odelia-2025")
+    shutil.rmtree(teams / "a" / "ODL_001_1")
+    assert numbers(definition, measured(definition, root, teams / "a"))["auc"] < 0.9714
+
+
+# ------------------------------------------------------------------ MAMA-MIA as an instance
+
+
+def test_the_formula_of_a_definition_ranks_the_teams_of_mama_mia(tmp_path):
+    text = 'extends = "mama-mia-2025-task1"\nname = "cup"\n[ranking]\nby = "score"\nscore = "{}"'
+    scores = {}
+    formulas = ("ranking_score", "performance", "(performance + fairness) / 2")
+    for number, formula in enumerate(formulas):
+        definition = parse_definition(text.format(formula), "cup.toml")
+        folder = begun(tmp_path / str(number), definition=definition)
+        run_challenge(folder)
+        rows = rank_challenge(folder, tmp_path / f"board{number}").board.boards[0].rows
+        scores[formula] = {row.team: row.score for row in rows}
+        performance = {row.team: row.performance for row in rows}
+    first, second, third = scores.values()
+    assert first == third != second == performance
+
+
+def test_masks_of_sites_are_ranked_over_sites(tmp_path):
+    reference = write_references(tmp_path)
+    table = tmp_path / "clinical.csv"
+    lines = table.read_text().splitlines()
+    sites = ["dataset", *"AABBBB"]
+    table.write_text("\n".join(f"{a},{b}" for a, b in zip(lines, sites, strict=True)))
+    definition = definition_named("fets-2022")
+    settings = ChallengeSettings(definition=definition, reference=reference, clinical=table)
+    folder = tmp_path / "cup"
+    begin_challenge(folder, settings)
+    for team, shift in (("still", 0), ("near", 1), ("far", 2)):
+        write_team(folder / "submissions" / team, shift)
+    (folder / "submissions" / "still" / "C_00.nii.gz").unlink()
+    run_challenge(folder)
+    rows = rank_challenge(folder, tmp_path / "board").board.boards[0].rows
+    # site A: still is third in one of two cases (mean rank 2, as near has 1.5 and far 2.5): near
+    # first; site B: still first. Mean rank of still (2 + 1) / 2, near (1 + 2) / 2, far 3.
+    assert {row.team: (row.rank, row.score) for row in rows} == {
+        "still": (1, 1.5), "near": (1, 1.5), "far": (3, 3.0),
+    }  # fmt: skip
+
+
+def test_a_ranking_over_sites_needs_the_sites(tmp_path):
+    folder = begun(tmp_path, definition=definition_named("fets-2022"))
+    run_challenge(folder)
+    with pytest.raises(FormatError, match="dataset"):
+        rank_challenge(folder, tmp_path / "board")
+
+
+# ------------------------------------------------------------------ an organiser's own challenge
+
+
+@pytest.fixture
+def counts(tmp_path):
+    """Return a folder with a definition, its truth, and the submissions of three teams."""
+    (tmp_path / "cup.yaml").write_text(YAML)
+    (tmp_path / "truth").mkdir()
+    rows = [f"{case_id},{number}" for number, case_id in enumerate(ids(6))]
+    (tmp_path / "truth" / "truth.csv").write_text("\n".join(["case,n", *rows]))
+    # errors: near 0.5 each; far 2 each; lazy 0 in five cases, no row for the sixth: 10 / 6
+    for team, add, n in (("near", 0.5, 6), ("far", 2, 6), ("lazy", 0, 5)):
+        rows = [f"{case_id},{number + add}" for number, case_id in enumerate(ids(n))]
+        folder = tmp_path / "teams" / team
+        folder.mkdir(parents=True)
+        (folder / "counts.csv").write_text("\n".join(["case,value", *rows]))
+    return tmp_path
+
+
+@pytest.mark.usefixtures("quick_figures")
+def test_a_challenge_in_ten_lines_of_yaml_runs_from_init_to_a_site(counts, tmp_path):
+    folder, board = counts / "cup", counts / "board"
+    words = ("--challenge", counts / "cup.yaml", "--reference", counts / "truth")
+    done = mamamia("challenge", "init", folder, *words, "--bootstrap", 50)
+    assert done.returncode == 0, done.stderr
+    for team in ("near", "far", "lazy"):
+        shutil.copytree(counts / "teams" / team, folder / "submissions" / team)
+    assert mamamia("challenge", "run", folder).returncode == 3  # lazy is not complete
+    done = mamamia("challenge", "rank", folder, "--out", board, has_figures=False)
+    assert done.returncode == 0, done.stderr
+    rows = read_json(board / "leaderboard.json")["boards"][0]["rows"]
+    errors = {row["team"]: dict(row["measures"])["error"] for row in rows}
+    assert errors == pytest.approx({"near": 0.5, "far": 2.0, "lazy": 10 / 6})
+    assert {row["team"]: row["rank"] for row in rows} == {"near": 1, "lazy": 2, "far": 3}
+    assert {row["team"]: row["n_unusable"] for row in rows} == {"near": 0, "lazy": 1, "far": 0}
+    assert mamamia("challenge", "verify", board, "--quick").returncode == 0
+    words = ("--out", counts / "site", "--minimum-group", 2)
+    done = mamamia("challenge", "publish", board, *words, has_figures=False)
+    assert done.returncode == 0, done.stderr
+    (task,) = read_json(counts / "site" / "leaderboard.json")["tasks"]
+    assert task["task"] == "lesion-count"
+
+
+@pytest.mark.usefixtures("quick_figures")
+def test_verify_finds_changed_truth_definition_values_and_answers(counts):
+    folder = counts / "cup"
+    definition = definition_named(str(counts / "cup.yaml"))
+    begin_challenge(folder, ChallengeSettings(definition=definition, reference=counts / "truth"))
+    shutil.copytree(counts / "teams" / "near", folder / "submissions" / "near")
+    run_challenge(folder)
+    rank_challenge(folder, counts / "board")
+    assert verify_challenge(counts / "board") == ()
+    (values,) = (folder / "results").rglob("lesion-count.json")
+    (sealed,) = (folder / "results").rglob("counts.csv")
+    for path in (values, sealed, counts / "truth" / "truth.csv",
+                 folder / "definitions" / "lesion-count.json"):  # fmt: skip
+        before = path.read_text()
+        path.write_text(before.replace("1", "2"))
+        assert before != path.read_text()
+        assert verify_challenge(counts / "board"), path
+        path.write_text(before)
+    assert verify_challenge(counts / "board") == ()
