@@ -145,7 +145,7 @@ def rate(
     if len(batch.results) != len(pairs):
         sys.exit(f"not every pair was scored: {batch.failures[0].reason}")
     if len(seen) < 2:
-        sys.exit("all pairs were finished at once: too few to tell a rate")
+        sys.exit("all pairs were finished at once: too few for a conclusion a rate")
     seconds, done, worker_s, driver_s = (b - a for a, b in zip(*seen, strict=True))
     return done / seconds, worker_s / done, driver_s / done
 

@@ -692,7 +692,7 @@ PROTOCOLS = (
     Protocol("turned in mid series", turned_in_mid_series, said="one orientation"),
     Protocol("mixed matrix sizes", mixed_matrix_sizes, said="size (rows, columns)"),
     Protocol("post only", post_only, (None,) * 5, times=(0, 75, 150, 225, 300),
-             said="no contrast comes between any two phases"),
+             said="no contrast arrives between any two phases"),
     Protocol("another visit", another_visit, said="one injection"),
     Protocol("post with another pre", post_only_with_another_pre, said="same size and position"),
 )  # fmt: skip

@@ -57,11 +57,11 @@ def test_empty_masks_stay_empty():
 
 
 def test_one_reader_and_other_shapes_are_refused():
-    with pytest.raises(CaseError, match="at least two readers, got 1"):
+    with pytest.raises(CaseError, match="at least two readers, but got 1"):
         majority_vote([row(1)])
     with pytest.raises(GridMismatchError, match="reader 2 has shape"):
         majority_vote([row(1), row(1, 1)])
-    with pytest.raises(CaseError, match="at most 16 readers for STAPLE, got 17"):
+    with pytest.raises(CaseError, match="at most 16 readers for STAPLE, but got 17"):
         staple([row(1) > 0] * 17)
 
 

@@ -61,7 +61,7 @@ def test_negative_and_unknown_values_are_counted():
 def test_a_phase_that_is_the_copy_of_another_is_red():
     volume = np.abs(body())
     found = check_phases(case_of(volume, volume + 1, volume.copy()))
-    assert [f.text for f in found] == ["phases 0 and 2 are the same, voxel for voxel"]
+    assert [f.text for f in found] == ["phases 0 and 2 are identical"]
     assert worst_light(found) is Light.RED
 
 
@@ -131,7 +131,7 @@ def test_a_phase_of_another_place_is_named_with_its_distance(mm, light):
     """The spacing is 1 mm: up to 0.05 mm is one place, but more than rounding is worth a look."""
     (found,) = check_grids([GRID, GRID, moved(GRID, mm)])
     assert found.light is light
-    assert found.text == f"phase 2 lies up to {mm:g} mm from phase 0 (different affine)"
+    assert found.text == f"phase 2 is up to {mm:g} mm away from phase 0 (different affine)"
 
 
 def test_a_phase_of_another_shape_is_red():

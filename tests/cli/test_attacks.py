@@ -166,7 +166,7 @@ def test_n_stands_beside_every_rank(world, clinical):
     page = (world / "clinical" / "report.html").read_text()
     assert "60, 38 unusable" in page
     own = (world / "clinical" / "truncated-38" / "report.html").read_text()
-    assert "Over the 22 scored cases alone" in own
+    assert "For the 22 scored cases alone" in own
 
 
 def test_the_reason_says_what_parts_two_grids(world, clinical):
@@ -198,7 +198,9 @@ def test_left_out_cases_are_said_first_and_never_ranked(world, clinical):
     several = ("--prediction", world / "cheat", "--prediction", world / "honest")
     refused = mamamia(*words, *several, "--out", world / "no", "--unusable", "leave-out")
     assert refused.returncode != 0
-    assert "expected a rule that allows ranking, got leave-out" in " ".join(refused.stderr.split())
+    assert "expected a rule that allows ranking, but got leave-out" in " ".join(
+        refused.stderr.split()
+    )
 
 
 def test_a_frozen_list_says_who_counts(world, clinical):
@@ -223,13 +225,13 @@ def test_a_list_whose_references_changed_stops_before_anything_is_written(world,
     done = mamamia(*words, world / "hashes.csv", has_figures=False)
     assert done.returncode == 1
     assert (
-        f"{name_of(0)}.nii.gz with the SHA-256 recorded in hashes.csv, but it differs"
+        f"{name_of(0)}.nii.gz to have the SHA-256 recorded in hashes.csv, but it differs"
         in " ".join(done.stderr.split())
     )
     (world / "more.txt").write_text(f"{name_of(0)}\nnobody\n")
     done = mamamia(*words, world / "more.txt", has_figures=False)
     assert done.returncode == 1
-    assert "1 of 2 have none (nobody)" in " ".join(done.stderr.split())
+    assert "1 of 2 cases have none (nobody)" in " ".join(done.stderr.split())
     assert not (world / "changed").exists()
 
 
@@ -248,7 +250,7 @@ def test_the_same_grid_in_another_axis_order_is_scored_as_it_is(world, tmp_path)
     assert done.returncode == 0, done.stdout
     row = (tmp_path / "out" / "case_scores.csv").read_text().splitlines()[1]
     assert row.startswith("a,ok,0.75,")
-    assert "they were reordered, not resampled" in row
+    assert "so they were reordered without resampling" in row
     assert "no picture" not in done.stderr
     assert (
         "a: outlines of reference and prediction" in (tmp_path / "out" / "report.html").read_text()
@@ -293,11 +295,11 @@ def test_leaving_hard_cases_out_of_the_responses_wins_no_rank(tmp_path):
     words = ["score-pcr", *tables, "--clinical", tmp_path / "c.csv", "--bootstrap", 0]
     done = mamamia(*words, "--out", tmp_path / "out", has_figures=False)
     assert done.returncode == 0, done.stderr
-    why = "no rank is given, because the models predict different cases"
+    why = "No model is ranked, because the models predict different cases"
     assert "2 of the 4 cases with a known pCR in the clinical table have no prediction" in (
         done.stdout
     )
-    assert f"No model: {why}: easy lacks 2 of 4 (C, D)." in done.stdout
+    assert f"{why}: easy lacks 2 of 4 (C, D)." in done.stdout
     page = (tmp_path / "out" / "report.html").read_text()
     assert why in page
     assert " leads: " not in page
@@ -306,4 +308,4 @@ def test_leaving_hard_cases_out_of_the_responses_wins_no_rank(tmp_path):
     tables = (tmp_path / "all.csv", f"again={tmp_path / 'all.csv'}")
     words[1:3] = tables
     done = mamamia(*words, "--out", tmp_path / "whole", has_figures=False)
-    assert "no rank is given" not in done.stdout
+    assert "No model is ranked" not in done.stdout

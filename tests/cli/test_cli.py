@@ -186,7 +186,7 @@ def test_a_patient_file_of_no_use_is_said_and_one_that_reaches_out_is_cut_as_pre
         assert row["ftv_reason"] == "the patient info gives no usable breast box"
         assert "breast_coordinates" in row["warning"]
         assert culprit in row["warning"]
-    assert "acquisition_times of its patient file are not ascending" in text["warning"]
+    assert "acquisition_times in the patient file of" in text["warning"]
     assert "acquisition_times" not in negative["warning"]
 
 

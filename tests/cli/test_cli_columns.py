@@ -50,7 +50,7 @@ def write_columns(path, **more):
 def test_without_the_file_the_table_is_not_read_and_that_is_said(renamed):
     code, said = mamamia("cases", renamed)
     assert code == 0, said
-    assert "the clinical table was not read: expected a column patient_id or case_id" in said
+    assert "the clinical table could not be read: expected a column patient_id or case_id" in said
 
 
 @pytest.mark.parametrize("is_beside", [True, False])
@@ -60,9 +60,7 @@ def test_the_file_is_given_or_lies_beside_the_table(renamed, tmp_path, is_beside
     given = () if is_beside else ("--columns", file)
     code, said = mamamia("kinetics", renamed, "--case", "A_1", "--out", tmp_path / "out", *given)
     assert code == 0, said
-    assert (
-        f"clinical table: columns according to {file.name}: case_id: Subject, age: Age (y)" in said
-    )
+    assert f"clinical table: columns from {file.name}: case_id: Subject, age: Age (y)" in said
     with (tmp_path / "out/kinetics.csv").open() as stream:
         (row,) = csv.DictReader(stream)
     assert (row["early_phase"], row["late_phase"]) == ("2", "3")
@@ -74,7 +72,7 @@ def test_what_was_given_counts_more_than_what_lies_beside(renamed, tmp_path):
     other = write_columns(tmp_path / "names.json")
     code, said = mamamia("cases", renamed, "--columns", other)
     assert code == 0, said
-    assert "columns according to names.json" in said
+    assert "columns from names.json" in said
     assert "clinical_columns.json" not in said
 
 
@@ -88,7 +86,7 @@ def test_a_file_that_does_not_fit_is_an_error_where_it_was_given_and_a_warning_b
     code, said = mamamia("cases", renamed)
     assert (
         code,
-        "warning: the clinical table was not read: expected the fixed column" in said,
+        "warning: the clinical table could not be read: expected the fixed column" in said,
     ) == (
         0,
         True,
@@ -115,11 +113,8 @@ def test_scoring_takes_the_columns_that_lie_beside_the_table(renamed, tmp_path):
     code, said = mamamia(*words, tmp_path / "after")
     assert code == 0, said
     assert "age 3 of 3" in said
-    assert "columns according to clinical_columns.json" in said
-    assert (
-        "columns according to clinical_columns.json"
-        in (tmp_path / "after/summary.json").read_text()
-    )
+    assert "columns from clinical_columns.json" in said
+    assert "columns from clinical_columns.json" in (tmp_path / "after/summary.json").read_text()
     code, said = mamamia("clinical", table)
     assert (code, "age: read from 'Age (y)'" in said) == (0, True)
 

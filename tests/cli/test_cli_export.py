@@ -48,7 +48,7 @@ def test_export_and_verify_end_to_end(mamamia, expert, tmp_path):
     (out / "A_1.json").write_text("{}")
     damaged = mamamia("verify", out)
     assert damaged.exit_code == 3
-    assert "wrong: A_1.json: changed" in damaged.stdout
+    assert "wrong: A_1.json: the file has changed" in damaged.stdout
 
 
 def test_readers_get_their_names_on_the_command_line(mamamia, expert, tmp_path):
@@ -86,15 +86,15 @@ def test_without_a_dicom_source_it_is_said_that_nobody_searched_for_the_patient(
     done = mamamia("export", "--masks", expert, "--out", out, "--no-quality")
     assert done.exit_code == 0, done.output
     assert "NOT searched for the patient's name" in done.stdout
-    assert "searched for 1 text of the volumes' headers and JSON files: none" in done.stdout
-    assert "the case id is also the PatientID of a JSON file" in done.stdout
+    assert "searched for 1 text from the volumes' headers and JSON files: none found" in done.stdout
+    assert "the case id is also the PatientID in a JSON file" in done.stdout
     assert "NOT searched" in " ".join(json.loads((out / "manifest.json").read_text())["notes"])
     assert "NOT searched" in mamamia("verify", out).stdout
 
     (out / "A_1.json").write_text((out / "A_1.json").read_text() + " " * 9 + "zoe xavierson")
     found = mamamia("verify", out, "--images", small_data_set)
     assert found.exit_code == 3
-    assert "A_1.json: it holds the source's PatientName" in found.stdout
+    assert "A_1.json: the file contains the source's PatientName" in found.stdout
 
 
 def write_case(root, case_id, labels=(1,)):
@@ -140,7 +140,7 @@ def test_labels_that_the_challenge_does_not_know_are_told(tmp_path):
     )  # fmt: skip
     assert done.exit_code == 0, done.output
     # of 5 x 5 x 2 voxels those from row 4 on, 4 x 5 x 2, have label 2
-    assert "holds only label 1: 40 voxels of other labels in expert" in done.stdout
+    assert "contains only label 1, so 40 voxels with other labels in expert" in done.stdout
 
 
 def test_no_case_id_is_run_as_a_formula_by_who_opens_the_quality_table(tmp_path):

@@ -25,7 +25,7 @@ def test_no_run_writes_into_the_folder_that_it_reads_not_even_with_overwrite(
     before = contents(small_data_set)
     done = mamamia(*words, "--overwrite")
     assert done.returncode == 1
-    assert "expected an output folder without the run's inputs" in done.stderr
+    assert "expected the output folder not to contain the run's inputs" in done.stderr
     assert contents(small_data_set) == before
 
 

@@ -140,7 +140,9 @@ def test_a_journal_that_contradicts_its_checksum_is_not_replayed_to_the_end(tmp_
             lines.add(encoded(record))
     result = CliRunner().invoke(app, ["replay", str(journal), "--out", str(out)])
     assert result.exit_code == 3, result.output
-    assert "is not the one that the records before it produce" in " ".join(result.output.split())
+    assert "differs from the mask that the earlier records produce" in " ".join(
+        result.output.split()
+    )
     assert not read_labels(out).dense().any()
 
 

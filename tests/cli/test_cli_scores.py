@@ -148,7 +148,10 @@ def test_a_picture_that_the_report_lacks_is_told_in_a_warning(expert, tmp_path, 
     words = ["score", "--reference", str(expert), "--prediction", str(expert), "--bootstrap", "0"]
     done = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "one")])
     assert done.exit_code == 0, done.output
-    assert f"warning: the report has no picture of {hidden} (expert): {reason}\n" in done.stderr
+    assert (
+        f"warning: there is no picture of {hidden} (expert) in the report: {reason}\n"
+        in done.stderr
+    )
     assert done.stderr.count("warning") == 1
     again = ["--prediction", f"other={expert}", "--out", str(tmp_path / "two")]
     done = CliRunner().invoke(app, [*words, *again])
@@ -225,7 +228,7 @@ def test_the_least_group_is_named_beside_what_it_leaves_out(tmp_path):
     common = ("score-table", table, "--bootstrap", 0)
     done = quick(*common, "--clinical", clinical, "--out", tmp_path / "five")
     assert done.returncode == 0, done.stderr
-    assert "Left out because too small: 61-70 (n = 3)." in done.stdout
+    assert "Left out because they are too small: 61-70 (n = 3)." in done.stdout
     found = json.loads((tmp_path / "five/summary.json").read_text())["task1"]
     age = found["variables"][0]["dsc"]["disparity"]
     assert (age["value"], age["counted"]) == pytest.approx((0.135, 0.08))

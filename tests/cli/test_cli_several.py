@@ -120,7 +120,7 @@ def test_the_mean_of_two_models_here_and_by_workers_and_resumed(
     assert "1 case done in an earlier run" in again.output
     other = mamamia("predict", small_data_set, *MEAN[:-1], "staple", "--out", here, "--resume")
     assert other.exit_code == 1
-    assert "results of another run" in other.output
+    assert "results of a different run" in other.output
 
 
 @pytest.mark.usefixtures("added")
@@ -169,11 +169,11 @@ def test_any_members_weights_settings_and_the_rule_change_what_resuming_compares
         (("--fuse", "staple"), "--fuse staple needs at least two models, but got only kinetic", 2),
         (
             ("--model", "a", "--model", "kinetic", "--fuse", "mean"),
-            "the mean needs every model's probability, but kinetic gives none",
+            "expected every model to return a probability for the mean, but kinetic returns none",
             1,
         ),
         (("--model", "a", "--model", "a", "--fuse", "mean"), "a occurs more than once", 1),
-        (("--model", "kinetic", "--probability"), "got a probability map; leave them out", 1),
+        (("--model", "kinetic", "--probability"), "got a probability map; omit these settings", 1),
         (("--model", "a", "--recipe", "fmee"), "or channels such as p1-p0, but got 'fmee'", 1),
     ],
 )
@@ -204,7 +204,7 @@ def test_a_case_over_its_limit_names_the_models_that_would_fit(small_data_set, a
     assert done.exit_code == 3
     assert "expected a to take at most 20 s, but it is estimated at" in done.output
     assert (
-        "nothing was computed; other models of this computer that would fit: 'b' about 0."
+        "nothing was computed; other models on this computer that are suitable: 'b' about 0."
         in done.output
     )
     assert "'kinetic' about 0.5 s" in done.output

@@ -56,7 +56,7 @@ def test_a_sheared_case_is_copied_onto_right_angles_that_itk_reads(sheared, tmp_
     assert code == 0, said
     assert "A_1: early post 2 (135" in said, said
     code, said = mamamia("straighten", tmp_path / "new", "--out", tmp_path / "again")
-    assert (code, "at right angles: use the data set as it is" in said) == (1, True)
+    assert (code, "perpendicular: use the data set as it is" in said) == (1, True)
 
 
 def test_an_export_for_programs_of_itk_is_refused_and_others_say_it(sheared, tmp_path):
@@ -67,13 +67,13 @@ def test_an_export_for_programs_of_itk_is_refused_and_others_say_it(sheared, tmp
         assert "mamamia straighten DATASET --out DIR" in said
     code, said = mamamia(*words, "--out", tmp_path / "plain")
     assert code == 0, said
-    assert "note: the axes of A_1 are not at right angles" in said
+    assert "note: the axes of A_1 are sheared" in said
     assert "0 green, 1 amber, 0 red" in said
 
 
 def test_a_copy_into_the_data_set_itself_is_refused(sheared):
     code, said = mamamia("straighten", sheared, "--out", sheared / "new")
-    assert (code, "choose another folder" in said) == (1, True)
+    assert (code, "choose a different folder" in said) == (1, True)
     assert not (sheared / "new").exists()
 
 

@@ -120,7 +120,7 @@ def test_rank_takes_the_same_writings(run, tmp_path):
     bare = lines(("case_id", "dsc"), IDS, [100 * value for value in DICE])
     done, _ = run("rank", bare, "A=" + str(tmp_path / "t.csv"), f"B={other}")
     assert done.returncode == 1
-    assert "if they are percent" in " ".join(done.stderr.split())
+    assert "if the values are percentages" in " ".join(done.stderr.split())
 
 
 def test_score_detection_takes_the_same_writings(run, tmp_path):
@@ -153,13 +153,14 @@ FRAME = pd.DataFrame({"case_id": IDS, "dsc": DICE, "norm_hd": 0.1})
 
 def test_a_frame_that_is_refused_names_its_column_and_the_argument():
     text = message(FRAME.rename(columns={"dsc": "overlap"}))
-    assert "in the DataFrame table, found the columns 'case_id', 'overlap', 'norm_hd'" in text
+    assert "the DataFrame table to have columns" in text
+    assert "'case_id', 'overlap', 'norm_hd'" in text
     assert "table.rename(columns={'its column': 'dsc'})" in text
     text = message(FRAME.assign(dsc=FRAME.dsc * 100))
     assert text.startswith("expected all numbers in column dsc of the DataFrame table")
     clinical = pd.DataFrame({"patient_id": IDS, "Age (y)": 50.0, "Density": "b"})
     text = message(FRAME, clinical=clinical)
-    assert "in the DataFrame clinical" in text
+    assert "the DataFrame clinical" in text
     assert "columns={'age': 'Age (y)', 'menopausal_status': 'its column'" in text
     for refusal in (text, message(FRAME, clinical=clinical.rename(columns={"patient_id": "no"}))):
         assert ".csv" not in refusal

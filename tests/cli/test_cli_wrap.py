@@ -86,5 +86,5 @@ def test_nothing_is_overwritten_by_a_wrapped_bundle(refused_bundle, tmp_path):
     words = ("models", "wrap", bundle, "--phase", 0, "--label", 1, "--out", tmp_path / "o")
     done = mamamia(*words)
     assert done.returncode == 1
-    assert "nothing was overwritten" in done.stderr
+    assert "nothing was written" in done.stderr
     assert [path.name for path in (tmp_path / "o").iterdir()] == ["mine.txt"]

@@ -60,7 +60,7 @@ def test_a_prediction_on_another_affine_is_measured_on_the_references_grid(tmp_p
         assert ("affine_differs" in row["warning"]) == (name != "same"), name
     assert "the prediction's grid is an identity" in rows["eye"]["warning"]
     for text in (done.stdout, notes_of(tmp_path / "out")):
-        assert "4 of 5 cases: the affine of the prediction differs from the reference's" in text
+        assert "4 of 5 cases: the affines of prediction and reference differ" in text
         assert "1 of 5 cases: the prediction's grid is an identity" in text
 
 
@@ -87,7 +87,7 @@ def test_lengths_in_the_headers_unit_become_mm_as_in_simpleitk(tmp_path, profile
         assert float(row["volume_prediction_mm3"]) / 1000 == pytest.approx(ml, rel=1e-6), name
         # Moved by one voxel of 0.4 mm along x.
         assert float(row["hausdorff95_mm"]) == pytest.approx(0.4, rel=1e-6), name
-    assert "lengths are in micrometres; they are converted to mm" in rows["micron"]["warning"]
+    assert "lengths are in micrometres, which are converted to mm" in rows["micron"]["warning"]
     assert "lengths are in metres; they are converted to mm" in rows["meter"]["warning"]
     assert rows["mm"]["warning"] == rows["unknown"]["warning"] == ""
     for text in (done.stdout, notes_of(tmp_path / "out")):
@@ -213,7 +213,7 @@ def test_an_axis_without_length_or_direction_is_still_refused(tmp_path):
         save(tmp_path / "team" / f"{name}.nii.gz", GUESS, AFFINE, edit)
     done, rows = score(tmp_path, tmp_path / "out")
     assert done.returncode == 3
-    assert "affine is singular" in rows["flat"]["reason"]
+    assert "affine to be invertible" in rows["flat"]["reason"]
     assert "finite 4x4 matrix" in rows["endless"]["reason"]
     assert "RuntimeWarning" not in done.stderr
 
@@ -261,7 +261,9 @@ def test_without_resamples_the_terminal_says_which_intervals_are_left(tmp_path):
             save(tmp_path / folder / f"C_{number:02}.nii.gz", array)
         lines.append(f"C_{number:02},{30 + 20 * (number % 2)},{('pre', 'post')[number % 2]},a")
     (tmp_path / "clinical.csv").write_text("\n".join(lines))
-    text = "Intervals of disparities and fairness come from the group means and need no resamples"
+    text = (
+        "Intervals of disparities and fairness are computed from the group means without resamples"
+    )
     done, _ = score(tmp_path, tmp_path / "none", "--clinical", tmp_path / "clinical.csv")
     assert text in done.stdout
     assert " 95 %" in next(line for line in done.stdout.splitlines() if "  fairness  " in line)

@@ -108,18 +108,21 @@ def test_a_pre_that_was_taken_twice_is_no_early_phase_and_may_be_averaged(tmp_pa
         assert done.exit_code == 0, done.output
         (rows[how],) = rows_of(tmp_path / how / "kinetics.csv")
         said += " ".join(done.output.split())
-    assert "phase 1 is treated as another scan before contrast" in said
+    assert "phase 1 is treated as a second scan before contrast" in said
     phases = {how: (row["early_phase"], row["late_phase"]) for how, row in rows.items()}
     assert phases == {"leave-out": ("2", "3"), "average": ("2", "3"), "keep": ("1", "3")}
     assert (rows["leave-out"]["phases_before"], rows["keep"]["phases_before"]) == ("2", "1")
-    assert "between phase 1 and phase 2: the signal rises in 50%" in rows["leave-out"]["contrast"]
+    assert (
+        "between pre 2 and post 1 (phase 2 from 0): the signal rises in 50%"
+        in rows["leave-out"]["contrast"]
+    )
     means = {how: row["mean_signal"].split() for how, row in rows.items()}
     pre, again = (float(number) for number in means["keep"][:2])
     assert pre != again
     assert float(means["leave-out"][0]) == again  # the last scan before contrast, as in an import
     assert float(means["average"][0]) == pytest.approx((pre + again) / 2, abs=1e-3)
     assert means["average"][1:] == means["leave-out"][1:] == means["keep"][1:]
-    assert "S0 is phase 1, the last before contrast" in rows["leave-out"]["contrast"]
+    assert "S0 is phase 1, the last phase before contrast" in rows["leave-out"]["contrast"]
 
 
 def test_the_injection_comes_from_the_header_or_from_the_bolus_in_a_vessel(
@@ -139,8 +142,9 @@ def test_the_injection_comes_from_the_header_or_from_the_bolus_in_a_vessel(
     vessel = small_data_set / "segmentations" / "expert"  # what enhances, by more than 50 %
     slow = ("kinetics", small_data_set, "--case", "A_1", "--injection", vessel)
     done = typed(*slow, "--out", tmp_path / "slow")
-    assert "at most 10 s apart where the vessel rises, but found 90 s" in " ".join(
-        done.output.split()
+    assert (
+        "at most 10 s apart where the vessel's signal rises, but they are 90 s apart"
+        in " ".join(done.output.split())
     )
     done = typed(*slow, "--times", "0,4,8,12", "--out", tmp_path / "fast")
     assert "with the steepest rise after phase 0" in " ".join(done.output.split())

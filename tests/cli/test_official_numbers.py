@@ -254,7 +254,7 @@ def test_a_table_that_contradicts_its_status_is_no_official_number(world, tmp_pa
     table = write_table(tmp_path / "t.csv", rows, ("case_id", "status", "dsc", "norm_hd"))
     done = score_rows(world, table, tmp_path / "out")
     assert numbers_of(tmp_path / "out") == (None, None, None)
-    assert f"{name_of(EMPTY)}: its status is prediction_empty, but its Dice is 0.5" in done.stderr
+    assert f"{name_of(EMPTY)}: the status is prediction_empty, but Dice is 0.5" in done.stderr
 
 
 def test_constant_responses_have_the_official_number_everywhere_and_no_place(world, tmp_path):

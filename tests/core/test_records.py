@@ -77,7 +77,7 @@ def test_negative_labels_are_background():
 
 
 def test_a_case_names_what_contradicts_itself():
-    with pytest.raises(CaseError, match="A: expected a signal of shape"):
+    with pytest.raises(CaseError, match="A: expected the signal to have the shape"):
         Case("A", GRID, np.zeros((1, 2, 2, 2)), (Phase(0),))
     with pytest.raises(CaseError, match="numbered 0, 1, 2"):
         Case("A", GRID, np.zeros((2, 2, 3, 4)), (Phase(1), Phase(0)))
@@ -85,7 +85,7 @@ def test_a_case_names_what_contradicts_itself():
 
 def test_a_case_says_what_it_lacks():
     case = Case("A", GRID, np.zeros((1, 2, 3, 4)), (Phase(0, loaded=False),))
-    with pytest.raises(CaseError, match=r"has 1 phase, but this needs at least 2"):
+    with pytest.raises(CaseError, match=r"to have at least 2 phases, but it has 1"):
         case.require_phases(2)
     with pytest.raises(CaseError, match="still opening"):
         case.require_phases(1)

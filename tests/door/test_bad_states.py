@@ -367,7 +367,7 @@ def test_one_phase_no_prior_the_other_breast_no_nipple_and_no_dicom_are_said(
     program.screen.key("n")
     wait_for_case(program, "R_NEW")
     program.screen.key("shift+p")
-    why = "it shows the left breast, but this exam the right one"
+    why = "the exam shows the left breast, but the case shows the right breast"
     wait_for_words(
         program, f"L_OLD is not a prior of R_NEW: {why}", picture_folder / "bad_other_side.png"
     )

@@ -215,7 +215,7 @@ def test_what_any_file_of_the_source_tells_is_found_wherever_it_hides(bundle, so
     (bundle / "sealed.7z").write_bytes(b"7z\xbc\xaf'\x1c" + bytes(40))
     code, said = verify(bundle, source)
     assert code == 3
-    lines = [line for line in said.splitlines() if "holds the source's" in line]
+    lines = [line for line in said.splitlines() if "contains the source's" in line]
     missed = {
         name: element
         for name, (_, element) in HIDDEN.items()
@@ -244,12 +244,16 @@ def test_how_many_files_say_that_the_identity_was_removed_is_said(bundle, tmp_pa
     (tmp_path / "study/more.zip").write_bytes(zipped(b"DICOM"))
     code, said = verify(bundle, tmp_path / "study")
     assert code == 0, said
-    assert "note: 1 file of the source not read, neither DICOM nor volumes" in said
+    assert (
+        "note: 1 file in the source could not be read, because they are neither DICOM nor volumes"
+        in said
+    )
     if n_removed:
         assert "2 of 2 DICOM files of the source state that" in said
         assert "Nothing to search for" in said
     else:
         assert "identity was removed" not in said
         assert (
-            "Searched for 4 identifiers (names, numbers, dates, UIDs) of the source: none" in said
+            "Searched for 4 identifiers (names, numbers, dates, UIDs) from the source: none found"
+            in said
         )

@@ -211,7 +211,7 @@ def test_an_ultrafast_series_like_the_standard_one_is_asked_about_and_a_tick_dec
 ):
     phases = dropped(studies.ultrafast_and_standard)
     assert [ticked for _, _, ticked, _ in table(program)] == [True, True, True]
-    assert "are closer than 20 s" in program.widget("import_problem")["text"]
+    assert "are less than 20 s apart" in program.widget("import_problem")["text"]
     assert not program.widget("import_start")["enabled"]
     click_tick(program, 1)
     assert [what for _, what, _, _ in table(program)] == [

@@ -123,7 +123,7 @@ def test_no_word_of_the_patient_leaves_unless_it_is_asked_for_by_name(mamamia, t
     notes.write_text(notes.read_text().replace("CASE_1", "zOE  XAVIERSON"))
     code, said = mamamia("verify", tmp_path / "bundle", "--study", study)
     assert code == 3
-    assert "CASE_1.json: it holds the source's PatientName" in said
+    assert "CASE_1.json: the file contains the source's PatientName" in said
     assert "xavierson" not in said.lower().replace(str(study).lower(), "")
 
     # a day or a comment, as people write them
@@ -131,7 +131,7 @@ def test_no_word_of_the_patient_leaves_unless_it_is_asked_for_by_name(mamamia, t
     code, said = mamamia("verify", tmp_path / "bundle", "--study", study)
     assert code == 3
     for element in ("PatientBirthDate", "StudyDate", "PatientComments"):
-        assert f"CASE_1.json: it holds the source's {element}" in said
+        assert f"CASE_1.json: the file contains the source's {element}" in said
 
 
 @pytest.mark.night

@@ -117,7 +117,7 @@ def test_the_kind_of_model_is_recognised_shown_and_predicts(installed, data_set,
     assert "threshold" in run(installed, *PROGRAM, "models", "show", "bright", *own).stdout
     here = run(installed, sys.executable, "-c", HERE, registry).stdout
     assert here.startswith("''\n")  # nothing of torch is asked for
-    assert "torch does not run; choose the backend auto" in here
+    assert "torch cannot run; choose the backend auto" in here
     (mask,) = out.glob("*.nii.gz")
     mask = np.asarray(nib.load(mask).dataobj)
     assert np.array_equal(mask, np.asarray(nib.load(image).dataobj) > 30)

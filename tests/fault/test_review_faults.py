@@ -140,7 +140,7 @@ def test_events_under_another_reader_s_name_are_told(read):
     (read.study / "events" / "ana").rename(read.study / "events" / "eve")
     code, text = read.run("verify")
     assert code == 3
-    assert "its events are by 'ana': somebody moved or renamed it" in text
+    assert "its events are from 'ana', so somebody moved or renamed the file" in text
 
 
 def test_a_forgotten_passphrase_is_said_plainly_and_a_new_key_goes_on(read):
@@ -186,7 +186,7 @@ def test_a_clock_that_is_a_day_behind_is_noted_and_harms_nothing(read):
     code, text = read.run("verify")
     assert code == 0, text
     assert "its clock was 2" in text
-    assert "h behind another's; no state depends on it" in text
+    assert "h behind another clock, on which no state depends" in text
 
 
 def test_ids_of_any_letters_are_cases_and_of_two_that_are_one_on_other_computers_one_is_left_out(
@@ -235,7 +235,7 @@ def test_the_study_s_folder_is_not_made_where_there_is_one(trials):
     before = (world / "study" / "study.json").read_bytes()
     answer = trials.run(world, trials._words[way.name])
     assert answer["code"] == 1
-    assert "is not empty: name another folder" in trials.said
+    assert "is not empty: choose another folder" in trials.said
     assert (world / "study" / "study.json").read_bytes() == before
 
 
@@ -251,7 +251,9 @@ def test_a_share_that_takes_nothing_loses_nothing_and_the_next_command_sends_it(
     after = {path: path.read_bytes() for path in read.study.rglob("*") if path.is_file()}
     assert {path: after[path] for path in before} == before
     code, text = read.run("sign", *more, "--case", "A_1", "--meaning", "author")
-    assert (code, "called by numbers here, such as case-0001" in text) == (1, True), text
+    assert (code, "use the case numbers of the window, such as case-0001" in text) == (1, True), (
+        text
+    )
     code, text = read.run("sign", *more, "--case", "case-0001", "--meaning", "author")
     assert (code, "waiting on this computer" in text) == (0, False), text
     events = "".join(path.read_text() for path in (read.study / "events/ana").glob("*.jsonl"))

@@ -118,7 +118,7 @@ def test_without_the_nipple_of_its_breast_a_lesion_has_a_side_and_no_more():
     right, left = facts.lesions
     assert right.clock
     assert (left.side, left.clock, left.quadrant, left.to_nipple_mm) == (Side.LEFT, "", "", None)
-    assert facts.remarks == ("Nipple not marked (left): clock position unknown.",)
+    assert facts.remarks == ("The left nipple is not marked, so the clock position is unknown.",)
 
 
 def test_in_a_volume_of_one_breast_the_marked_nipple_tells_the_side():

@@ -251,7 +251,7 @@ def test_junk_rows_are_refused_by_number_and_the_rest_is_read(tmp_path):
         (3, "the case id is empty"),
         (4, "age 150 is outside 0 to 120 years"),
         (5, "age 'forty' is not a number"),
-        (6, "case A is in row 2 already"),
+        (6, "case A is already in row 2"),
         (8, "menopausal status 'sometimes' is none of pre, peri, post"),
     ]
 

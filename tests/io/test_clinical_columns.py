@@ -98,8 +98,8 @@ def test_a_fixed_column_counts_instead_of_the_one_of_that_name(tmp_path):
     [
         ("[1]", "not an object"),
         ('{"weight": "kg"}', "'weight' is not one of the fields"),
-        ('{"age": 3}', "not a name or null"),
-        ('{"age": " "}', "not a name or null"),
+        ('{"age": 3}', "neither a name nor null"),
+        ('{"age": " "}', "neither a name nor null"),
         ('{"case_id": null}', "case_id cannot be absent"),
         ("{", "columns.json"),
         ("[" * 100 + "]" * 100, "deep"),
@@ -113,7 +113,7 @@ def test_a_columns_file_that_is_none_is_refused_by_name(tmp_path, content, said)
 
 def test_a_fixed_column_that_the_table_lacks_is_an_error(tmp_path):
     (tmp_path / "t.csv").write_text("patient_id,age\nA,41\n")
-    with pytest.raises(FormatError, match=r"'Alter'.*row 1, found 'patient_id', 'age'"):
+    with pytest.raises(FormatError, match=r"'Alter'.*row 1, but found 'patient_id', 'age'"):
         read_clinical(tmp_path / "t.csv", ColumnChoice((("age", "Alter"),)))
 
 

@@ -57,7 +57,7 @@ def test_the_header_is_found_below_title_rows_and_rows_keep_their_numbers(tmp_pa
     cohort = read_clinical(text_table(tmp_path, text))
     assert ages(cohort) == {"A": 41}
     assert refused(cohort) == [(5, "age 'x' is not a number")]
-    assert cohort.notes == ("the header is row 3: the rows above it were skipped",)
+    assert cohort.notes == ("the header is row 3; the rows above were skipped",)
 
 
 def test_a_header_below_titles_is_found_in_a_sheet(tmp_path):
@@ -122,7 +122,7 @@ def test_a_text_row_of_another_length_is_refused(tmp_path, row):
     cohort = read_clinical(text_table(tmp_path, f"patient_id,age,pcr\n{row}\nB,42,1\n"))
     assert ages(cohort) == {"B": 42}
     ((number, reason),) = refused(cohort)
-    assert (number, reason) == (2, f"it has {len(row.split(','))} cells where the header has 3")
+    assert (number, reason) == (2, f"it has {len(row.split(','))} cells, but the header has 3")
 
 
 def test_empty_cells_beyond_the_header_do_no_harm(tmp_path):
@@ -173,7 +173,7 @@ def test_score_tables_refuse_the_same_losses(tmp_path):
     assert "C4 is merged" in found.failures[1].reason
     short = read_response_table(text_table(tmp_path, "case_id,pcr,score\nA,1\nB,1,0.5\n"))
     assert [row.case_id for row in short.rows] == ["B"]
-    assert "2 cells where the header has 3" in short.failures[0].reason
+    assert "2 cells, but the header has 3" in short.failures[0].reason
 
 
 def test_merged_cells_over_a_whole_sheet_are_bounded(tmp_path):
@@ -205,7 +205,7 @@ def test_ids_that_differ_in_letter_case_only_are_refused(tmp_path):
     assert ages(cohort) == {"DUKE_1": 41}
     ((row, reason),) = refused(cohort)
     assert row == 3
-    assert "is in row 2 already as DUKE_1" in reason
+    assert "is already in row 2 as DUKE_1" in reason
 
 
 def test_every_rejected_cell_of_a_row_is_listed_with_its_value(tmp_path):

@@ -59,10 +59,10 @@ def test_a_comma_between_semicolons_or_blanks_is_a_decimal_one(tmp_path, cell, t
         ("age", "1_0", "is not a number"),
         ("menopause", "pre/peri", "several of pre, peri, post"),
         ("menopause", "post or premenopausal", "several of pre, peri, post"),
-        ("tumor_subtype", "#REF!", "error of a formula"),
-        ("tumor_subtype", "Err:502", "error of a formula"),
+        ("tumor_subtype", "#REF!", "formula error"),
+        ("tumor_subtype", "Err:502", "formula error"),
         ("patient_id", "1.23E+12", "rounded"),
-        ("patient_id", "#NAME?", "error of a formula"),
+        ("patient_id", "#NAME?", "formula error"),
     ],
 )
 def test_what_may_mean_two_things_is_refused_by_its_cell(tmp_path, column, cell, said):
@@ -100,7 +100,7 @@ def test_a_hidden_sheet_is_read_only_where_no_other_has_cases_and_that_is_said(t
     found = read_clinical(tmp_path / "table.xlsx")
     assert [record.age for record in found.records] == [45, 46]
     assert found.notes == (
-        "the sheet 'data' is read; 'old_hidden', which has case ids too, is not",
+        "the sheet 'data' is read, but 'old_hidden' also has case ids and is not read",
     )
     book(tmp_path, only_hidden=[HEAD, ("A", 99)], notes=[("of", "2019")])
     assert read_clinical(tmp_path / "table.xlsx").notes == (
@@ -111,7 +111,7 @@ def test_a_hidden_sheet_is_read_only_where_no_other_has_cases_and_that_is_said(t
 def test_a_second_sheet_with_cases_is_told_by_the_command_too(tmp_path):
     book(tmp_path, one=[HEAD, ("A", 45)], two=[HEAD, ("B", 46)], legend=[("age", "years")])
     seen = overview_job(tmp_path / "table.xlsx").cohort
-    assert seen.notes == ("the sheet 'one' is read; 'two', which has case ids too, is not",)
+    assert seen.notes == ("the sheet 'one' is read, but 'two' also has case ids and is not read",)
 
 
 def test_rows_that_a_filter_hides_are_read_and_counted(tmp_path):
@@ -121,7 +121,7 @@ def test_rows_that_a_filter_hides_are_read_and_counted(tmp_path):
     made.save(tmp_path / "table.xlsx")
     found = read_clinical(tmp_path / "table.xlsx")
     assert len(found.records) == 3
-    assert found.notes == ("rows hidden in the workbook, read too: 2",)
+    assert found.notes == ("hidden rows in the workbook that were also read: 2",)
 
 
 def test_a_number_that_is_shown_with_zeros_or_letters_before_it_is_that_id(tmp_path):
@@ -166,16 +166,16 @@ def test_an_ods_file_shows_its_hidden_sheets_rows_and_zeros_alike(tmp_path):
     found = read_clinical(tmp_path / "table.ods")
     assert [record.case_id for record in found.records] == ["0001", "DUKE_002", "1234", "4"]
     assert found.notes == (
-        "the sheet 'data' is read; 'old', which has case ids too, is not",
-        "rows hidden in the workbook, read too: 4",
+        "the sheet 'data' is read, but 'old' also has case ids and is not read",
+        "hidden rows in the workbook that were also read: 4",
     )
 
 
 @pytest.mark.parametrize(
     ("ids", "said"),
     [
-        ("12", "zeros before numbers were lost"),
-        ("XY", "like 'X', those of the data set like"),
+        ("12", "leading zeros were lost"),
+        ("XY", "like 'X', but the ids in the data set look like"),
     ],
 )
 def test_a_table_that_has_a_row_of_no_case_is_a_warning(small_data_set, tmp_path, ids, said):

@@ -246,7 +246,7 @@ def test_slices_scaled_one_by_one_keep_their_own_scale(tmp_path):
         RescaleIntercept=1,
     )
     header, out = read(find_phases(tmp_path).phases[0].files)
-    assert "scaled one by one" in header.warnings[0]
+    assert "have different scalings" in header.warnings[0]
     assert np.array_equal(out[:3], volume[:3])
     assert np.array_equal(out[3], volume[3] * 3 + 1)
 
@@ -295,7 +295,7 @@ def test_a_series_of_several_times_that_no_clock_orders_is_refused(tmp_path):
 @pytest.mark.parametrize("count", [1, 2])
 def test_too_few_slices_to_check_gaps_are_refused(tmp_path, count):
     write_series(tmp_path, shape=(count, 3, 5))
-    refused(tmp_path, CaseError, "at least 3 slices", f"got {count}")
+    refused(tmp_path, CaseError, "at least 3 slices", f"found {count}")
 
 
 def test_slices_that_shift_sideways_are_refused(tmp_path):

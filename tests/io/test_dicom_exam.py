@@ -155,7 +155,7 @@ def test_the_clock_that_the_user_names_counts(tmp_path):
 
 def test_two_clocks_that_contradict_each_other_are_refused_with_both(tmp_path):
     phantoms.write_exam(tmp_path, AcquisitionNumber=lambda phase, _: 9 - phase)
-    with pytest.raises(CaseError, match=r"but by AcquisitionTime .* by AcquisitionNumber"):
+    with pytest.raises(CaseError, match=r"by AcquisitionTime .* by AcquisitionNumber"):
         exam_of(tmp_path)
 
 
@@ -174,7 +174,7 @@ def test_a_morning_and_an_evening_are_no_exam_over_midnight(tmp_path):
     phantoms.write_exam(
         tmp_path, AcquisitionTime=lambda phase, _: ("080000", "200000", "2001")[phase]
     )
-    with pytest.raises(CaseError, match=r"12\.0 hours lie between two of them"):
+    with pytest.raises(CaseError, match=r"two of them are 12\.0 hours apart"):
         exam_of(tmp_path)
 
 
@@ -192,7 +192,7 @@ def test_a_case_opened_without_an_import_says_which_element_holds_no_time(tmp_pa
 
 def test_a_named_clock_that_orders_nothing_is_refused_with_those_that_do(tmp_path):
     phantoms.write_exam(tmp_path)
-    with refuses(CaseError, r"TriggerTime to order .* but missing.*AcquisitionTime"):
+    with refuses(CaseError, r"TriggerTime to order .* does not .missing.*AcquisitionTime"):
         exam_of(tmp_path, clock=Clock.TRIGGER_TIME)
 
 
@@ -218,7 +218,7 @@ def test_slices_taken_one_after_the_other_keep_their_phase(tmp_path):
 
 def test_stacks_that_overlap_in_time_do_not_count_as_ordered(tmp_path):
     phantoms.write_exam(tmp_path, 2, AcquisitionTime=lambda phase, z: f"1000{phase + 9 * z:02d}")
-    with pytest.raises(CaseError, match="AcquisitionTime: its stacks overlap in time"):
+    with pytest.raises(CaseError, match="AcquisitionTime: the stacks overlap in time"):
         exam_of(tmp_path)
 
 
@@ -335,7 +335,7 @@ def test_the_user_may_name_the_series_that_count(tmp_path):
 def test_a_slice_that_one_phase_lacks_is_refused_by_its_place(tmp_path):
     phantoms.write_exam(tmp_path)
     (tmp_path / "IM_1_002.dcm").unlink()
-    with pytest.raises(CaseError, match=r"equal stacks in series 1.*2 times: a slice is missing"):
+    with pytest.raises(CaseError, match=r"in series 1, but found 2 .*: a slice is missing"):
         exam_of(tmp_path)
 
 
@@ -347,7 +347,7 @@ def test_a_slice_doubled_in_one_phase_is_refused_by_its_place(tmp_path):
         ImagePositionPatient=phantoms.place(2),
         AcquisitionTime="100500",
     )
-    with pytest.raises(CaseError, match="4 times: a slice is doubled"):
+    with pytest.raises(CaseError, match=r"found 4 at .* a slice is duplicated"):
         exam_of(tmp_path)
 
 
@@ -364,7 +364,7 @@ def test_a_broken_dynamic_series_is_refused_and_no_other_series_takes_its_place(
         tmp_path, 0, prefix="T2", ScanningSequence="SE", SeriesInstanceUID="2.25.9", SeriesNumber=9
     )
     (tmp_path / "IM_1_002.dcm").unlink()
-    with pytest.raises(CaseError, match=r"equal stacks in series 5.* a slice is missing"):
+    with pytest.raises(CaseError, match=r"in series 5, but found 2 .* a slice is missing"):
         exam_of(tmp_path)
     assert fates(exam_of(tmp_path, selection=Selection(named_series((9,)))))[9] == "phase 0"
 
@@ -374,13 +374,13 @@ def test_a_tilted_stack_is_refused_with_its_angle(tmp_path):
         tmp_path,
         ImagePositionPatient=lambda _, z: [0.0, 2.0 * z * np.tan(np.radians(15)), 2.0 * z],
     )
-    with pytest.raises(CaseError, match=r"shift sideways \(15\.0 degrees"):
+    with pytest.raises(CaseError, match=r"shift sideways by 15\.0 degrees"):
         exam_of(tmp_path)
 
 
 def test_a_table_that_moved_sideways_between_phases_is_refused(tmp_path):
     phantoms.write_exam(tmp_path, ImagePositionPatient=lambda phase, z: [0.5 * phase, 0.0, 2.0 * z])
-    with pytest.raises(CaseError, match=r"1.00 mm apart sideways: the table moved"):
+    with pytest.raises(CaseError, match=r"1.00 mm apart sideways, because the table moved"):
         exam_of(tmp_path)
 
 

@@ -236,10 +236,13 @@ def test_a_folder_of_mosaics_opens_as_a_case_and_is_imported(tmp_path):
         ({"fields": {"SliceNormalVector": ["0", "1"]}}, "SliceNormalVector in the CSA header"),
         ({"fields": {"SliceNormalVector": ["0", "1", "0"]}}, r"the cosine .* is 0\.0000"),
         ({"fields": {"NumberOfImagesInMosaic": None}}, "NumberOfImagesInMosaic .* it is missing"),
-        ({"private": 8}, "one NumberOfImagesInMosaic .* it says 8 and 7"),
-        ({"SpacingBetweenSlices": None}, r"SpacingBetweenSlices above 0 mm .* got None"),
-        ({"SpacingBetweenSlices": -2}, r"SpacingBetweenSlices above 0 mm .* got -2"),
-        ({"fields": {"NumberOfImagesInMosaic": "17"}}, "5 x 5 equal tiles .* 12 rows and 15 col"),
+        ({"private": 8}, "NumberOfImagesInMosaic to be given once .* its two values are 8 and 7"),
+        ({"SpacingBetweenSlices": None}, r"SpacingBetweenSlices .* above 0 mm, but it is None"),
+        ({"SpacingBetweenSlices": -2}, r"SpacingBetweenSlices .* above 0 mm, but it is -2"),
+        (
+            {"fields": {"NumberOfImagesInMosaic": "17"}},
+            ("5 x 5 equal tiles, but it has 12 rows and 15 col"),
+        ),
     ],
 )
 def test_what_a_mosaic_must_say_and_does_not_is_refused_by_name(tmp_path, options, reason):
@@ -251,7 +254,7 @@ def test_what_a_mosaic_must_say_and_does_not_is_refused_by_name(tmp_path, option
 
 def test_a_mosaic_without_siemens_private_elements_is_refused(tmp_path):
     phantoms.write_exam(tmp_path, ImageType=MOSAIC)
-    with pytest.raises(FormatError, match=r"NumberOfImagesInMosaic in the mosaic .*IM_0_001\.dcm"):
+    with pytest.raises(FormatError, match=r"NumberOfImagesInMosaic .* mosaic .*IM_0_001\.dcm"):
         exam_of(tmp_path)
 
 
@@ -273,7 +276,7 @@ def test_a_cut_picture_is_refused_with_the_tile(tmp_path):
     (path,) = tmp_path.iterdir()
     path.write_bytes(path.read_bytes()[:-100])  # 50 of 180 voxels; the last row of tiles has 60
     out = np.zeros(exam.grid.shape, np.int16)
-    with pytest.raises(FormatError, match=r"9\.dcm \(tile 7\), but it was cut"):
+    with pytest.raises(FormatError, match=r"9\.dcm \(tile 7\), but it was truncated"):
         fill_planes(exam.stacks[0], out)
 
 

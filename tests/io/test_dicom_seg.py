@@ -183,7 +183,7 @@ def test_another_place_an_empty_mask_and_an_unknown_label_are_refused(tmp_path):
         write_segmentation(labels, NAMES, other, source, grid, BY_MODEL, path)
     with pytest.raises(CaseError, match="at least one marked voxel"):
         write_segmentation(labels * 0, NAMES, grid, source, grid, BY_MODEL, path)
-    with pytest.raises(CaseError, match=r"coded name for DICOM.*'thing'"):
+    with pytest.raises(CaseError, match=r"DICOM code.*'thing'"):
         write_segmentation(labels, ((1, "thing"),), grid, source, grid, BY_MODEL, path)
     assert not path.exists()
 
@@ -291,7 +291,7 @@ def test_a_background_among_binary_segments_is_left_out_and_said(tmp_path):
     path, labels = write_by_highdicom(tmp_path, "BINARY", background=True)
     found = read_segmentation(path)
     assert [int(s.mask.sum()) for s in found.segments] == [(labels == k).sum() for k in (1, 2)]
-    assert found.warnings == ("seg.dcm lists the background as 1 segment: left out",)
+    assert found.warnings == ("seg.dcm lists the background as 1 segment, which was left out",)
 
 
 # ------------------------------------------------------- one file that holds several phases

@@ -161,7 +161,7 @@ def test_a_duration_of_one_phase_gives_its_end_and_a_nominal_centre(tmp_path):
     found = moments(tmp_path, duration_s=74.0)
     assert found.ends_s == (74, 164, 239)
     assert found.centres_s == (37, 127, 202)
-    assert found.centres_are.startswith("nominal: start and half of FrameAcquisitionDuration")
+    assert found.centres_are.startswith("nominal: start plus half of FrameAcquisitionDuration")
 
 
 def test_a_reference_time_comes_before_half_of_the_duration(tmp_path):
@@ -182,7 +182,7 @@ def test_a_reference_time_comes_before_half_of_the_duration(tmp_path):
 def test_what_can_be_no_moment_of_a_phase_leaves_it_unknown(tmp_path, reference_s, duration_s):
     found = moments(tmp_path, reference_s, duration_s)
     assert (found.centres_s, found.ends_s) == (None, None)
-    assert found.centres_are == found.ends_are == "unknown: no element gives it"
+    assert found.centres_are == found.ends_are == "unknown, because no element gives it"
 
 
 @pytest.mark.real

@@ -70,7 +70,7 @@ def test_another_header_file_is_noticed(tmp_path):
         writer.append({"n": 0})
     assert read_events(tmp_path, one).problems == ()
     (problem,) = read_events(tmp_path, other).problems
-    assert problem.text == "line 1: it does not follow the record before it"
+    assert problem.text == "line 1: it does not follow the previous record"
 
 
 @pytest.mark.parametrize("body", [{"x": 0.5}, {"x": [{"y": 1.0}]}, {"x": float("nan")}, {1: "x"}])

@@ -59,7 +59,7 @@ def test_a_case_whose_name_is_no_utf_8_is_a_problem_and_the_others_open(data_set
 def test_a_mask_whose_name_is_no_utf_8_is_named(data_set):
     with pytest.raises(FormatError) as refusal:
         find_masks(data_set / "images" / BAD)
-    assert "M\ufffdller_0000.nii.gz with other bytes: rename it" in str(refusal.value)
+    assert "M\ufffdller_0000.nii.gz is not: rename the file" in str(refusal.value)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])

@@ -168,7 +168,7 @@ def test_another_format_version_is_refused_with_the_version_that_wrote_it(path):
     with ChainedLines(path, keep=False) as lines:
         entry = {"at": "", "kind": "opened", "version": 9, "software": "napari-mamamia 7.0"}
         lines.add(canonical(entry))
-    with pytest.raises(FormatError, match=r"got format 9 of napari-mamamia 7\.0"):
+    with pytest.raises(FormatError, match=r"found format 9 from napari-mamamia 7\.0"):
         read_journal(path)
 
 
@@ -215,7 +215,7 @@ def test_on_a_full_disk_steps_wait_and_are_written_when_there_is_room(path, monk
     journal.write(step(2))
     journal.write(Turn.UNDO)
     assert journal.waiting == 2
-    assert "NOT recorded: No space left on device; 2 records in memory only" in journal.problem
+    assert "NOT recorded: No space left on device; 2 records would be lost" in journal.problem
     assert len(read_journal(path).records) == 2  # no half record
     assert journal.read_back(2).same_bits(step(2).difference)
     is_full = False
@@ -239,7 +239,7 @@ def test_a_folder_that_cannot_be_written_is_said_and_tried_again(path, monkeypat
     journal = Journal(path)
     journal.begin(opened())
     journal.write(step(1))
-    assert "Read-only file system; 2 records in memory only" in journal.problem
+    assert "Read-only file system; 2 records would be lost" in journal.problem
     is_read_only = False
     journal.retry()
     assert journal.problem == ""

@@ -158,7 +158,7 @@ def test_a_qform_that_cannot_be_used_is_a_warning_where_there_is_an_sform(nifti_
         fields["quatern_b"] = fields["quatern_c"] = 0.9
 
     path = nifti_file("q.nii.gz", np.zeros((2, 3, 4), np.uint8), edit=edit)
-    assert "qform cannot be used" in read_header(path).warnings[0]
+    assert "qform is invalid" in read_header(path).warnings[0]
 
 
 def test_a_sheared_affine_opens_with_a_warning(nifti_file):
@@ -187,7 +187,7 @@ def test_a_length_unit_other_than_mm_is_a_warning(nifti_file):
         fields["xyzt_units"] = 3
 
     path = nifti_file("small.nii", np.zeros((2, 3, 4), np.uint8), edit=edit)
-    assert "micrometres; they are converted to mm" in read_header(path).warnings[0]
+    assert "micrometres, which are converted to mm" in read_header(path).warnings[0]
 
 
 @pytest.mark.parametrize("order", permutations(range(3)))
@@ -353,7 +353,7 @@ def test_a_mask_with_nan_or_infinity_is_refused_by_slice(nifti_file, bad):
     mask = np.zeros((3, 4, 5), np.float32)
     mask[2, 1, 1] = bad
     with pytest.raises(
-        FormatError, match=r"soft\.nii\.gz.*slice 2 holds NaN.*0 outside the tumour"
+        FormatError, match=r"soft\.nii\.gz.*slice 2 contains NaN.*0 outside the tumour"
     ):
         read_labels(nifti_file("soft.nii.gz", mask))
 

@@ -109,7 +109,7 @@ def test_an_offset_that_is_no_number_is_refused(nifti_file, value):
 
 def test_a_header_of_two_files_is_refused(nifti_file):
     path = nifti_file("pair.nii", ARRAY, edit=setting(magic=b"ni1"))
-    with pytest.raises(FormatError, match=r"pair\.nii.*two files.*rename it to \.hdr"):
+    with pytest.raises(FormatError, match=r"pair\.nii.*two files.*rename the file to \.hdr"):
         read_header(path)
 
 
@@ -122,7 +122,7 @@ def test_analyze_is_refused(nifti_file):
 @pytest.mark.parametrize("name", ["text.nii.gz", "text.nii", "text.nrrd"])
 def test_text_under_a_volumes_name_is_refused(tmp_path, name):
     (tmp_path / name).write_text("case_id,age\nDUKE_001,45\n" * 100)
-    with pytest.raises(FormatError, match=rf"{name}.*expected an? \w+ file.*right file"):
+    with pytest.raises(FormatError, match=rf"{name}.*expected an? \w+ file.*correct file"):
         read_header(tmp_path / name)
 
 
@@ -142,7 +142,13 @@ def test_a_folder_under_a_volumes_name_is_refused(tmp_path, name):
 
 @pytest.mark.parametrize("name", ["gone.nii.gz", "gone.nii", "gone.nrrd"])
 def test_a_file_that_is_not_there_is_refused(tmp_path, name):
-    with pytest.raises(FormatError, match=rf"{name}.*there is none.*check folder and name"):
+    with pytest.raises(
+        FormatError,
+        match=(
+            rf"{name}.*does not exist.*check the folder and the "
+            r"name"
+        ),
+    ):
         read_header(tmp_path / name)
 
 
@@ -209,7 +215,7 @@ def test_a_whole_gzip_of_too_few_voxels_is_refused(nifti_file):
     packed = path.with_name("short.nii.gz")
     packed.write_bytes(gzip.compress(path.read_bytes()[:-2]))
     for read in (read_volume, read_labels):
-        with pytest.raises(FormatError, match=r"short\.nii\.gz.*as many voxels.*ends before"):
+        with pytest.raises(FormatError, match=r"short\.nii\.gz.*as many voxels.*ends early"):
             read(packed)
 
 

@@ -242,7 +242,7 @@ def test_a_type_that_nifti_lacks_is_a_mistake_of_the_caller(tmp_path, dtype):
 
 def test_an_array_that_does_not_fit_its_grid_is_a_mistake_of_the_caller(tmp_path):
     for name in ("a.nii", "a.nrrd"):
-        with pytest.raises(ValueError, match=r"got \(2, 3, 5\)"):
+        with pytest.raises(ValueError, match=r"it has \(2, 3, 5\)"):
             write_volume(np.zeros((2, 3, 5), np.uint8), Grid((2, 3, 4), LAS), tmp_path / name)
 
 
@@ -328,7 +328,7 @@ def test_a_disk_that_changes_a_byte_is_noticed(tmp_path, monkeypatch):
         return true_checksum(path, done)
 
     monkeypatch.setattr(voxel_writer, "_checksum_of", damaged)
-    refused_write(tmp_path, Grid((2, 3, 4), LAS), "bytes on the disk are not those written")
+    refused_write(tmp_path, Grid((2, 3, 4), LAS), "bytes on the disk differ")
 
 
 def test_a_compressor_that_errs_is_noticed(tmp_path, monkeypatch):

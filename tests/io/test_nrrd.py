@@ -127,7 +127,7 @@ def test_without_a_space_the_one_assumed_is_simpleitks_and_a_warning(nrrd_file):
         space=None, space_directions=None, space_origin=None, spacings="0.5 0.75 2", kinds=None
     )
     header = read_header(path)
-    assert "names no space; left-posterior-superior is assumed" in header.warnings[0]
+    assert "names no space, so left-posterior-superior is assumed" in header.warnings[0]
     np.testing.assert_array_equal(header.grid.affine, itk_affine(path))
 
 
@@ -148,10 +148,10 @@ def test_a_sheared_nrrd_opens_with_a_warning(nrrd_file):
         ({"space_directions": None}, "direction in mm for each of 3 axes"),
         ({"encoding": "ascii"}, "raw or gzip encoding.*ascii"),
         ({"encoding": None}, "raw or gzip encoding"),
-        ({"data_file": "voxels.raw"}, "its voxels in voxels.raw, as its data file says"),
+        ({"data_file": "voxels.raw"}, "voxels in voxels.raw, which its data file names"),
         ({"byte_skip": "-1"}, "right after the header.*byte skip: -1"),
-        ({"type": "block", "block_size": "2"}, "NRRD of numbers"),
-        ({"type": "colour"}, "NRRD of numbers"),
+        ({"type": "block", "block_size": "2"}, "NRRD file of numbers"),
+        ({"type": "colour"}, "NRRD file of numbers"),
         ({"sizes": "five four three"}, "NRRD file"),
     ],
 )
@@ -162,7 +162,7 @@ def test_what_is_no_plain_3d_volume_is_refused(nrrd_file, changes, said):
 
 def test_bzip2_is_refused_with_a_way_out(nrrd_file):
     path = nrrd_file(bz2.compress(ARRAY.tobytes()), encoding="bzip2")
-    with pytest.raises(FormatError, match=r"raw or gzip.*bzip2.*convert it with 3D Slicer"):
+    with pytest.raises(FormatError, match=r"raw or gzip.*bzip2.*convert the file with 3D Slicer"):
         read_volume(path)
 
 

@@ -102,8 +102,8 @@ def test_a_file_of_libreoffice_is_read_with_its_dates_blanks_titles_and_hidden_r
     assert dict(first.other) == {"scan day": "2019-03-04", "two  spaces": "a  b"}
     assert second.other["two  spaces"] == "line\nbreak"
     assert found.notes == (
-        "rows hidden in the workbook, read too: 1",
-        "the header is row 2: the rows above it were skipped",
+        "hidden rows in the workbook that were also read: 1",
+        "the header is row 2; the rows above were skipped",
     )
 
 

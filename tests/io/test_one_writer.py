@@ -130,7 +130,7 @@ def test_a_file_system_without_locks_is_told(tmp_path, monkeypatch):
 
     monkeypatch.setattr(one_writer, "claim", refuse)
     told = add_clinical_row(tmp_path, CaseRecord("OURS"))
-    assert "has no locks: two imports into one data set at the same time may lose a row" in told
+    assert "has no locks, so two simultaneous imports into one data set may lose a row" in told
     assert ids_in(tmp_path) == ["OURS"]
 
 

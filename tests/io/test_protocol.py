@@ -61,11 +61,11 @@ def test_a_name_is_enough(tmp_path):
             {"name": "a", "brush": {"tool": "pen"}},
             "'pen', not one of smartpaint, learned, sphere, smooth",
         ),
-        ({"name": "a", "structures": [{"value": 1}]}, "lacks value or name"),
+        ({"name": "a", "structures": [{"value": 1}]}, "has no value or no name"),
         ({"name": "a", "structures": [{"value": 0, "name": "t"}]}, "is 0, not .* of 1 to 255"),
         (
             {"name": "a", "structures": [{"value": 1, "name": n} for n in "tu"]},
-            "two structures the same value",
+            "two structures with the same value",
         ),
         ({"name": "a", "checklist": "look"}, "'checklist' of the protocol is 'look', not a list"),
         ({"name": "a", "time_limit_s": 0}, "'time_limit_s' of the protocol is 0"),

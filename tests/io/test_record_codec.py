@@ -84,26 +84,29 @@ def test_every_record_comes_back_the_same_through_json(record):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"number": "3"}, "expected 'number' of x.json to be a whole number, got '3': make it"),
-        ({"number": True}, "'number' of x.json to be a whole number, got True"),
-        ({"number": 1.0}, "'number' of x.json to be a whole number, got 1.0"),
+        (
+            {"number": "3"},
+            "expected 'number' of x.json to be a whole number, but found '3': make it",
+        ),
+        ({"number": True}, "'number' of x.json to be a whole number, but found True"),
+        ({"number": 1.0}, "'number' of x.json to be a whole number, but found 1.0"),
         ({"number": -1}, "x.json to be a Outer, but its number is below 0"),
-        ({"share": "much"}, "'share' of x.json to be a number, got 'much'"),
-        ({"share": None}, "'share' of x.json to be a number, got None"),
-        ({"is_on": 1}, "'is_on' of x.json to be true or false, got 1"),
-        ({"colour": "green"}, "'colour' of x.json to be one of red, blue, got 'green'"),
-        ({"path": 3}, "'path' of x.json to be a string, got 3"),
-        ({"box": [1, 2]}, r"'box' of x.json to be a list of 3, got \[1, 2\]"),
-        ({"box": "123"}, "'box' of x.json to be a list, got '123'"),
-        ({"inner": {"name": "x"}}, "'inner.size' of x.json to be there, got nothing"),
-        ({"inner": [1]}, r"'inner' of x.json to be an object {...}, got \[1\]"),
+        ({"share": "much"}, "'share' of x.json to be a number, but found 'much'"),
+        ({"share": None}, "'share' of x.json to be a number, but found None"),
+        ({"is_on": 1}, "'is_on' of x.json to be true or false, but found 1"),
+        ({"colour": "green"}, "'colour' of x.json to be one of red, blue, but found 'green'"),
+        ({"path": 3}, "'path' of x.json to be a string, but found 3"),
+        ({"box": [1, 2]}, r"'box' of x.json to be a list of 3, but found \[1, 2\]"),
+        ({"box": "123"}, "'box' of x.json to be a list, but found '123'"),
+        ({"inner": {"name": "x"}}, "'inner.size' of x.json to be present, but found nothing"),
+        ({"inner": [1]}, r"'inner' of x.json to be an object {...}, but found \[1\]"),
         ({"others": [{"name": "x", "size": 1}, {"name": 2}]}, r"'others\[1\].name' of x.json"),
-        ({"by_name": {"a": "b"}}, "'by_name.a' of x.json to be a number, got 'b'"),
-        ({"setting": [1]}, r"'setting' of x.json to be a single value, got \[1\]"),
+        ({"by_name": {"a": "b"}}, "'by_name.a' of x.json to be a number, but found 'b'"),
+        ({"setting": [1]}, r"'setting' of x.json to be a single value, but found \[1\]"),
         ({"pairs": [["a"]]}, r"'pairs\[0\]' of x.json to be a list of 2"),
         (
             {"further": 1},
-            "x.json to be an object with the keys number, .*, got the unknown key further",
+            "x.json to be an object with the keys number, .*, but found the unknown key further",
         ),
     ],
 )
@@ -129,7 +132,7 @@ def test_fields_with_a_default_may_be_missing_unless_the_layout_says_which():
     del content["setting"], content["names"]
     assert CODEC.record(content, "x.json").names == []
     strict = RecordCodec(Outer, "make it again", [Layout(Outer, later=frozenset({"names"}))])
-    with pytest.raises(FormatError, match=r"'setting' of x\.json to be there"):
+    with pytest.raises(FormatError, match=r"'setting' of x\.json to be present"):
         strict.record(content, "x.json")
 
 
@@ -174,7 +177,7 @@ def test_a_type_without_a_form_is_told_at_the_first_reading():
     class Odd:
         values: set[int]
 
-    with pytest.raises(TypeError, match="a Form for it"):
+    with pytest.raises(TypeError, match="a Form for this type"):
         RecordCodec(Odd, "x").record({"values": [1]}, "x.json")
     codec = RecordCodec(Odd, "x", [Layout(Odd, {"values": Form(list, set)})])
     assert codec.record({"values": [1]}, "x.json") == Odd({1})

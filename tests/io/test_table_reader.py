@@ -199,7 +199,7 @@ def test_other_tables_of_cases_are_read_so_too(tmp_path):
     cohort = read_clinical(path)
     assert [(one.case_id, one.age, one.pcr) for one in cohort.records] == [("C1", 41.5, False)]
     (refused,) = cohort.refused
-    assert (refused.row, "'mean' is a summary, not a case" in refused.reason) == (5, True)
+    assert (refused.row, "'mean' looks like a summary row" in refused.reason) == (5, True)
     path.write_text("case_id;x1;x2;y1;y2;z1;z2\n;[mm];[mm];[mm];[mm];[mm];[mm]\nC1;0,5;2;0;1;0;1\n")
     assert read_lesions(path, DetectionCases(IDS)).edges_mm[0].tolist() == [0.5, 2, 0, 1, 0, 1]
 
@@ -287,7 +287,7 @@ def test_all_cells_of_a_column_tell_what_a_comma_means(cells, style):
     ("column", "said"),
     [
         (("1,234", "2,345", "3"), "decimal comma or a comma between thousands"),
-        (("46.1%", "0.5", "50%"), "row 2 has '46.1%' and row 3 '0.5'"),
+        (("46.1%", "0.5", "50%"), "row 2 has '46.1%' and row 3 has '0.5'"),
         (("83.2", "76", "91"), "its values range from 76 to 91"),
     ],
 )
@@ -311,17 +311,17 @@ def test_a_percent_sign_is_a_hundredth_in_every_score(tmp_path):
 def test_another_unit_than_expected_is_refused(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("case_id,x1 (cm),x2,y1,y2,z1,z2\nC1,0,1,0,1,0,1\n")
-    with pytest.raises(FormatError, match="its unit is cm: give it in mm"):
+    with pytest.raises(FormatError, match="its unit is cm: convert the column to mm"):
         read_lesions(path, DetectionCases(IDS))
     path.write_text('patient_id,age,acquisition_times\n,years,min\nC1,41,"0,1,2"\n')
-    with pytest.raises(FormatError, match="says min for acquisition_times"):
+    with pytest.raises(FormatError, match="gives min for acquisition_times"):
         read_clinical(path)
 
 
 def test_where_no_row_is_usable_there_is_no_number(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("case_id,dsc,norm_hd\nC1,good,0.1\nC2,<0.5,0.1\n")
-    with pytest.raises(FormatError, match=r"none of 2 can be used .*got 'good'"):
+    with pytest.raises(FormatError, match=r"none of the 2 rows can be used .*but it is 'good'"):
         read_score_table(path)
     path.write_text("case_id,pcr,score\nC1,perhaps,0.1\n")
     with pytest.raises(FormatError, match="none of 1 can be used"):
@@ -342,7 +342,7 @@ def test_labels_have_many_names(texts, label):
 
 
 def test_a_label_that_is_none_of_them_is_refused():
-    with pytest.raises(ValueError, match="must be 0 or 1, got 'partial response'"):
+    with pytest.raises(ValueError, match="must be 0 or 1, but it is 'partial response'"):
         parse_label("partial response")
 
 
@@ -361,7 +361,7 @@ def test_a_text_beyond_the_budget_is_refused_before_it_is_parted(tmp_path):
     with path.open("r+b") as stream:
         stream.truncate(3 << 30)  # sparse: no disk is used
     for read in (read_score_table, read_clinical, read_case_list, read_case_scores):
-        with pytest.raises(FormatError, match="more than 128 MB, the limit"):
+        with pytest.raises(FormatError, match="larger than 128 MB, the limit"):
             read(path)
 
 

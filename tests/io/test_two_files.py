@@ -88,7 +88,7 @@ def test_an_orientation_that_spm_keeps_in_a_third_file_is_named(tmp_path):
 def test_one_file_of_a_pair_is_refused_by_the_name_of_the_other(tmp_path):
     nib.save(nib.Nifti1Pair(ARRAY, AFFINE), tmp_path / "a.hdr")
     (tmp_path / "a.img").rename(tmp_path / "b.img")
-    with pytest.raises(FormatError, match=r"a\.hdr: expected its voxels in a\.img next to it"):
+    with pytest.raises(FormatError, match=r"a\.hdr: expected voxels in a\.img in the same folder"):
         read_header(tmp_path / "a.hdr")
     with pytest.raises(FormatError, match=r"b\.img: expected its header in b\.hdr next to it"):
         read_header(tmp_path / "b.img")

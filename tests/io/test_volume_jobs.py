@@ -123,7 +123,9 @@ def test_a_file_that_changed_since_its_header_was_read_is_refused(nifti_file):
     source = PhaseSource((nifti_file("case.nii.gz", SERIES[0]),))
     header = read_phase_header(source)
     nifti_file("case.nii.gz", SERIES[0, :2])
-    with pytest.raises(FormatError, match=r"case\.nii\.gz.*changed meanwhile.*open the case again"):
+    with pytest.raises(
+        FormatError, match=r"case\.nii\.gz.*changed in the meantime.*open the case again"
+    ):
         list(Stepped(read_phase_into, source, header, np.empty((4, 5, 6), np.int16)))
 
 
@@ -131,7 +133,7 @@ def test_an_array_of_another_shape_or_type_is_a_mistake_of_the_caller(nifti_file
     source = PhaseSource((nifti_file("case.nii.gz", SERIES[0]),))
     header = read_phase_header(source)
     for wrong in (np.empty((4, 5, 7), np.int16), np.empty((4, 5, 6), np.float32)):
-        with pytest.raises(ValueError, match=r"out must be \(4, 5, 6\) of int16"):
+        with pytest.raises(ValueError, match=r"out to have shape \(4, 5, 6\) and dtype int16"):
             list(Stepped(read_phase_into, source, header, wrong))
 
 

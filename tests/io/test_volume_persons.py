@@ -53,7 +53,7 @@ def test_an_extension_of_the_header_is_read(tmp_path, code):
     extension._code = code
     image.header.extensions.append(extension)
     nib.save(image, tmp_path / "b.nii.gz")
-    assert told([tmp_path / "b.nii.gz"], "xavierson") == ["an extension of the header"]
+    assert told([tmp_path / "b.nii.gz"], "xavierson") == ["an extension in the header"]
 
 
 def test_the_json_beside_a_volume_tells_by_the_names_of_dicom(tmp_path):
@@ -75,7 +75,7 @@ def test_the_json_beside_a_volume_tells_by_the_names_of_dicom(tmp_path):
 def test_comments_and_keys_of_an_nrrd_header_are_read(tmp_path):
     path = tmp_path / "a.nrrd"
     nrrd.write(str(path), VOXELS, {"patient": "Xavierson^Zoe", "units": ["mm"] * 3})
-    assert told([path], "zoe") == ["patient of the header"]
+    assert told([path], "zoe") == ["patient in the header"]
 
 
 def test_what_converters_write_of_themselves_tells_nobody_in_our_own_files(tmp_path):

@@ -231,7 +231,7 @@ def test_another_exam_of_the_same_name_gets_a_new_workspace_with_a_word(tmp_path
     images(tmp_path / "trial", "second")
     place = found(tmp_path / "trial")
     assert place.root == tmp_path / "trial-workspace-2"
-    assert "made for another data set with the same case ids" in place.warnings[0]
+    assert "belongs to another data set with the same case ids" in place.warnings[0]
 
 
 def test_a_remembered_workspace_of_another_exam_is_not_used(trial):
@@ -248,7 +248,10 @@ def test_what_was_chosen_on_this_account_wins_and_the_other_is_named(trial, tmp_
     place = found(trial / "dataset", known)
     assert (place.root, place.why) == (chosen, "chosen on this account")
     assert place.warnings == (
-        f"the folder {trial / 'workspace'} also holds masks of this data set, which are not shown",
+        (
+            f"the folder {trial / 'workspace'} also contains masks of this data set, which are not "
+            "shown"
+        ),
     )
 
 
@@ -288,7 +291,7 @@ def test_a_workspace_that_cannot_be_written_to_is_opened_for_looking(trial, monk
     monkeypatch.setattr(workspace_place, "can_write_in", lambda _folder: False)
     place = found(trial / "dataset")
     assert place.root == trial / "workspace"
-    assert "cannot be written to" in place.warnings[0]
+    assert "is read-only" in place.warnings[0]
 
 
 def test_work_begun_in_the_documents_goes_on_there_also_from_another_path(

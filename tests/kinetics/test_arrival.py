@@ -44,9 +44,10 @@ def test_phases_before_contrast_are_counted_by_where_the_body_rises(shares, n_be
 
 def test_the_evidence_says_between_which_phases_contrast_came_and_in_how_much_of_the_body():
     assert find_arrival(phases(0, 0.3, 0.4)).evidence == (
-        "contrast arrived between phase 0 and phase 1: the signal rises in 30% of the body"
+        "contrast arrived between pre and post 1 (phase 1 from 0): "
+        "the signal rises in 30% of the body"
     )
-    assert "between phase 1 and phase 2" in find_arrival(phases(0, 0, 0.3)).evidence
+    assert "between pre 2 and post 1 (phase 2 from 0)" in find_arrival(phases(0, 0, 0.3)).evidence
     assert "not visible" in find_arrival(phases(0, 0, 0)).evidence
 
 

@@ -291,7 +291,7 @@ def test_a_constant_phase_is_an_error():
 
 
 def test_a_reference_phase_that_is_not_there_is_an_error():
-    with pytest.raises(CaseError, match="from 0 to 1, but got phase 4"):
+    with pytest.raises(CaseError, match="from 0 to 1, but got 4"):
         register_phases(plain(), RegistrationSettings(reference=4))
 
 

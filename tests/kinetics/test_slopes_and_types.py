@@ -111,7 +111,7 @@ def test_the_type_map_says_what_the_classes_say_where_the_voxel_enhances():
     ("times", "reason"),
     [
         ((None, None, None), "no acquisition times are known"),
-        ((0.0, 90.0, 90.0), "do not rise"),
+        ((0.0, 90.0, 90.0), "do not increase"),
         ((0.0, None, 90.0), "phase 1 is missing"),
     ],
 )

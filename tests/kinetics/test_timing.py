@@ -52,8 +52,8 @@ def test_times_that_do_not_start_at_0_are_counted_from_the_first():
     [
         ((None, None, None, None), "no acquisition times are known"),
         ((0, None, 300, None), "phase 1, 3 is missing"),
-        ((0, 300, 120, 450), "do not rise from phase to phase (0, 300, 120, 450 s)"),
-        ((0, 120, 120, 450), "do not rise"),
+        ((0, 300, 120, 450), "do not increase from phase to phase (0, 300, 120, 450 s)"),
+        ((0, 120, 120, 450), "do not increase"),
         ((0, 120, NAN, 450), "not a finite number"),
         ((0, 120, 450, float("inf")), "not a finite number"),
     ],

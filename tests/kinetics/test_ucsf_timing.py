@@ -91,7 +91,7 @@ def test_early_and_late_in_one_phase_leave_ser_undefined_with_the_reason():
     choice = choose_phases((0, 136, 211, 285))
     assert (choice.early, choice.late_taken, choice.late) == (3, 3, None)
     assert choice.reason == (
-        "the rule takes phase 3 as early and as late phase, which leaves SER undefined"
+        "the rule selects phase 3 as both early and late phase, so SER is undefined"
     )
 
 
@@ -122,7 +122,7 @@ def test_from_an_injection_only_what_comes_after_it_is_chosen():
 
 @pytest.mark.parametrize("injection", [-20, 0, 1200])
 def test_an_injection_outside_of_the_exam_is_refused(injection):
-    with pytest.raises(CaseError, match=r"between phase 0 and the last phase, but got one at"):
+    with pytest.raises(CaseError, match=r"to be between phase 0 and the last phase, but it is at"):
         choose_phases((0, 600, 750, 900), TimingRule(Timing.INJECTION, injection))
 
 
@@ -136,7 +136,7 @@ def test_named_phases_are_taken_as_they_are():
 
 @pytest.mark.parametrize("phases", [(0, 2), (2, 2), (3, 1), (1, 4)])
 def test_named_phases_that_are_not_there_are_refused(phases):
-    with pytest.raises(CaseError, match="a later phase of 1 to 3"):
+    with pytest.raises(CaseError, match="a later phase from 1 to 3"):
         choose_phases((0, 100, 200, 300), TimingRule(Timing.MANUAL, phases=phases))
 
 

@@ -70,8 +70,8 @@ def test_the_baseline_is_the_mean_of_all_phases_before_arrival():
         ((0, 5, 10, 15), (-5, -5, 100, 100), "not positive"),
         ((0, 5, 10, 15), (100, math.nan, 150, 180), "not a number"),
         ((0, 5, 10, 15, 20), (100, 130, 70, 100, 131), "three times the noise"),
-        ((0, 5, 5, 15), (100, 100, 150, 180), "do not rise from phase to phase"),
-        ((0, 15, 5, 20), (100, 100, 150, 180), "do not rise from phase to phase"),
+        ((0, 5, 5, 15), (100, 100, 150, 180), "do not increase from phase to phase"),
+        ((0, 15, 5, 20), (100, 100, 150, 180), "do not increase from phase to phase"),
         ((None,) * 4, (100, 100, 150, 180), "no acquisition times"),
         ((0,), (100,), "at most 10 s apart, but got 1 phase"),
     ],
@@ -94,7 +94,7 @@ def test_a_stated_time_in_a_long_gap_has_no_enhancement_and_says_so():
     times = (*TIMES[:11], 47.0, 50.5)  # 41 s lies between 35 and 47 s
     found = ultrafast_numbers(times, worked(times))
     assert math.isnan(found.pe_at_percent)
-    assert found.reason == "no PE: there are no phases within 10 s around 41.0 s"
+    assert found.reason == "PE is undefined, because there are no phases within 10 s around 41.0 s"
     assert found.arrival_s == pytest.approx(21.0, abs=1e-4)
 
 

@@ -114,7 +114,7 @@ def test_masks_in_memory_are_exported_and_a_seg_comes_back_onto_the_case(study, 
     bad = mm.Mask(mm.Grid(case.grid.shape, moved), drawn)
     (failure,) = mm.export(data_set, {"P001": bad}, tmp_path / "bad", progress=False).failures
     assert "apart" in failure.reason
-    with pytest.raises(mm.ArgumentError, match="not both"):
+    with pytest.raises(mm.ArgumentError, match="but got both"):
         mm.export(data_set, {"P001": drawn, "x": tmp_path}, tmp_path / "both", progress=False)
     with pytest.raises(mm.FormatError, match=r"'liver'.*'tumour' \(1\)"):
         mm.read_mask(tmp_path / "mask" / "slicer" / "P001.seg.nrrd", "liver")

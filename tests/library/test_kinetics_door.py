@@ -23,7 +23,7 @@ def test_the_early_phase_against_phase_0_by_hand(case):
         by_hand = np.where(first > 0, 100 * (early - first) / first, np.nan)
     assert np.allclose(found["pe"], by_hand, rtol=1e-5, equal_nan=True)
     assert found.units["pe"] == "%"
-    assert "phase 1 against phase 0" in repr(found)
+    assert "post 1 against pre" in repr(found)
 
 
 def test_without_names_what_cannot_be_computed_is_told_and_not_left_out_in_silence(case):
@@ -71,7 +71,7 @@ WRONG = {
     "two clocks": (
         lambda c: mm.kinetics.maps(c, phases=(1, 2), injection_s=3.0),
         mm.ArgumentError,
-        "not both",
+        "but got both",
     ),
     "phases that are not there": (
         lambda c: mm.kinetics.maps(c, "ser", phases=(1, 9)),
@@ -116,7 +116,9 @@ def test_what_cannot_be_meant_is_refused(case, name):
 def test_a_case_without_a_reference_asks_for_a_mask(small_data_set):
     (small_data_set / "segmentations" / "expert" / "A_1.nii.gz").unlink()
     case = mm.open_data_set(small_data_set, progress=False)["A_1"]
-    with pytest.raises(mm.CaseError, match="has no reference mask; pass a mask"):
+    with pytest.raises(
+        mm.CaseError, match="to have a reference mask, but it has none; pass a mask"
+    ):
         mm.kinetics.ftv(case)
 
 

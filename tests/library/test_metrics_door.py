@@ -87,9 +87,9 @@ def test_a_mask_record_brings_its_grid():
         (lambda: _cube().astype(int) * -1, "labels of 0 and above"),
         (lambda: np.arange(480).reshape(GRID.shape), "looks like an image"),
         (lambda: _cube() + _cube(1).astype(int), "mask == 1"),
-        (lambda: _cube()[0], r"expected an array \(z, y, x\)"),
-        (lambda: np.array([["a"]]), "expected bool or numbers"),
-        (lambda: _cube() * 1j, "expected bool or numbers"),
+        (lambda: _cube()[0], r"to be an array \(z, y, x\)"),
+        (lambda: np.array([["a"]]), "to have bool or numeric values"),
+        (lambda: _cube() * 1j, "to have bool or numeric values"),
         (lambda: "mask.nii.gz", r"read_mask\(path\)"),
         (lambda: None, r"read_mask\(path\)"),
         (lambda: nib.Nifti1Image(np.zeros((2, 2, 2), np.uint8), np.eye(4)), "from_nibabel"),
@@ -106,16 +106,16 @@ def test_what_is_no_mask_is_refused_and_the_way_out_is_told(wrong, said):
 def test_other_shapes_are_refused_and_turned_axes_are_told():
     with pytest.raises(mm.GridMismatchError, match=r"pass mask\.T"):
         mm.metrics.dice(_cube(), _cube().T, GRID)
-    with pytest.raises(mm.GridMismatchError, match="masks of one case"):
+    with pytest.raises(mm.GridMismatchError, match="masks of the same case"):
         mm.metrics.dice(_cube(), _cube()[1:])
 
 
 def test_distances_in_mm_need_a_grid_that_is_one():
     with pytest.raises(mm.ArgumentError, match=r"Grid\.of_spacing"):
         mm.metrics.assd_mm(_cube(), _cube(1))
-    with pytest.raises(mm.ArgumentError, match="expected a Grid, got tuple"):
+    with pytest.raises(mm.ArgumentError, match="to be a Grid, but got tuple"):
         mm.metrics.assd_mm(_cube(), _cube(1), (2.0, 0.5, 1.5))
-    with pytest.raises(mm.ArgumentError, match="tolerance of 0 mm or above"):
+    with pytest.raises(mm.ArgumentError, match="tolerance to be 0 mm or above"):
         mm.metrics.nsd(_cube(), _cube(1), GRID, -1.0)
 
 

@@ -89,7 +89,7 @@ def test_ctrl_c_while_a_data_set_is_predicted_leaves_whole_masks_and_goes_on(
 WRONG = {
     "no case": (lambda d: mm.predict("A_1"), mm.ArgumentError, "a case or a data set"),
     "no model": (lambda d: mm.predict(d[0], "kinetik"), mm.ModelError, "kinetik"),
-    "model is None": (lambda d: mm.predict(d[0], None), mm.ArgumentError, "a path for model"),
+    "model is None": (lambda d: mm.predict(d[0], None), mm.ArgumentError, "model to be a path"),
     "no folder": (lambda d: mm.predict(d), mm.ArgumentError, "pass out=FOLDER"),
     "a folder for a case": (
         lambda d: mm.predict(d[0], out="x"),
@@ -107,15 +107,15 @@ WRONG = {
     "a box of nothing": (
         lambda d: mm.predict(d[0], box=((1, 1, 1), (1, 1, 1))),
         mm.ArgumentError,
-        "the one after the last",
+        "the voxel after the last",
     ),
     "no device": (lambda d: mm.predict(d[0], device="gpu"), mm.ArgumentError, '"cuda"'),
     "choices of a network": (lambda d: mm.predict(d[0], fast=True), mm.ModelError, "trained model"),
-    "an unknown id": (lambda d: mm.predict(d, out="x", case_ids="C"), mm.CaseError, "no case 'C'"),
+    "an unknown id": (lambda d: mm.predict(d, out="x", case_ids="C"), mm.CaseError, "a case 'C'"),
     "no ids": (
         lambda d: mm.predict(d, out="x", case_ids=[]),
         mm.ArgumentError,
-        "case ids is empty",
+        "at least one case id",
     ),
     "workers": (lambda d: mm.predict(d, out="x", workers=-1), mm.ArgumentError, "processes"),
     "existing": (lambda d: mm.predict(d, out="x", existing="yes"), mm.ArgumentError, '"resume"'),

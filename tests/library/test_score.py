@@ -115,11 +115,11 @@ WRONG_PAIRS = {
     "a folder and a file": (lambda r, p: (r, p / "A_1.nii.gz"), "two of the same kind"),
     "nothing": (
         lambda r, p: (r, None),
-        "expected an array|the reference or the prediction is None",
+        "expected an array|one of them is None",
     ),
     "a folder and a mask": (lambda r, p: (r, np.ones((2, 2, 2))), "got the folder"),
-    "a number": (lambda r, p: (r / "A_1.nii.gz", 3), "expected a grid"),
-    "a list of masks": (lambda r, p: ([1], [2]), "expected a"),
+    "a number": (lambda r, p: (r / "A_1.nii.gz", 3), "to have a grid"),
+    "a list of masks": (lambda r, p: ([1], [2]), "to have a grid"),
     "a mapping and a folder": (lambda r, p: ({"A_1": r / "A_1.nii.gz"}, p), "by case id on both"),
 }
 
@@ -133,22 +133,22 @@ def test_pairs_that_cannot_be_meant_are_refused(data_set, predictions, wrong):
 
 
 def test_folders_that_are_missing_or_hold_no_mask_are_named(data_set, predictions, tmp_path):
-    with pytest.raises(mm.FormatError, match="there is nothing: check the path"):
+    with pytest.raises(mm.FormatError, match="does not exist: check the path"):
         _score(data_set, tmp_path / "gone")
     (tmp_path / "empty").mkdir()
     with pytest.raises(mm.FormatError, match="holds no mask"):
         _score(data_set, tmp_path / "empty")
-    with pytest.raises(mm.FormatError, match="there is nothing"):
+    with pytest.raises(mm.FormatError, match="does not exist"):
         _score(tmp_path / "gone", predictions)
 
 
 WRONG_OPTIONS = {
     "profile": ("clinicla", "official-code"),
-    "label": (0, "label other than 0, which is background"),
-    "bootstrap": (-1, "whole number of 0 or above for bootstrap"),
-    "seed": (1.5, "whole number of 0 or above for seed"),
+    "label": (0, "to be different from 0, which is background"),
+    "bootstrap": (-1, "expected bootstrap to be a whole number of 0 or above"),
+    "seed": (1.5, "expected seed to be a whole number of 0 or above"),
     "workers": (-1, "number of processes"),
-    "clinical": (3, "expected a path for the clinical table"),
+    "clinical": (3, "expected the clinical table to be a path"),
     "columns": ({"ages": "age"}, "the field 'ages'"),
 }
 
@@ -162,9 +162,9 @@ def test_an_option_that_makes_no_sense_is_an_argument_error(data_set, prediction
 
 def test_what_only_files_have_is_refused_for_masks_in_memory(data_set):
     mask = data_set["A_1"].reference
-    with pytest.raises(mm.ArgumentError, match="expected files or folders with images"):
+    with pytest.raises(mm.ArgumentError, match="expected files or folders for images"):
         _score(mask, mask, images=data_set)
-    with pytest.raises(mm.ArgumentError, match="since distances are in mm"):
+    with pytest.raises(mm.ArgumentError, match="because distances are in mm"):
         _score(mask.array, mask.array)
     with pytest.raises(mm.ArgumentError, match="apply a threshold"):
         _score(mask.array * 0.3, mask.array, grid=mask.grid)
@@ -204,7 +204,7 @@ def test_the_same_scores_are_saved_once_and_never_over_others(
     with pytest.raises(mm.ArgumentError, match='"refuse", "overwrite"'):
         scores.save(out, existing="resume")
     references = data_set.root / "segmentations" / "expert"
-    with pytest.raises(mm.SaveConflictError, match="without the run's inputs"):
+    with pytest.raises(mm.SaveConflictError, match="not to contain the run's inputs"):
         scores.save(references, existing="overwrite")
 
 
@@ -216,7 +216,7 @@ def test_the_report_is_one_page_and_a_file_that_exists_stays(scores, tmp_path, q
     with pytest.raises(mm.SaveConflictError):
         scores.report(page, progress=False)
     assert page.read_text() == "mine"
-    with pytest.raises(mm.ArgumentError, match="name of an HTML file"):
+    with pytest.raises(mm.ArgumentError, match="path of an HTML file"):
         scores.report(tmp_path / "folder")
 
 
@@ -231,7 +231,7 @@ def test_models_are_compared_by_rank_and_by_case(data_set, scores, tmp_path, qui
     assert "Paired tests" in found._repr_html_()
     out = found.save(tmp_path / "both", progress=False)
     assert {p.name for p in out.iterdir()} >= {"perfect", "shifted", "comparison.json"}
-    with pytest.raises(mm.ArgumentError, match="different names for all models"):
+    with pytest.raises(mm.ArgumentError, match="all models to have different names"):
         scores.compare(scores)
     with pytest.raises(mm.ArgumentError, match="at least two models"):
         scores.compare()

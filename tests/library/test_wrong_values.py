@@ -26,7 +26,7 @@ def test_a_label_that_is_no_number_is_refused_and_never_an_empty_mask(data_set, 
         lambda: mm.export(data_set, masks, tmp_path / "out", label=label, progress=False),
     ]
     for call in calls:
-        with pytest.raises(mm.ArgumentError, match="a number for label"):
+        with pytest.raises(mm.ArgumentError, match="expected label to be a number"):
             call()
     assert not (tmp_path / "out").exists()
 
@@ -49,17 +49,23 @@ def test_a_label_may_be_a_number_of_numpy(data_set):
 
 
 WRONG = {
-    "case_ids": (lambda d, out: mm.predict(d, out=out, case_ids=5), "list of strings for case_ids"),
-    "formats": (lambda d, out: mm.export(d, out, out, formats=5), "list of strings for formats"),
-    "time": (lambda d, out: mm.predict(d, out=out, time_limit_s="a"), "seconds above 0"),
+    "case_ids": (
+        lambda d, out: mm.predict(d, out=out, case_ids=5),
+        "expected case_ids to be a string or a list of strings",
+    ),
+    "formats": (
+        lambda d, out: mm.export(d, out, out, formats=5),
+        "expected formats to be a string or a list of strings",
+    ),
+    "time": (lambda d, out: mm.predict(d, out=out, time_limit_s="a"), "positive number of seconds"),
     "click": (lambda d, out: mm.predict(d[0], click=(1.5, 2, 3)), "three whole numbers"),
     "variant": (
         lambda d, out: mm.measure_kinetics(d, out, variant="own"),
-        '"ucsf-extension" or "ucsf-ispy1" for variant',
+        'variant to be "ucsf-extension" or "ucsf-ispy1"',
     ),
     "columns": (
         lambda d, out: mm.score(d.root, d.root, columns={"age": "Age"}, progress=False),
-        "a clinical table for columns",
+        "expected a clinical table to use columns with",
     ),
     "click array": (
         lambda d, out: mm.predict(d, out=out, click=np.array([1, 2, 3])),

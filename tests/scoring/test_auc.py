@@ -195,7 +195,7 @@ def test_delong_of_models_that_order_alike_is_undefined_with_a_reason():
     label, a = drawn(50, 12)
     found = compare_aucs(label, a, 2 * a + 1)
     assert np.isnan(found.p_value)
-    assert "order the cases alike" in found.reason
+    assert "order the cases in the same way" in found.reason
 
 
 def test_delong_needs_two_cases_of_each_class():

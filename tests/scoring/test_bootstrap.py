@@ -124,14 +124,14 @@ def test_percentile_and_basic_intervals_by_hand():
 def test_an_estimate_outside_its_own_interval_has_none():
     found = replicates_of(range(101), 99.0).interval("x")
     assert np.isnan([found.low, found.high]).all()
-    assert "99.0000 lies outside its own percentile interval (2.5000 to 97.5000)" in found.reason
+    assert "99.0000 lies outside its percentile interval (2.5000 to 97.5000)" in found.reason
     assert found.warning == ""
 
 
 def test_a_range_of_resampled_values_may_lie_beside_the_estimate():
     found = replicates_of(range(101), 99.0).interval("x", is_range=True)
     assert (found.low, found.high) == pytest.approx((2.5, 97.5))
-    assert "99.0000 lies outside its own" in found.warning
+    assert "99.0000 lies outside its" in found.warning
 
 
 def test_undefined_resamples_are_left_out_and_counted():

@@ -101,7 +101,9 @@ def test_a_missing_prediction_is_scored_as_an_empty_one(profile):
     assert (score.status, score.dsc) == (ScoreStatus.PREDICTION_MISSING, 0)
     assert score.volume_reference_mm3 == 32
     assert math.isnan(score.volume_prediction_mm3)
-    assert score.reason == "there is no prediction file: scored as an empty prediction"
+    assert (
+        score.reason == "there is no prediction file, so the case was scored as an empty prediction"
+    )
 
 
 def test_a_missing_prediction_beside_an_empty_reference_stays_undefined():
@@ -181,7 +183,7 @@ def test_several_labels_are_all_foreground_unless_one_is_chosen():
     both[4:6, 4:8, 4:8] = 2
     score = score_label_maps("C1", labels(cube()), labels(both))
     assert score.dsc == 1
-    assert "the prediction holds the values 1, 2" in score.warning
+    assert "the prediction contains the values 1, 2" in score.warning
     # 32 of the 64 voxels are label 2: none in the reference, and label 1 is 32 of 64
     assert score_label_maps("C1", labels(both), labels(cube(value=2)), label=2).dsc == 64 / 96
     chosen = score_label_maps("C1", labels(cube()), labels(both), label=1)
@@ -208,7 +210,7 @@ def test_a_soft_mask_counts_from_one_half_clinically_and_on_paper():
     soft[8:9, 4:8, 4:8] = 0.25
     score = score_label_maps("C1", labels(cube()), labels(soft))
     assert score.dsc == 1
-    assert "is a soft mask (values up to 0.5): values of at least 0.5 are" in score.warning
+    assert "is a soft mask (values up to 0.5); values of at least 0.5 are" in score.warning
     assert score_label_maps("C1", labels(cube()), labels(soft), PAPER).dsc == 1
     faint = score_label_maps("C1", labels(cube()), labels(soft * 0.6))
     assert faint.status is ScoreStatus.PREDICTION_EMPTY

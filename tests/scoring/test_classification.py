@@ -150,8 +150,8 @@ def test_constant_predictions_are_recognised():
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ([("A", 2, 0.5)], "expected predicted to be 0 or 1, got 2 for case A"),
-        ([("A", NAN, 0.5)], "expected predicted to be 0 or 1, got nan"),
+        ([("A", 2, 0.5)], "expected predicted to be 0 or 1, but it is 2 for case A"),
+        ([("A", NAN, 0.5)], "expected predicted to be 0 or 1, but it is nan"),
         ([("A", 1, 1.5)], "expected score to be a probability"),
         ([("A", 1, 0.5), ("A", 0, 0.5)], "expected one prediction for case A"),
     ],
@@ -162,7 +162,7 @@ def test_impossible_predictions_are_refused(rows, said):
 
 
 def test_labels_other_than_0_and_1_are_refused():
-    with pytest.raises(ValueError, match="expected label to be 0, 1 or nan, got 3"):
+    with pytest.raises(ValueError, match="expected label to be 0, 1 or nan, but it is 3"):
         predictions_of([3], [1])
 
 

@@ -86,9 +86,9 @@ def test_a_smaller_group_is_scored_but_not_spoken_of():
     assert found.counted == pytest.approx(0.1)
     assert [(one.group, one.n) for one in found.interval.left_out] == [("old", 1)]
     said = " ".join(say_disparity(found, 5))
-    assert "0.75 as scored, over all groups; 0.10 between those of 5 cases or more" in said
+    assert "0.75 as scored over all groups, and 0.10 between groups with at least 5 cases" in said
     assert "Groups differ by at least 0.07" in said
-    assert said.endswith("Left out because too small: old (n = 1).")
+    assert said.endswith("Left out because they are too small: old (n = 1).")
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_one_group_of_enough_cases_has_no_interval_and_says_why():
     assert np.isnan(one.by_chance)
     said = " ".join(say_disparity(one, 5))
     assert "one group of breast density has at least 5 cases, but a gap needs two groups" in said
-    assert "Left out because too small: a (n = 1), b (n = 4)." in said
+    assert "Left out because they are too small: a (n = 1), b (n = 4)." in said
     assert not found.fairness.is_defined
 
 
@@ -320,14 +320,18 @@ def test_numbers_that_count_unusable_cases_have_no_interval_of_scored_ones():
     found = of_scored_alone(plain, 3)
     assert not found.fairness.is_defined
     assert not found.ranking_score.is_defined
-    assert "3 of its cases have no usable prediction; over the scored cases alone" in (
-        found.fairness.reason
-    )
+    assert (
+        "3 of the model's cases have no usable prediction; for the scored cases alone, the "
+        "interval is"
+    ) in (found.fairness.reason)
     assert found.fairness_of_scored == plain.fairness
     # each number names its own interval of the scored cases, never another's
     for one, measured in zip(found.by_variable, plain.by_variable, strict=True):
         assert f"alone {measured.low:.3f} to {measured.high:.3f}" in one.reason
-    assert "1 of its cases has no" in of_scored_alone(a_result().uncertainty, 1).fairness.reason
+    assert (
+        "1 of the model's cases has no"
+        in of_scored_alone(a_result().uncertainty, 1).fairness.reason
+    )
     assert found.disparities == plain.disparities
 
 

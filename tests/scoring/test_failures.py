@@ -159,7 +159,7 @@ def test_three_pieces_in_one_lesion_are_fragments():
 def test_one_of_two_lesions_missed_is_named_with_its_volume():
     two = cubes((10, 10, 30), (10, 25, 30))
     found = reason(FailureKind.LESION_MISSED, two, REFERENCE)
-    assert found == "1 of 2 lesions missed; the largest has 1728 mm3"
+    assert found == "1 of 2 lesions missed; the largest missed lesion has 1728 mm3"
 
 
 def test_a_speck_of_the_reference_is_no_missed_lesion():

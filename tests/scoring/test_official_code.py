@@ -162,7 +162,7 @@ def test_label_255_scores_dice_zero_with_a_perfect_distance():
     pair = labels_of(cube(1)), labels_of(cube(255))
     score = score_label_maps("x", *pair, OFFICIAL_CODE)
     assert (score.dsc, score.hausdorff95_voxels, norm_hd(*pair, OFFICIAL_CODE)) == (0, 0, 0)
-    assert "prediction holds the values 255" in score.warning
+    assert "prediction contains the values 255" in score.warning
 
 
 def test_a_soft_mask_is_empty_and_minus_one_is_foreground_to_distances():
@@ -179,7 +179,7 @@ def test_a_prediction_that_fills_the_image_scores_like_an_empty_one():
     assert norm_hd(labels_of(cube()), full, OFFICIAL_CODE) == 1
     score = score_label_maps("x", labels_of(cube()), full, OFFICIAL_CODE)
     assert math.isnan(score.hausdorff95_voxels)
-    assert "without a contour" in score.warning
+    assert "has no contour" in score.warning
 
 
 @pytest.mark.parity

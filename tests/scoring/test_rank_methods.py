@@ -351,7 +351,7 @@ def test_draws_that_name_no_case_are_refused(rows, said):
     [
         (("A", "A"), ("c1",), [[1, 2]], "'A' 2 times"),
         (("A",), ("c1", "c1"), [[1], [2]], "'c1' 2 times"),
-        (("A",), ("c1",), [[np.inf]], "infinite one for case c1 of A"),
+        (("A",), ("c1",), [[np.inf]], "infinite value for case c1 of A"),
         ((), ("c1",), np.zeros((1, 0)), "shape"),
         (("A",), (), np.zeros((0, 1)), "shape"),
     ],

@@ -34,7 +34,7 @@ def test_the_ends_are_one_part_alone_even_where_the_other_is_undefined():
 
 @pytest.mark.parametrize("weight", [-0.1, 1.1, NAN])
 def test_a_weight_outside_0_to_1_is_refused(weight):
-    with pytest.raises(ValueError, match="weight of fairness"):
+    with pytest.raises(ValueError, match="fairness weight"):
         ranking_score(0.8, 0.6, weight)
 
 

@@ -105,7 +105,7 @@ def test_one_class_has_no_balanced_accuracy_and_a_reason():
 def test_an_unknown_clinical_table_leaves_fairness_undefined():
     cohort = small_cohort()
     found = score_of_cohort(drawn(cohort), None, rules_of("clinical"))
-    assert found.reason == "there is no clinical table to make groups from"
+    assert found.reason == "there is no clinical table from which to form groups"
     assert not np.isnan(found.balanced_accuracy)
     only = score_of_cohort(drawn(cohort), None, rules_of("clinical"), weight_of_fairness=0)
     assert only.ranking_score == only.balanced_accuracy

@@ -73,7 +73,7 @@ def test_without_a_clinical_table_the_ranking_score_is_nan_with_the_reason():
     found = score_groups(SegmentationScores.of(ROWS), (), rules_of("clinical"))
     assert found.performance.value == pytest.approx(0.755)
     assert np.isnan(found.ranking_score)
-    assert found.reason == "there is no clinical table to make groups from"
+    assert found.reason == "there is no clinical table from which to form groups"
 
 
 def test_without_any_defined_score_both_reasons_are_given():

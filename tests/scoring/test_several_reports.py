@@ -67,13 +67,13 @@ def test_another_weight_that_changes_the_lead_is_named():
     models = [ModelScore("a", 0.9, 0.5), ModelScore("b", 0.6, 0.8)]
     sweep = sweep_weights(models)
     assert say_weights(sweep, 0.3) == (
-        "With another weight of fairness (0.3 here): at 0.5 a, b share the lead."
+        "With a fairness weight other than 0.3: at 0.5 a, b share the lead."
     )
     assert say_weights(sweep, 0.8) == (
-        "With another weight of fairness (0.8 here): at 0.5 a, b share the lead."
+        "With a fairness weight other than 0.8: at 0.5 a, b share the lead."
     )
     ahead = sweep_weights([ModelScore("a", 0.9, 0.9), ModelScore("b", 0.6, 0.8)])
-    assert say_weights(ahead, 0.5) == "The same model leads at every weight of fairness."
+    assert say_weights(ahead, 0.5) == "The same model leads at every fairness weight."
 
 
 def test_the_answers_are_who_leads_how_sure_and_what_would_change_it(content):

@@ -126,7 +126,7 @@ def test_without_air_in_front_everything_is_searched_and_a_note_says_so():
     found = breast_mask(volume, lps(volume.shape))
     assert found.array.all()
     assert found.notes == (
-        "no air was detected in front of the breast: the whole image was searched",
+        "no air was detected in front of the breast, so the whole image was searched",
     )
 
 
@@ -135,7 +135,7 @@ def test_a_flat_body_is_searched_as_a_whole_and_a_note_says_so():
     tissue = axes(shape)[1] > 45
     found = breast_mask(noisy(tissue), lps(shape))
     assert found.notes == (
-        "no breast protrudes from the chest in this view: the whole body is searched",
+        "no breast protrudes from the chest in this view, so the whole body is searched",
     )
     assert found.array[:, -1, :].all()
 

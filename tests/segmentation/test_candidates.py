@@ -180,7 +180,13 @@ def test_reasons_against_a_region_are_said_too():
         place=Place(behind_chest=0.7, near_skin=0.8, at_back=True),
     )
     said = " | ".join(reasons(against, "in phase 1", SETTINGS))
-    for words in ("like a vessel", "20 % of a larger", "70 % of it is behind", "skin", "back of"):
+    for words in (
+        "like a vessel",
+        "20 % of a larger",
+        "70 % of the region is behind",
+        "skin",
+        "back of",
+    ):
         assert words in said
 
 
@@ -236,7 +242,7 @@ def scored(*values, **changed):
 def test_a_region_behind_the_chest_line_is_called_by_what_lies_at_its_height():
     for height, words in ((0.2, "heart or chest wall?"), (0.9, "armpit or chest wall?")):
         place = Place(behind_chest=0.7, height=height)
-        assert f"70 % of it is behind the chest line: {words}" in reasons(
+        assert f"70 % of the region is behind the chest line: {words}" in reasons(
             replace(LESION, place=place), "in phase 1", SETTINGS
         )
 

@@ -226,7 +226,7 @@ def test_a_heart_that_is_shown_names_the_chest_line_in_its_reasons():
     first, second, *_ = predict(case, beyond_percent=100.0).candidates
     assert dice(candidate_mask(first), truth) > 0.8
     assert dice(candidate_mask(second), heart) > 0.8
-    assert "100 % of it is behind the chest line: heart or chest wall?" in second.reasons
+    assert "100 % of the region is behind the chest line: heart or chest wall?" in second.reasons
 
 
 def test_the_same_signal_in_another_number_type_gives_the_same_mask(one_blob):
@@ -395,7 +395,7 @@ def test_two_phases_work_without_a_late_one_and_say_so(one_blob):
     [
         (None, "no acquisition times are known"),
         ((0.0, None, 240.0, 450.0), "phase 1 is missing"),
-        ((0.0, 240.0, 120.0, 450.0), "do not rise"),
+        ((0.0, 240.0, 120.0, 450.0), "do not increase"),
     ],
 )
 def test_unusable_times_are_said_and_phases_are_taken_by_order(one_blob, times, words):
@@ -404,8 +404,8 @@ def test_unusable_times_are_said_and_phases_are_taken_by_order(one_blob, times, 
     assert dice(prediction.mask.array, truth) > 0.8
     note = next(note for note in prediction.notes if "by phase order, times unknown" in note)
     assert words in note
-    assert "phase 1 was used as early and phase 3 as late" in note
-    assert prediction.candidates[0].reasons[0].endswith("in phase 1")
+    assert "post 1 was used as early and post 3 as late" in note
+    assert prediction.candidates[0].reasons[0].endswith("in post 1")
 
 
 def test_with_times_and_a_late_phase_there_is_nothing_to_note_about_phases(one_blob):

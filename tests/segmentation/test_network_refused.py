@@ -410,9 +410,9 @@ def test_a_recipe_that_contradicts_a_silent_file_is_refused_at_the_first_tile(
     ("change", "reason"),
     [
         ({"labels": {"a": 1, "b": 1}}, "different values"),
-        ({"labels": {"a": 0}}, "different values of 1 to 65535"),
+        ({"labels": {"a": 0}}, "different values from 1 to 65535"),
         ({"labels": {}}, "1 to 1000 labels"),
-        ({"threshold": 0.4}, "a threshold needs independent outputs"),
+        ({"threshold": 0.4}, "independent outputs for a threshold"),
         ({"output": "label logits", "threshold": 1.0}, "between 0 and 1"),
         ({"orientation": "RAR"}, "three letters"),
         ({"orientation": "RA"}, "three letters"),
@@ -545,7 +545,7 @@ def test_channels_that_do_not_fit_are_refused(script):
     ("choices", "reason"),
     [
         (RunChoices(folds=("0",)), r"but got folds 0"),
-        (RunChoices(backend="torch"), "which torch does not run"),
+        (RunChoices(backend="torch"), "which torch cannot run"),
         (RunChoices(fast=True, device="mps"), "cannot run in bf16"),
     ],
 )

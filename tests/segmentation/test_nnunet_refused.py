@@ -117,7 +117,7 @@ def test_an_import_smuggled_into_another_argument_is_refused(made, tmp_path):
     ("key", "value", "what"),
     [
         ("resampling_fn_data", "os.system", "for the resampling"),
-        ("normalization_schemes", ["os.system", "x"], "expected one of the normalisations"),
+        ("normalization_schemes", ["os.system", "x"], "the normalisation to be one of"),
     ],
 )
 def test_functions_that_are_not_on_the_list_are_refused(made, tmp_path, key, value, what):
@@ -188,7 +188,7 @@ def test_a_graphics_card_that_is_not_there_is_refused(made, tmp_path):
     if torch.cuda.is_available():
         pytest.skip("a graphics card is there")
     root = made.write_model(tmp_path, made.Spec())
-    with pytest.raises(ModelError, match="cuda was chosen, but torch finds only cpu"):
+    with pytest.raises(ModelError, match="cuda to be available, but torch finds only cpu"):
         loaded(root, device="cuda")
 
 
@@ -231,7 +231,7 @@ def test_plans_that_are_nested_deeply_are_refused():
 
 @pytest.mark.parametrize("name", ["/etc/passwd", "../../other.pth", "..", "a/b.pth", "C:\\x.pth"])
 def test_a_checkpoint_outside_its_folds_folder_is_refused(name):
-    with pytest.raises(ModelError, match="the name of a checkpoint file in a fold's folder"):
+    with pytest.raises(ModelError, match="the checkpoint to be a file name in a fold's folder"):
         Recipe(checkpoint=name).settings(EngineSettings())
 
 
@@ -326,7 +326,7 @@ def test_weights_that_give_no_numbers_are_an_error_and_never_an_empty_mask(made,
 def test_splines_of_an_order_that_does_not_exist_are_refused(made, tmp_path, key, order):
     root = made.write_model(tmp_path, made.Spec())
     edited(root, lambda c: c["resampling_fn_data_kwargs"].update({key: order}))
-    with pytest.raises(ModelError, match="spline orders from 0 to 5"):
+    with pytest.raises(ModelError, match="spline orders to be from 0 to 5"):
         loaded(root)
 
 

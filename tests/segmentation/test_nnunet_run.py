@@ -231,7 +231,7 @@ def test_reversed_phases_are_told(made, tmp_path):
 
 def test_too_few_phases_are_refused(made, tmp_path):
     segmenter, _ = segmenter_of(made, tmp_path)
-    with pytest.raises(CaseError, match=r"has 1 phase, but this needs at least 2"):
+    with pytest.raises(CaseError, match=r"to have at least 2 phases, but it has 1"):
         segmenter.predict(case_of(phases=1))
 
 

@@ -144,8 +144,8 @@ def test_a_model_that_went_away_stays_in_the_list_with_the_reason(model, registr
     entry = add_model(model, registry)
     model.rename(model.with_name("moved"))
     (found,) = list_models(registry)
-    assert "nothing is there" in found.problem
-    with pytest.raises(ModelError, match="nothing is there"):
+    assert "does not exist" in found.problem
+    with pytest.raises(ModelError, match="does not exist"):
         find_model(entry.name, registry)
 
 

@@ -63,7 +63,9 @@ def test_there_are_never_more_workers_than_cases(work, cases_of, monkeypatch):
 def test_workers_that_do_not_start_are_given_up(work, cases_of, monkeypatch):
     ended = Event()
     monkeypatch.setattr(batch_cluster, "_start_workers", lambda *_: ended.wait(LONG_S))
-    with pytest.raises(ClusterError, match=r"2 worker processes within 0\.2 s, found none yet"):
+    with pytest.raises(
+        ClusterError, match=r"2 worker processes to start within 0\.2 s, but none started"
+    ):
         run_batch(cases_of("a", "b"), work, Place(workers=2, patience_s=0.2))
     ended.set()
 

@@ -121,7 +121,7 @@ def test_a_damaged_line_costs_its_case_only(work, cases_of, notes, store):
 def test_an_existing_store_is_refused_or_replaced_as_asked(work, cases_of, notes, store):
     run(cases_of("a"), work, store)
     before = store.read_bytes()
-    with pytest.raises(SaveConflictError, match="continue it, or replace it"):
+    with pytest.raises(SaveConflictError, match="continue that run, or replace its results"):
         run(cases_of("a"), work, store, Existing.REFUSE)
     assert store.read_bytes() == before
     assert run(cases_of("a"), work, store, Existing.OVERWRITE).n_reused == 0

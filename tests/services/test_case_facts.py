@@ -110,7 +110,7 @@ def test_nothing_drawn_and_an_empty_mask_are_no_lesions():
 
 
 def test_a_mask_of_another_case_is_refused():
-    with pytest.raises(GridMismatchError, match="was made for it"):
+    with pytest.raises(GridMismatchError, match="choose a mask of this case"):
         measure_case(case(), np.zeros((4, 20, 51), np.bool_))
 
 

@@ -314,7 +314,7 @@ def test_a_case_without_mask_and_one_with_an_empty_mask_say_so(tmp_path):
     )
     assert summary.failures == ()
     assert "The mask is empty" in (tmp_path / "out/A.html").read_text("utf-8")
-    assert "no mask of it in masks" in (tmp_path / "out/B.html").read_text("utf-8")
+    assert "masks has no mask of this case" in (tmp_path / "out/B.html").read_text("utf-8")
     assert rows_of(tmp_path / "out/measures.csv") == []
 
 
@@ -511,7 +511,7 @@ def test_a_damaged_line_of_the_findings_is_told_without_the_path(opened, tmp_pat
     (path,) = (opened.workspace.root / "findings/Ana").iterdir()
     path.write_bytes(path.read_bytes().replace(b"irregular", b"irregulax", 1))
     page = page_of(opened, tmp_path / "out")
-    assert "the record of findings lacks 1 damaged entry" in page
+    assert "it lacks 1 damaged entry" in page
     assert str(tmp_path) not in page
 
 
@@ -657,7 +657,7 @@ def test_answers_in_the_structured_report_have_the_lexicons_codes_and_numbers(ex
     assert summary.failures == ()
     page = (tmp_path / f"out/{case_id}.html").read_text("utf-8")
     # of its one voxel no curve type is stated, and both zeros of time are named
-    assert "Too small for a curve type: lesion 2." in page
+    assert "Lesions too small for a curve type: 2." in page
     assert "times from the start of the first" in page
     path = tmp_path / f"out/dicom/{case_id}_sr.dcm"
     document = pydicom.dcmread(path)
@@ -679,7 +679,7 @@ def test_answers_in_the_structured_report_have_the_lexicons_codes_and_numbers(ex
     numbers = {str(one.name.value): float(one.value) for one in lesion.get_measurements()}
     assert numbers["121243"] == 12.5
     names = {str(one.tracking_identifier) for one in report.content.get_image_measurement_groups()}
-    assert names == {"lesion 7, no mask", "case", "breast right"}
+    assert names == {"lesion 7 without a mask", "case", "breast right"}
 
 
 @with_dots
@@ -740,6 +740,6 @@ def test_a_case_that_is_no_dicom_says_so_and_its_page_is_there(opened, tmp_path)
 def test_a_study_that_is_not_there_is_refused_at_once(opened, tmp_path):
     pytest.importorskip("highdicom")
     wish = ReportExtras(dicom=DicomChoice(tmp_path / "none"))
-    with pytest.raises(CaseError, match="none, but there is none"):
+    with pytest.raises(CaseError, match="none to be a DICOM folder"):
         report_cases(opened, tmp_path / "out", ANYBODY, wish)
     assert not (tmp_path / "out").exists()

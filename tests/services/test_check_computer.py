@@ -33,7 +33,7 @@ def test_the_check_runs_on_an_own_case_and_its_log_names_nobody(tmp_path, monkey
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
     text = out.read_text()
-    assert "kinetic segmenter on a phantom  expected Dice of at least 0.8, but found 0." in text
+    assert "kinetic segmenter on a phantom  expected Dice to be at least 0.8, but it is 0." in text
     assert "kinetic segmenter on your case  3 phases of 20 x 36 x 40 voxels" in text
     assert "nothing failed" in text
     for name in ("erika", "GIESSEN", "0815", "ward-seven", str(tmp_path)):
@@ -48,7 +48,7 @@ def test_a_wrong_result_is_a_failure_and_exit_code_3(monkeypatch):
     done = CliRunner().invoke(app, ["check-computer"])
     assert done.exit_code == 3
     assert (
-        "FAILED  kinetic segmenter on a phantom  expected Dice of at least 0.8, but found 0.400"
+        "FAILED  kinetic segmenter on a phantom  expected Dice to be at least 0.8, but it is 0.400"
         in (done.output)
     )
 

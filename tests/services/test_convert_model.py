@@ -214,7 +214,7 @@ def test_a_place_that_cannot_be_written_is_told(root, tmp_path):
 def test_other_kinds_are_left_as_they_are(tmp_path):
     (tmp_path / "net.onnx").write_bytes(b"x")
     assert "of the kind ONNX" in convertible(tmp_path / "net.onnx")
-    assert "nothing is there" in convertible(tmp_path / "absent")
+    assert "does not exist" in convertible(tmp_path / "absent")
 
 
 class Call:

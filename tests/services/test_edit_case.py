@@ -240,7 +240,7 @@ def test_a_torn_last_record_is_dropped_and_said(opened, workspace):
     again = opened()
     assert (again.session.labels == one).all()
     assert "the last record of the journal was incomplete" in again.notes[0]
-    assert "all strokes before it are there" in again.notes[0]
+    assert "only the stroke that was being drawn" in again.notes[0]
     two = paint(again, PLACES[2])
     crash(again)
     assert (opened().session.labels == two).all()
@@ -302,7 +302,7 @@ def test_a_journal_of_something_else_is_set_aside_and_never_deleted(
     again = opened(reader=reader, of=of)
     assert not again.session.labels.any()
     assert again.recovered is None
-    assert "was set aside" in again.notes[0]
+    assert "cannot be used" in again.notes[0]
     aside = kept.with_name(f"{of.case_id}.set-aside-1.journal")
     assert aside.read_bytes() == content
     assert aside.name in again.notes[0]
@@ -356,7 +356,7 @@ def test_a_start_is_the_base_of_a_new_mask_and_a_step_over_an_old_one(opened, ca
 
 def test_values_that_are_no_labels_are_refused(opened, case):
     crop = np.full((1, 1, 1), 300, np.int16)
-    with pytest.raises(FormatError, match="labels of 0 to 255"):
+    with pytest.raises(FormatError, match="to be from 0 to 255"):
         opened(LabelMap(case.grid, Box((0, 0, 0), (1, 1, 1)), crop))
     opened()  # the journal was let go of
 
@@ -381,7 +381,7 @@ def test_an_opening_waits_for_one_of_the_same_program_that_was_cancelled(case, w
         next(first)
     second = Stepped(open_editing, case, workspace, "Ana")
     said = [next(second).text for _ in range(3)]
-    assert said[1:] == ["Waiting until an earlier request to open it ends"] * 2
+    assert said[1:] == ["Waiting for an earlier request to open the mask to end"] * 2
     first.close()
     editing = second()
     assert editing.problem == ""

@@ -174,7 +174,7 @@ def test_several_readers_are_kept_apart_by_name(opened, expert, tmp_path):
     masks = tmp_path / "out" / "masks"
     np.testing.assert_array_equal(array_of(masks / "Ana López/A_1.nii.gz"), blob(at=(2, 10, 10)))
     np.testing.assert_array_equal(array_of(masks / "expert/A_1.nii.gz"), blob())
-    assert "Ana López has no mask of B_1" in summary.notes
+    assert "Ana López has no mask for B_1" in summary.notes
     assert summary.problems == ()
 
 
@@ -237,7 +237,7 @@ def test_a_value_without_a_rule_is_refused_by_name(opened, tmp_path):
         ('{"rules": [{"source": "1", "target": 1, "name": "x"}]}', "source to be a number"),
         ('{"rules": [{"source": 1, "target": 1.5, "name": "x"}]}', "target a whole number"),
         ('{"rules": [{"source": 1, "target": 1}]}', "a name such as"),
-        ('{"rules": [{"source": 1, "target": 256, "name": "x"}]}', "0 to 255, got 256"),
+        ('{"rules": [{"source": 1, "target": 256, "name": "x"}]}', "0 to 255, but it is 256"),
         ('{"rules": [{"source": 0, "target": 1, "name": "x"}]}', "background"),
         (
             '{"rules": [{"source": 1, "target": 1, "name": "a"},'
@@ -247,7 +247,7 @@ def test_a_value_without_a_rule_is_refused_by_name(opened, tmp_path):
         (
             '{"rules": [{"source": 1, "target": 1, "name": "a"}, {"source": 2, "target": 0},'
             ' {"source": 1, "target": 0, "masks": "ana"}]}',
-            "one rule for each value in .* rules 1 and 3 for 1",
+            "one rule for each value in .* rules 1 and 3 are both for 1",
         ),
     ],
 )
@@ -285,7 +285,7 @@ def test_staple_says_how_well_each_reader_did(opened, tmp_path):
 
 
 def test_fusing_one_set_is_refused(opened, expert, tmp_path):
-    with pytest.raises(CaseError, match="at least two sets of masks"):
+    with pytest.raises(CaseError, match="at least two mask sets"):
         export(opened, tmp_path / "out", expert, fuse=FuseRule.STAPLE)
 
 
@@ -315,7 +315,7 @@ def test_a_submission_that_reads_back_otherwise_is_an_error_and_gets_no_name(
 ):
     read = zipfile.ZipFile.read
     monkeypatch.setattr(zipfile.ZipFile, "read", lambda *a: read(*a)[:-1] + b"?")
-    with pytest.raises(SaveError, match="reads back differently"):
+    with pytest.raises(SaveError, match="its content differs"):
         export(opened, tmp_path / "out", expert, formats=(ExportFormat.CHALLENGE,))
     assert not (tmp_path / "out/challenge/submission.zip").exists()
 
@@ -360,7 +360,7 @@ def test_unequal_numbers_of_phases_need_a_number_of_channels(opened, expert, tmp
     (opened.data_set.root / "images/B_1/B_1_0003.nii.gz").unlink()
     again = open_data_set(opened.data_set.root, tmp_path / "workspace")
     formats = (ExportFormat.NNUNET,)
-    with pytest.raises(CaseError, match="B_1 has 3 phases and A_1 has 4") as refused:
+    with pytest.raises(CaseError, match="B_1 has 3 and A_1 has 4") as refused:
         export(again, tmp_path / "out", expert, formats=formats)
     assert refused.value.remedies == (Remedy("channels", ("3",)),)
     export(again, tmp_path / "out", expert, formats=formats, n_channels=2)
@@ -370,7 +370,7 @@ def test_unequal_numbers_of_phases_need_a_number_of_channels(opened, expert, tmp
 
 def test_nnunet_needs_one_mask_of_each_case(opened, expert, tmp_path):
     save_mask(tmp_path / "ana" / "A_1.nii.gz", blob())
-    with pytest.raises(CaseError, match="one mask per case, got 2 sets"):
+    with pytest.raises(CaseError, match="one mask per case for nnU-Net, but got 2 sets"):
         export(opened, tmp_path / "out", expert, tmp_path / "ana", formats=(ExportFormat.NNUNET,))
 
 
@@ -430,7 +430,7 @@ def test_phases_of_another_place_are_a_red_finding_and_the_mask_is_still_written
     nib.save(nib.Nifti1Image(np.asanyarray(image.dataobj), moved), path)
     summary = export(opened, tmp_path / "out", expert, case_ids=("A_1",))
     assert summary.exported[0].light == "red"
-    assert "phase 2 lies up to 4 mm from phase 0" in (tmp_path / "out/quality.csv").read_text()
+    assert "phase 2 is up to 4 mm away from phase 0" in (tmp_path / "out/quality.csv").read_text()
 
 
 # ------------------------------------------------------------------------------------- failing
@@ -441,7 +441,7 @@ def test_a_case_that_fails_in_the_middle_leaves_no_file(opened, expert, tmp_path
 
     def full(array, grid, path):
         if path.name == "A_2.nii.gz" and "harmonised" in path.parts:
-            raise SaveError(f"expected to save {path}, but No space left on device: free some")
+            raise SaveError(f"could not be saved in {path}, but No space left on device: free some")
         write(array, grid, path)
 
     monkeypatch.setattr(export_writer, "write_volume_job", full)
@@ -454,7 +454,7 @@ def test_a_case_that_fails_in_the_middle_leaves_no_file(opened, expert, tmp_path
 
 def test_an_export_without_a_case_packs_no_submission(opened, expert, tmp_path, monkeypatch):
     def full(array, grid, path):
-        raise SaveError(f"expected to save {path}, but No space left on device: free some")
+        raise SaveError(f"could not be saved in {path}, but No space left on device: free some")
 
     monkeypatch.setattr(export_writer, "write_volume_job", full)
     wanted = (ExportFormat.CHALLENGE, ExportFormat.NNUNET, ExportFormat.BIDS)
@@ -561,7 +561,7 @@ def test_files_of_an_earlier_export_are_named_when_replacing(opened, expert, tmp
     out = tmp_path / "out"
     export(opened, out, expert)
     summary = export(opened, out, expert, existing=Existing.OVERWRITE, case_ids=("A_1",))
-    assert "B_1.nii.gz: not in the manifest" in summary.problems
+    assert "B_1.nii.gz: the file is not in the manifest" in summary.problems
 
 
 def test_an_export_never_writes_into_the_data_set_or_the_masks(opened, expert, tmp_path):
@@ -575,7 +575,7 @@ def test_an_export_never_writes_into_the_data_set_or_the_masks(opened, expert, t
 
 def test_a_read_only_folder_and_a_file_in_its_place_are_save_errors(opened, expert, tmp_path):
     (tmp_path / "file").write_text("x")
-    with pytest.raises(SaveError, match="choose a different one"):
+    with pytest.raises(SaveError, match="choose a different folder"):
         export(opened, tmp_path / "file", expert)
 
 
@@ -599,7 +599,7 @@ def test_dicom_seg_of_a_nifti_case_is_refused_with_the_way_out(opened, expert, t
     pytest.importorskip("highdicom")
     formats = (ExportFormat.DICOM_SEG,)
     summary = export(opened, tmp_path / "out", expert, formats=formats, case_ids=("A_1",))
-    assert "name the folder of its study" in summary.failures[0].reason
+    assert "choose the folder of its study" in summary.failures[0].reason
     assert summary.failures[0].remedies == (Remedy("study", ("DICOM_FOLDER",)),)
     with pytest.raises(CaseError, match=r"no-study.*check the path"):
         export(opened, tmp_path / "o", expert, formats=formats, study=tmp_path / "no-study")

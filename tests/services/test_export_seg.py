@@ -272,7 +272,7 @@ def test_a_study_that_is_spread_between_others_is_not_guessed(labels, tmp_path):
         )
     summary = export(tmp_path / "data", tmp_path / "out", masks, study=exams)
     assert [failure.case_id for failure in summary.failures] == ["A"]
-    assert "the study it was imported from" in summary.failures[0].reason
+    assert "a subfolder with the imported study" in summary.failures[0].reason
 
 
 def test_a_case_that_was_not_imported_from_any_of_the_studies_is_named(labels, tmp_path):
@@ -286,7 +286,7 @@ def test_a_case_that_was_not_imported_from_any_of_the_studies_is_named(labels, t
     (tmp_path / "exams" / "monday").rename(tmp_path / "elsewhere")
     summary = export(tmp_path / "data", tmp_path / "out", masks, study=tmp_path / "exams")
     assert [failure.case_id for failure in summary.failures] == ["STUDY_001"]
-    assert "the study it was imported from" in summary.failures[0].reason
+    assert "a subfolder with the imported study" in summary.failures[0].reason
 
 
 def test_a_study_of_another_place_is_refused(study, grid, labels, tmp_path):
@@ -332,7 +332,7 @@ def test_the_provenance_says_how_a_mask_was_made(maker, started_from, tools, exp
 def test_a_maker_that_nobody_knows_is_not_guessed():
     made = Provenance("A", Maker.UNKNOWN, "x")
     mask = DrawnMask("x", np.zeros((1, 1, 1), np.uint8), Grid((1, 1, 1), np.eye(4)), made, True)
-    with pytest.raises(CaseError, match="state whether it was made manually"):
+    with pytest.raises(CaseError, match="choose whether the mask was made manually"):
         segment_meaning(mask, SegmentMaker.FROM_PROVENANCE)
 
 

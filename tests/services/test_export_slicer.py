@@ -96,6 +96,6 @@ def test_a_name_that_a_header_cannot_hold_is_refused_before_anything_is_written(
 @pytest.mark.parametrize("text", ["a\nb", "a\\nb"])
 def test_a_header_takes_texts_of_one_line_only(tmp_path, text):
     grid = Grid((2, 2, 2), np.eye(4))
-    with pytest.raises(ValueError, match="one line each"):
+    with pytest.raises(ValueError, match="one-line strings"):
         write_nrrd(np.zeros((2, 2, 2), np.uint8), grid, tmp_path / "x.nrrd", pairs=[("k", text)])
     assert [*tmp_path.iterdir()] == []

@@ -71,7 +71,7 @@ def test_an_omitted_box_is_left_out(small_data_set, tmp_path):
     assert done.exit_code == 0, done.output
     row = rows_of(tmp_path / "o" / "ftv_from.csv")[0]
     assert 0 < int(row["ours_voxels"]) < int(row["theirs_voxels"]) == whole
-    assert "nothing proves that it is from this exam" in row["remark"]
+    assert "cannot be verified that the SEG is from this exam" in row["remark"]
 
 
 @pytest.mark.parametrize("neighbours", [9, 4])
@@ -87,7 +87,9 @@ def test_an_older_block_without_a_neighbour_count_gives_ucsf_s_own_ftv(
     row = rows_of(tmp_path / "o" / "ftv_from.csv")[0]
     assert int(row["ours_voxels"]) == int(row["theirs_voxels"]) == counts[neighbours]
     assert row["different_voxels"] == "0"
-    assert f"{neighbours} of 26 give its own {counts[neighbours]} voxels" in row["remark"]
+    assert (
+        f"{neighbours} of 26 neighbours give the same {counts[neighbours]} voxels" in row["remark"]
+    )
 
 
 def _foreign(folder):
@@ -112,7 +114,7 @@ BAD = {
     ),
     "no neighbours": (
         {"thresholds": OLDER, "measures": [measure(0, 7, 0.1, "FTVpe(PEearly>70%)")]},
-        "expected minimum_neighbor_count",
+        "to have minimum_neighbor_count",
     ),
     "another masking": (
         {"thresholds": {**THRESHOLDS, "tissue_masking_method": "FIXED"}},
@@ -120,14 +122,17 @@ BAD = {
     ),
     "another exam": (
         {"thresholds": {**THRESHOLDS, "pre_contrast_threshold": 47}},
-        "belongs to another exam, or the images were changed",
+        "belongs to a different exam, or the images were changed",
     ),
     "no VOI": ({"regions": []}, "expected a VOI"),
-    "no measure": ({"measures": []}, "UCSF's own FTV"),
-    "phases that are not there": ({"phases": (0, 1, 9)}, "got a case with 4 phases"),
+    "no measure": ({"measures": []}, "UCSF's FTV"),
+    "phases that are not there": ({"phases": (0, 1, 9)}, "it has 4 phases"),
     "other pixels": ({"spacing": (0.7, 0.8)}, "0.7 x 0.8 mm"),
     "elsewhere": ({"shift": 9}, "rows and"),
-    "VOI outside": ({"regions": [region((900, 900, 900), (5, 5, 5))]}, "a VOI inside the image"),
+    "VOI outside": (
+        {"regions": [region((900, 900, 900), (5, 5, 5))]},
+        "the VOI to be inside the image",
+    ),
     "no SEG": ({"sop_class": "1.2.840.10008.5.1.4.1.1.4"}, "not DICOM SEG"),
 }
 
@@ -177,7 +182,7 @@ def test_a_seg_of_an_unnamed_patient_is_never_given_to_one_of_several_cases(
     words = ("kinetics", small_data_set, "--ftv-from", tmp_path / "seg.dcm")
     done = typed(*words, "--out", tmp_path / "o")
     assert done.exit_code == 3
-    assert "name one (--case ID)" in " ".join(done.output.split())
+    assert "choose one (--case ID)" in " ".join(done.output.split())
     done = typed(*words, "--case", "A_1", "--out", tmp_path / "p")
     assert done.exit_code == 0, done.output
 

@@ -154,7 +154,9 @@ def test_the_entropy_of_the_mean_and_the_variance_lead_to_different_places():
 
 def test_a_model_without_a_probability_is_refused_for_the_mean():
     plain = Fake("plain", marked=row(1, 0, 0, 0))
-    with pytest.raises(ModelError, match="mean needs every model's probability, but plain gives"):
+    with pytest.raises(
+        ModelError, match="every model to return a probability for the mean, but plain returns"
+    ):
         fused("mean", Fake("a", row(1.0, 0, 0, 0)), plain)
 
 
@@ -181,7 +183,7 @@ def test_models_that_split_are_most_doubtful_where_half_of_them_marked():
     doubt = uncertainty_of(found)
     # 4 of 4: 0 bit; 2 of 4: 1 bit; 1 of 4: 0.25 * 2 + 0.75 * log2(4/3) = 0.8113 bit
     assert doubt.amount.ravel() == pytest.approx([0, 1, 0.8113, 0], abs=1e-3)
-    with pytest.raises(ModelError, match="with variance, but it has ent"):
+    with pytest.raises(ModelError, match="to have variance, but it has ent"):
         uncertainty_of(found, UncertaintyKind.VARIANCE)
 
 
@@ -219,7 +221,9 @@ def test_staple_is_simpleitks_and_its_performance_is_kept_by_model():
 def test_a_model_that_marks_something_else_than_the_fused_mask_is_named():
     here, there = row(1, 1, 1, 0), row(0, 0, 0, 1)
     found = fused("majority", *(Fake(n, marked=here) for n in "ab"), Fake("c", marked=there))
-    assert found.notes == ("c disagrees with the fused mask (Dice 0.00); look at each model alone",)
+    assert found.notes == (
+        "c disagrees with the fused mask (Dice 0.00); check the mask of each model separately",
+    )
 
 
 def test_staple_of_models_that_marked_nothing_says_so_and_has_no_performance():
@@ -283,7 +287,7 @@ def test_each_model_has_its_share_of_the_progress_and_its_name_there():
 )
 def test_one_model_that_fails_fails_the_case_by_its_name(error, kept):
     good = Fake("good", marked=row(1, 0, 0, 0))
-    with pytest.raises(kept, match="bad, one of the models to fuse, failed: ") as caught:
+    with pytest.raises(kept, match="bad, one of the models to be fused, failed: ") as caught:
         fused("majority", good, Fake("bad", error=error))
     assert str(error) in str(caught.value)
     assert type(caught.value) is kept
@@ -371,7 +375,9 @@ def test_models_that_may_give_something_up_share_what_is_left():
 @pytest.mark.usefixtures("clock")
 @pytest.mark.parametrize(("limit_s", "given"), [(15.0, [15.0, 5.0]), (25.0, [25.0, 15.0, 5.0])])
 def test_a_case_whose_models_took_too_long_fails_with_all_their_names(limit_s, given):
-    with pytest.raises(OverLimitError, match=rf"a, b, c should finish within {limit_s:g} s in all"):
+    with pytest.raises(
+        OverLimitError, match=rf"expected a, b, c to finish within {limit_s:g} s in total"
+    ):
         fused("majority", noting("a"), noting("b"), noting("c"), limit_s=limit_s)
     assert given == LIMITS
 
@@ -412,7 +418,7 @@ def test_a_case_that_one_model_fails_is_a_row_with_its_name_and_the_others_are_k
     summary = predict_data_set(opened, segmenter, out, probability=True)
     assert [saved.case_id for saved in summary.saved] == ["A_1", "B_1"]
     (failure,) = summary.failures
-    assert failure.reason == "b, one of the models to fuse, failed: no tile fits"
+    assert failure.reason == "b, one of the models to be fused, failed: no tile fits"
     _, written = read_volume(out / "probability" / "B_1.nii.gz")
     assert np.unique(written).tolist() == [0.625]
     assert written.dtype == np.float32
@@ -434,5 +440,5 @@ def test_a_probability_that_no_model_gave_cannot_be_saved(small_data_set, tmp_pa
     opened = open_data_set(small_data_set)
     plain = Fake("plain", marked=np.zeros((8, 32, 48), np.bool_))
     summary = predict_data_set(opened, plain, tmp_path / "out", probability=True)
-    assert "expected a probability to save, but the model gave none" in summary.failures[0].reason
+    assert "expected a probability map of A_1 to save" in summary.failures[0].reason
     assert list((tmp_path / "out").glob("*.nii.gz")) == []

@@ -47,8 +47,8 @@ def test_a_case_of_both_breasts_with_a_prior_has_all_steps_in_their_order():
 @pytest.mark.parametrize(
     ("case", "steps", "word"),
     [
-        (case_of((0,)), (), "one phase only"),
-        (case_of((0, 90, 360), NARROW), (MIP, LATE), "one breast only"),
+        (case_of((0,)), (), "only one phase"),
+        (case_of((0, 90, 360), NARROW), (MIP, LATE), "only one breast is imaged"),
         (case_of((0, 60, 120, 180)), (MIP, BOTH, SIDES), "a delayed phase must be at 270 s"),
         (case_of((0, 90, 360), shape=(1, 20, 24)), (SIDES, LATE), "a single slice"),
     ],
@@ -108,7 +108,7 @@ def sided(x_mm):
 def test_a_prior_of_the_other_side_or_patient_is_refused():
     right, left, middle = sided(80.0), sided(-80.0), sided(5.0)
     assert [find_imaged_side(grid) for grid in (right, left, middle)] == ["right", "left", ""]
-    assert "shows the left breast, but this" in refuse_prior(right, None, left, None)
+    assert "shows the left breast, but the case" in refuse_prior(right, None, left, None)
     assert refuse_prior(right, None, right, None) == ""
     assert refuse_prior(right, None, middle, None) == ""  # not known is not another one
     assert refuse_prior(right, None, Grid((6, 20, 24), WIDE), None) == ""
@@ -116,7 +116,7 @@ def test_a_prior_of_the_other_side_or_patient_is_refused():
     told = CaseRecord("B", other={"laterality": "R"})
     assert refuse_prior(right, None, left, told) == ""
     one, two = (CaseRecord("A", other={"patient": name}) for name in ("p1", "p2"))
-    assert "another patient" in refuse_prior(right, one, right, two)
+    assert "a different patient" in refuse_prior(right, one, right, two)
 
 
 def test_a_place_is_carried_in_mm_whatever_the_slices_and_axes():

@@ -108,9 +108,7 @@ def test_broken_files_are_left_out_where_that_is_asked_for_and_the_record_says_s
     phantoms.write_exam(tmp_path / "in")
     (tmp_path / "in" / "loc.dcm").write_bytes(b"")
     (case,) = imported(tmp_path / "in", tmp_path / "out", leave_out=[UNREADABLE]).imported
-    assert "1 file that cannot be read: left out" in " ".join(
-        warning.text for warning in case.warnings
-    )
+    assert "1 file that cannot be read" in " ".join(warning.text for warning in case.warnings)
     rows = info_of(tmp_path / "out")["series"]
     assert (rows[-1]["use"], rows[-1]["images"]) == ("unreadable", 1)
     assert len(volumes_of(tmp_path / "out")) == 3
@@ -181,13 +179,13 @@ def test_zips_that_are_cut_inside_or_beside_are_told_as_what_they_are(tmp_path):
     whole = zipped(tmp_path / "exam.zip", tmp_path / "in")
     cut = tmp_path / "cut.zip"
     cut.write_bytes(whole.read_bytes()[: whole.stat().st_size // 2])
-    with pytest.raises(MamamiaError, match=r"cut\.zip, a zip that is damaged or was cut"):
+    with pytest.raises(MamamiaError, match=r"cut\.zip, a zip archive without a central directory"):
         imported(cut, tmp_path / "out")
     (tmp_path / "only").mkdir()
     shutil.copy(whole, tmp_path / "only" / "exam.zip")
     for source in (tmp_path / "only", zipped(tmp_path / "outer.zip", tmp_path / "only")):
         with pytest.raises(
-            MamamiaError, match=r"exam\.zip is a zip, and zips inside a folder are not"
+            MamamiaError, match=r"zip files inside a folder are not opened: unpack .*exam\.zip"
         ):
             imported(source, tmp_path / "out")
         with pytest.raises(MamamiaError, match=f"MR images in {source}, but"):
@@ -290,7 +288,7 @@ def test_two_slices_are_refused_for_that_and_taken_when_asked_for(tmp_path):
 
 def test_one_slice_is_as_thick_as_its_header_says_or_refused(tmp_path):
     phantoms.write_exam(tmp_path / "in", shape=(1, 16, 20))
-    with pytest.raises(CaseError, match="SliceThickness above 0 mm"):
+    with pytest.raises(CaseError, match="SliceThickness to be above 0 mm"):
         imported(tmp_path / "in", tmp_path / "out", allow_thin=True)
     phantoms.write_exam(tmp_path / "in2", shape=(1, 16, 20), SliceThickness=5.0)
     imported(tmp_path / "in2", tmp_path / "out", allow_thin=True)

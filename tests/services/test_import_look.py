@@ -98,7 +98,7 @@ def test_a_refused_study_has_its_table_and_the_problem_of_its_series(tmp_path):
     (found,) = look(tmp_path).studies
     assert found.exam is None
     assert "a slice is missing" in rows_of(found)[5].problem
-    assert rows_of(found)[5].kind == "no whole stack"
+    assert rows_of(found)[5].kind == "no complete stack"
     assert rows_of(found)[3].kind == "another sequence"
     assert rows_of(found)[1].kind == "localiser"
 
@@ -107,7 +107,7 @@ def test_images_without_a_place_are_a_row_with_their_reason(tmp_path):
     phantoms.write_exam(tmp_path, SeriesNumber=5, PixelSpacing=None)
     (found,) = look(tmp_path).studies
     (row,) = found.rows
-    assert (row.kind, row.n_images) == ("cannot be placed", 12)
+    assert (row.kind, row.n_images) == ("has no position", 12)
     assert "PixelSpacing" in row.problem
 
 
@@ -301,10 +301,11 @@ def test_folders_that_cannot_take_a_case_are_named(tmp_path, small_data_set):
         )
     }
     assert list(said.values()) == [
-        f"{tmp_path / 'in' / 'out'} is in the DICOM folder, which is only read: choose another "
-        "folder.",
-        f"{tmp_path / 'file'} is a file, not a folder: choose another folder.",
-        f"{tmp_path / 'raw'} has a layout that takes no further case: choose another folder.",
+        f"{tmp_path / 'in' / 'out'} is in the DICOM folder, which must not be changed: "
+        "choose a different folder.",
+        f"{tmp_path / 'file'} is a file, not a folder: choose a different folder.",
+        f"{tmp_path / 'raw'} has a layout to which no case can be added: "
+        "choose a different folder.",
         "",
         "",
         "Choose the data set to import into.",
@@ -418,7 +419,7 @@ def test_one_id_for_two_studies_writes_nothing(tmp_path):
     phantoms.write_exam(tmp_path / "in")
     (found,) = look(tmp_path / "in").studies
     twins = [WantedStudy(replace(found, case_id=name), ImportSettings()) for name in ("P", "p")]
-    with pytest.raises(CaseError, match="a different id for each study"):
+    with pytest.raises(CaseError, match="each study to have a different id"):
         import_studies(twins, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -437,7 +438,7 @@ def test_a_zip_is_read_as_a_case_without_a_window(tmp_path, own_temporary):
 
 def test_neither_folder_nor_zip_is_refused(tmp_path):
     (tmp_path / "x.txt").write_text("x")
-    with pytest.raises(FormatError, match="expected a folder or zip"):
+    with pytest.raises(FormatError, match="expected a folder or a zip archive"):
         look(tmp_path / "x.txt")
 
 
@@ -469,7 +470,7 @@ def test_a_part_without_whole_stacks_has_a_picture_too(tmp_path):
 def test_a_plane_far_too_large_for_a_picture_is_not_read(tmp_path):
     phantoms.write_exam(tmp_path, SeriesNumber=5)
     huge = replace(middle_of(tmp_path, 5), shape=(65535, 65535))
-    with pytest.raises(FormatError, match="at most 16,777,216 values"):
+    with pytest.raises(FormatError, match="at most 16,777,216 pixels"):
         part_picture(huge)
 
 

@@ -37,9 +37,9 @@ ASKED = [
     and one.name not in NO_DYNAMIC | {"two patients", "two birth dates"}
 ]
 """Of two patients in one series none can be told from the other: that one is no question."""
-WITHOUT_PRE = ("no scan before contrast", "not a scan before contrast",
+WITHOUT_PRE = ("no scan before contrast", "phase 0 is not pre-contrast",
                "check that phase 0 is pre-contrast", "no enhancement is visible",
-               "whether the series before contrast is missing")  # fmt: skip
+               "whether the pre-contrast series is missing")  # fmt: skip
 """What says of an import that its first phase is not before contrast."""
 BAD_PHASE = {
     "a phase again in the series": "series=5,phase=6",
@@ -123,7 +123,7 @@ def test_whoever_leaves_the_scan_before_contrast_out_is_told(tmp_path, settings)
     hostile.five(tmp_path)
     (study,) = studies_of(tmp_path, ImportSettings(**settings))
     assert any(
-        "scan before contrast, so all enhancement" in told.text for told in study.exam.warnings
+        "is not pre-contrast, and all enhancement" in told.text for told in study.exam.warnings
     )
 
 
@@ -226,7 +226,10 @@ def test_a_selector_that_fits_one_of_several_studies_is_taken(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"allow_thin": True}, "stacks of fewer than 3 slices were allowed, but there are none"),
+        (
+            {"allow_thin": True},
+            ("stacks of fewer than 3 slices were allowed, but there is no such stack"),
+        ),
         ({"sides": Sides.TWO}, "the phases are not two sagittal stacks"),
         ({"sides": Sides.JOIN}, "the phases are not two sagittal stacks"),
     ],

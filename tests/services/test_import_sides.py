@@ -94,7 +94,7 @@ def test_the_record_of_a_joined_case_says_which_slices_are_whose_and_what_is_bet
     assert len(record["series_uids_remapped"]) == 2
     used = {row["selector"].rpartition(",")[2] for row in record["series"] if row["use"] == "used"}
     assert used == {"side=left", "side=right"}
-    assert "slices 4 to 49 between them hold 0" in " ".join(
+    assert "slices 4 to 49 between them contain 0" in " ".join(
         warning.text for warning in case.warnings
     )
 
@@ -180,15 +180,15 @@ def other_side(values=lambda k: protocols.volume(k, seed=6), times=TIMES, **elem
 @pytest.mark.parametrize(
     ("write", "reason"),
     [
-        (shifted((1.0, 0.0)), r"1\.00 mm off the nearest .*1\.00 mm of them from slice to slice"),
-        (shifted((0.0, 5.0)), r"5\.00 mm off the nearest .*0\.00 mm of them"),
+        (shifted((1.0, 0.0)), r"1\.00 mm off the nearest .*1\.00 mm of this from slice to slice"),
+        (shifted((0.0, 5.0)), r"5\.00 mm off the nearest .*0\.00 mm of this"),
         (other_side(times=[at + 900 for at in TIMES]), r"begins \+900 s from that of the left"),
-        (other_side(times=[at * 2 for at in TIMES]), "half a gap between phases"),
+        (other_side(times=[at * 2 for at in TIMES]), "half the gap between phases"),
         (other_side(times=TIMES[:5]), "same number of phases.* 6 and 5"),
-        (other_side(PixelSpacing=[0.6, 0.75]), "same spacing .* in the left and the right"),
+        (other_side(PixelSpacing=[0.6, 0.75]), "left and right .* same spacing"),
         (other_side(lambda k: protocols.volume(k, (4, 32, 48), seed=6)), "same rows and columns"),
-        (other_side(EchoTime=2.8), "same sequence .* TE 1.4 ms.* TE 2.8 ms"),
-        (other_side(RescaleSlope="0.5"), "same scaling .* no RescaleSlope and RescaleSlope"),
+        (other_side(EchoTime=2.8), "same sequence, .* TE 1.4 ms.* TE 2.8 ms"),
+        (other_side(RescaleSlope="0.5"), "same scaling, .* no RescaleSlope and RescaleSlope"),
         (
             other_side(ImagePositionPatient=lambda _, z: [-60.0 - 2.5 * z, -20.0, 30.0]),
             "same spacing",
@@ -212,7 +212,7 @@ def test_breasts_without_times_are_not_joined(tmp_path):
             (None,) * 6, ContentTime=None, ImageOrientationPatient=protocols.SAGITTAL,
             ImagePositionPatient=lambda _, z, x0=x0: [x0 - 2.0 * z, -20.0, 30.0],
         )  # fmt: skip
-    with pytest.raises(CaseError, match="whether they were taken together"):
+    with pytest.raises(CaseError, match="whether the breasts were scanned together"):
         imported(tmp_path / "in", tmp_path / "out")
 
 

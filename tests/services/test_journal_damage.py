@@ -154,7 +154,7 @@ def test_a_record_of_another_journal_is_not_done(work, case, tmp_path):
     editing.close()
     again = Reopened(work, case, b"".join((*lines[:4], other[4], *lines[5:])))
     assert (again.labels == masks[3]).all()
-    assert "it does not follow the record before it" in again.notes
+    assert "it does not follow the previous record" in again.notes
 
 
 @pytest.mark.parametrize("other", ["case", "reader"])
@@ -172,7 +172,7 @@ def test_a_whole_journal_of_another_mask_behind_this_one_is_noticed_and_not_done
         editing.close()
     again = Reopened(work, case, b"".join(lines) + editing.journal.path.read_bytes())
     assert (again.labels == masks[5]).all()
-    assert "it belongs to case" in again.notes
+    assert "the record belongs to case" in again.notes
 
 
 def test_lines_cut_off_the_end_never_bring_back_an_older_mask_than_the_saved_one(work, case):
@@ -188,7 +188,7 @@ def test_a_saved_mask_that_no_record_tells_of_wins_over_older_records(work, case
     again = Reopened(work, case, b"".join(lines[:2]))
     assert (again.labels == masks[3]).all()
     assert again.editing.recovered is None
-    assert "is newer than its last record" in again.notes
+    assert "is newer than the last record" in again.notes
     assert again.kept == [b"".join(lines[:2])]
 
 
@@ -221,5 +221,5 @@ def test_a_journal_of_an_earlier_version_is_refused_by_name_and_set_aside(work, 
         read_journal(journal)
     again = open_editing(case, workspace, "Ana")
     assert "an earlier version wrote it" in again.notes[0]
-    assert "was set aside" in again.notes[0]
+    assert "cannot be used" in again.notes[0]
     again.close()

@@ -87,7 +87,7 @@ def test_the_box_around_a_mask_reaches_10_mm_further_and_stays_inside():
 
 def test_equal_times_and_missing_times_are_told_and_phases_go_by_order():
     for times, reason in (
-        ((0.0, 90.0, 90.0, 300.0), "do not rise"),
+        ((0.0, 90.0, 90.0, 300.0), "do not increase"),
         ((None,) * 4, "no acquisition times"),
     ):
         case, mask = plain_case(times=times)

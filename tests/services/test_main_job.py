@@ -58,7 +58,7 @@ def test_who_sees_no_list_is_told_why_the_model_is_unsure_and_where_the_candidat
     doubtful = replace(made, unsure="candidate 1: muscle?")
     *_, said = save_prediction(doubtful, case, tmp_path / "doubt.nii.gz").notes
     assert said.startswith(
-        "it is uncertain which region is the tumour (candidate 1: muscle?); look at 1 ("
+        "it is uncertain which region is the tumour (candidate 1: muscle?); check 1 ("
     )
     z, y, x = made.candidates[0].box.centre
     assert f" ml at z {z:.0f}, y {y:.0f}, x {x:.0f})" in said
@@ -104,14 +104,14 @@ def test_resuming_skips_what_is_there(opened, tmp_path):
 def test_a_second_run_into_the_same_folder_is_refused(opened, tmp_path):
     kinetic, out = segmenter_named("kinetic"), tmp_path / "out"
     predict_data_set(opened, kinetic, out, ["A_1"])
-    with pytest.raises(SaveConflictError, match="not empty"):
+    with pytest.raises(SaveConflictError, match="to be empty"):
         predict_data_set(opened, kinetic, out, ["A_1"])
 
 
 def test_unknown_names_are_refused_before_anything_is_written(opened, tmp_path):
-    with pytest.raises(CaseError, match="no case 'C_9'"):
+    with pytest.raises(CaseError, match="a case 'C_9'"):
         predict_data_set(opened, segmenter_named("kinetic"), tmp_path / "out", ["C_9"])
-    with pytest.raises(ModelError, match="the models kinetic, but got 'resnet'"):
+    with pytest.raises(ModelError, match="one of kinetic, but got 'resnet'"):
         segmenter_named("resnet")
     assert not (tmp_path / "out").exists()
 
@@ -201,7 +201,7 @@ def test_what_a_reader_drew_is_never_replaced_by_a_prediction(opened, case):
     labels = np.ones(case.grid.shape, np.uint8)
     drawn = save_refined(opened.workspace, "R", case, labels)
     prediction = predict_case(case, segmenter_named("kinetic"))
-    with pytest.raises(SaveConflictError, match="R drew the one there"):
+    with pytest.raises(SaveConflictError, match="R drew it"):
         save_prediction(prediction, case, drawn.path, overwrite=True)
     assert find_refined(opened.workspace, "R", "A_1") == drawn
 
@@ -329,11 +329,11 @@ def test_a_mask_of_several_labels_is_exported_only_when_one_is_chosen(opened, tm
     array[10:12, 5, 3], array[20, 5, 3] = 1, 2
     nib.save(nib.Nifti1Image(array, np.diag([-0.8, 0.8, 2.0, 1.0])), masks / "A_1.nii.gz")
     refused = export_masks(opened.data_set, masks, tmp_path / "one")
-    assert "holds 2 labels (1, 2)" in refused.failures[0].reason
+    assert "one label, but it has 2 (1, 2)" in refused.failures[0].reason
     chosen = export_masks(opened.data_set, masks, tmp_path / "two", label=1)
     assert chosen.exported[0].volume_mm3 == pytest.approx(2 * 0.8 * 0.8 * 2.0)
     absent = export_masks(opened.data_set, masks, tmp_path / "three", label=7)
-    assert "does not hold label 7: it holds 1, 2" in absent.failures[0].reason
+    assert "to have the label 7, but it has 1, 2" in absent.failures[0].reason
 
 
 def test_a_mask_on_another_grid_is_not_exported(opened, tmp_path):
@@ -342,5 +342,5 @@ def test_a_mask_on_another_grid_is_not_exported(opened, tmp_path):
     nib.save(nib.Nifti1Image(np.ones((4, 4, 4), np.uint8), np.eye(4)), masks / "A_1.nii.gz")
     summary = export_masks(opened.data_set, masks, tmp_path / "out")
     assert summary.exported == ()
-    assert "they must share one grid" in summary.failures[0].reason
+    assert "to be on the same grid" in summary.failures[0].reason
     assert not (tmp_path / "out" / "A_1.nii.gz").exists()

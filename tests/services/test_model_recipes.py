@@ -78,4 +78,4 @@ def test_a_zip_is_not_written_to(entry, tmp_path):
     path = tmp_path / "made.zip"
     path.touch()
     found = open_recipe(replace(entry, card=replace(entry.card, path=path, is_zip=True)))
-    assert "a zip cannot be changed" in found.place_problem
+    assert "a zip archive, which cannot be changed" in found.place_problem

@@ -142,7 +142,7 @@ def test_a_model_that_needs_more_memory_than_is_free_is_not_offered(added, monke
 def test_the_sentence_names_models_and_times():
     listed = (Offer("kinetic", "Kinetic threshold", 4.6), Offer("small", "Small", 120.0))
     assert offers_text(listed) == (
-        "other models of this computer that would fit: 'kinetic' about 4.6 s; "
+        "other models on this computer that are suitable: 'kinetic' about 4.6 s; "
         "'small' about 2 min 0 s"
     )
     assert offers_text(()) == ""

@@ -23,7 +23,7 @@ def test_a_new_folder_is_made_and_says_what_the_run_is(tmp_path):
 
 def test_a_folder_that_holds_something_is_refused(tmp_path):
     (tmp_path / "thesis.txt").write_text("mine")
-    with pytest.raises(SaveConflictError, match="is not empty"):
+    with pytest.raises(SaveConflictError, match="to be empty"):
         claim_folder(tmp_path, "predict", PARAMETERS, Existing.REFUSE)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
@@ -36,8 +36,8 @@ def test_the_same_run_can_be_resumed(tmp_path):
 @pytest.mark.parametrize(
     ("command", "parameters", "said"),
     [
-        ("score", PARAMETERS, r"another run \(from predict, but this is score\)"),
-        ("predict", (("model", "other"),), r"another run \(model kinetic there, other here\)"),
+        ("score", PARAMETERS, r"a different run \(the command was predict, but is now score\)"),
+        ("predict", (("model", "other"),), r"a different run \(model kinetic there, other here\)"),
     ],
 )
 def test_another_run_cannot_be_resumed(tmp_path, command, parameters, said):
@@ -49,7 +49,7 @@ def test_another_run_cannot_be_resumed(tmp_path, command, parameters, said):
 def test_a_run_with_parameters_of_another_shape_is_another_run(tmp_path):
     claim_folder(tmp_path, "predict", PARAMETERS, Existing.REFUSE)
     (tmp_path / "run.json").write_text('{"command": "predict", "parameters": [1]}')
-    with pytest.raises(SaveConflictError, match="another run"):
+    with pytest.raises(SaveConflictError, match="a different run"):
         claim_folder(tmp_path, "predict", PARAMETERS, Existing.RESUME)
 
 
@@ -68,7 +68,7 @@ def test_overwriting_leaves_other_files(tmp_path):
 
 def test_a_file_in_place_of_the_folder_is_named(tmp_path):
     (tmp_path / "out").write_text("a file")
-    with pytest.raises(SaveError, match="cannot use"):
+    with pytest.raises(SaveError, match="cannot be used as the output folder"):
         claim_folder(tmp_path / "out", "predict", PARAMETERS, Existing.REFUSE)
 
 

@@ -112,7 +112,7 @@ def test_other_settings_are_another_run(opened, model, tmp_path):
     out = tmp_path / "out"
     predict_data_set(opened, trained(model), out, ["A_1"])
     other = trained(model, mirroring=False)
-    with pytest.raises(SaveConflictError, match="another run"):
+    with pytest.raises(SaveConflictError, match="a different run"):
         predict_data_set(opened, other, out, ["A_1"], Existing.RESUME)
 
 
@@ -177,7 +177,7 @@ def test_without_postprocessing_the_recipes_last_steps_are_left_out(model):
 
 
 def test_a_fold_that_is_not_there_is_refused_at_once(model):
-    with pytest.raises(ModelError, match="but not 3"):
+    with pytest.raises(ModelError, match="to have the folds 3"):
         trained(model, folds=("0", "3"))
 
 
@@ -213,7 +213,7 @@ def test_the_command_line_gives_the_stock_mask_of_the_real_folder(real_data, tmp
     ],
 )
 def test_the_weight_free_model_passes_no_choice_over_in_silence(choices, named):
-    with pytest.raises(ModelError, match=f"but got {named}; leave them out"):
+    with pytest.raises(ModelError, match=f"but got {named}; omit these settings"):
         open_model("kinetic", choices, EngineHost())
 
 

@@ -139,7 +139,7 @@ def test_on_other_images_the_mask_stays_and_the_strokes_that_differ_are_named(
     assert (read_labels(done.path).dense() == labels).all()
     assert done.n_repeated < done.n_strokes
     assert "the images differ" in done.notes[0]
-    assert "these strokes differ from the record: step " in done.notes[1]
+    assert "these strokes differ from the record if they are painted again: step " in done.notes[1]
 
 
 def test_locked_labels_are_locked_in_the_repetition_too(painting, case, images, tmp_path):
@@ -165,14 +165,16 @@ def test_a_run_that_goes_on_from_another_mask_than_was_left_ends_the_replay(pain
     again.write(Turn.UNDO)
     again.close()
     play = play_journal(JournalPlay(journal))
-    assert "not the previous one" in play.damages[0].reason
+    assert "differs from the previous mask" in play.damages[0].reason
     assert (play.session.labels == labels).all()
 
 
 def test_the_journal_of_another_case_is_refused(painted, painting, tmp_path):
     journal, _ = painted
     assert case_of_journal(journal) == "A"
-    with pytest.raises(CaseError, match="expected the journal of case B, but got one of case A"):
+    with pytest.raises(
+        CaseError, match="expected the journal of case B, but got the journal of case A"
+    ):
         replay_journal(journal, tmp_path / "x.nii.gz", painting.make_case("B"))
     assert not (tmp_path / "x.nii.gz").exists()
 

@@ -101,7 +101,7 @@ def test_masks_on_other_grids_are_a_geometry_mismatch_in_the_report(folders):
 
 def test_without_images_the_report_says_that_low_contrast_was_not_looked_for(folders):
     _, page = scored(folders)
-    assert "Low contrast was not checked: there is no data set with images" in page
+    assert "Low contrast was not checked, because there is no data set with images" in page
 
 
 def test_a_faint_tumour_has_low_contrast_where_images_are_given(folders):

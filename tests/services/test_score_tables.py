@@ -70,10 +70,10 @@ def test_bad_rows_become_failures_with_their_row_number(tmp_path, clinical):
     assert found["policy"]["n_unusable_by_reason"]["unreadable"] == 7  # A comes twice
     expected = {
         "row 3": "row 3 of scores.csv: the case id is empty",
-        "B": "row 4 of scores.csv: dsc must be from 0 to 1, got '1.2'",
-        "C": "row 5 of scores.csv: dsc must be a number, got 'high'",
-        "D": "row 6 of scores.csv: norm_hd must be 0 or above and finite, got '-1'",
-        "a": "row 7 of scores.csv: the case is in row 2 already, so neither row counts",
+        "B": "row 4 of scores.csv: dsc must be from 0 to 1, but it is '1.2'",
+        "C": "row 5 of scores.csv: dsc must be a number, but it is 'high'",
+        "D": "row 6 of scores.csv: norm_hd must be 0 or above and finite, but it is '-1'",
+        "a": "row 7 of scores.csv: the case is already in row 2, so neither row counts",
     }
     assert {name: reasons[name] for name in expected} == expected
     assert "both empty" in reasons["E"]
@@ -98,7 +98,7 @@ def test_a_decimal_comma_is_a_decimal_point(tmp_path):
     _, found = table_numbers(tmp_path, text, ScoreSettings(n_resamples=0))
     assert found["task1"]["as_measured"]["mean_dsc"] == pytest.approx(0.6)
     assert found["task1"]["as_measured"]["mean_norm_hd"] == pytest.approx(0.625)
-    assert found["failures"][0]["reason"].endswith("dsc must be from 0 to 1, got '1,2'")
+    assert found["failures"][0]["reason"].endswith("dsc must be from 0 to 1, but it is '1,2'")
 
 
 def test_an_excel_table_is_read_too(tmp_path):
@@ -202,10 +202,10 @@ def test_bad_rows_unknown_cases_and_unknown_labels_are_failures(tmp_path):
     reasons = [(item["case_id"], item["reason"]) for item in found["failures"]]
     assert [name for name, _ in reasons] == ["p9", "p0", "p10", "p11", "p9", "X1", "p8"]
     assert reasons[0][1] == "row 12 of p.csv: pcr '2' is neither 0 nor 1"
-    assert "row 2 already" in reasons[1][1]
+    assert "already in row 2" in reasons[1][1]
     assert "score must be from 0 to 1" in reasons[2][1]
-    assert "needs a predicted 0 or 1" in reasons[3][1]
-    assert "row 12 already, so neither row counts" in reasons[4][1]
+    assert "needs a prediction of 0 or 1" in reasons[3][1]
+    assert "already in row 12, so neither row counts" in reasons[4][1]
     assert "not in the clinical table" in reasons[5][1]
     assert "pcr is not known" in reasons[6][1]
     # p0 and p9 come twice.

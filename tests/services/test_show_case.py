@@ -181,7 +181,7 @@ def test_a_mask_on_another_grid_is_told_and_the_others_are_read(opened):
     write_mask(Mask(AXIAL, np.ones(AXIAL.shape, bool)), path)
     found, _ = _read(opened, "Ana")
     assert [mask.role for mask in found.masks] == ["reference"]
-    assert "the refined mask is not shown" in found.problems[0]
+    assert "the refined mask cannot be shown" in found.problems[0]
     assert "shape" in found.problems[0]
 
 
@@ -193,8 +193,8 @@ def test_a_prediction_that_is_gone_since_it_was_listed_is_told_and_the_others_ar
     monkeypatch.setattr(type(opened.workspace), "newest_prediction", lambda *_: listed)
     found, _ = _read(opened, None)
     assert [mask.role for mask in found.masks] == ["reference"]
-    assert "the prediction mask is not shown" in found.problems[0]
-    assert "predict it again" in found.problems[0]
+    assert "the prediction mask cannot be shown" in found.problems[0]
+    assert "predict the case again" in found.problems[0]
 
 
 def test_lesions_of_a_mask_come_first_and_then_those_that_it_misses():

@@ -47,7 +47,7 @@ def test_a_stroke_that_changed_nothing_says_what_to_do():
     assert "counts more" in described(2, 2).text
     erase = ADD.inverted()
     assert "counts more" in described(2, 2, erase).text
-    assert described(0, 0, erase).text == "Your mask has no voxels there."
+    assert described(0, 0, erase).text == "Your mask has no voxels at this point."
 
 
 def test_a_stroke_onto_another_lesion_says_that_it_stays():

@@ -86,7 +86,7 @@ def test_a_flipped_bit_is_named(bundle):
     content[40] ^= 1
     path.write_bytes(bytes(content))
     (problem,) = problems(bundle)
-    assert problem.startswith("A_1.json: changed (SHA-256")
+    assert problem.startswith("A_1.json: the file has changed (SHA-256")
 
 
 def test_an_extra_file_is_named_hidden_ones_too(bundle):
@@ -94,8 +94,8 @@ def test_an_extra_file_is_named_hidden_ones_too(bundle):
     (bundle / "masks" / "A_9.nii.gz").write_bytes(b"x")
     (bundle / ".hidden").write_text("x")
     assert problems(bundle) == (
-        ".hidden: not in the manifest",
-        "masks/A_9.nii.gz: not in the manifest",
+        ".hidden: the file is not in the manifest",
+        "masks/A_9.nii.gz: the file is not in the manifest",
     )
 
 
@@ -103,8 +103,8 @@ def test_a_mask_that_is_cut_short_cannot_be_read(bundle):
     path = bundle / "A_1.nii.gz"
     path.write_bytes(path.read_bytes()[:60])
     found = problems(bundle)
-    assert any(p.startswith("A_1.nii.gz: changed") for p in found)
-    assert any(p.startswith("A_1.nii.gz: cannot be read") for p in found)
+    assert any(p.startswith("A_1.nii.gz: the file has changed") for p in found)
+    assert any(p.startswith("A_1.nii.gz: the file cannot be read") for p in found)
 
 
 def test_a_mask_that_was_moved_is_named_even_if_the_checksum_was_mended(bundle):
@@ -112,7 +112,7 @@ def test_a_mask_that_was_moved_is_named_even_if_the_checksum_was_mended(bundle):
     moved = with_affine(bundle / name, lambda affine: affine.__setitem__((0, 3), 3.0))
     replace_and_admit(bundle, name, moved)
     assert problems(bundle) == (
-        "A_1.nii.gz: it lies up to 3.00 mm from the image's grid in the manifest",
+        "A_1.nii.gz: the grid is up to 3.00 mm away from the image's grid in the manifest",
     )
 
 
@@ -122,7 +122,7 @@ def test_a_mask_of_another_shape_is_named(bundle):
     cut = nib.Nifti1Image(np.asanyarray(image.dataobj)[1:], image.affine)
     replace_and_admit(bundle, name, cut)
     (problem,) = problems(bundle)
-    assert "its shape is (8, 32, 47) (z, y, x)" in problem
+    assert "the shape is (8, 32, 47) (z, y, x)" in problem
     assert "(8, 32, 48)" in problem
 
 
@@ -136,7 +136,9 @@ def test_a_harmonised_mask_must_lie_on_the_image_beside_it(bundle):
 
     replace_and_admit(bundle, name, moved)
     edit_manifest(bundle, lie)
-    assert problems(bundle) == (f"{name}: it lies up to 1.00 mm from the image of A_1 next to it",)
+    assert problems(bundle) == (
+        f"{name}: the grid is up to 1.00 mm away from the image of A_1 next to it",
+    )
 
 
 def test_a_label_without_a_name_is_named(bundle):
@@ -145,7 +147,7 @@ def test_a_label_without_a_name_is_named(bundle):
     values = np.asanyarray(image.dataobj).copy()
     values[0, 0, 0] = 9
     replace_and_admit(bundle, name, nib.Nifti1Image(values, image.affine))
-    assert problems(bundle) == ("A_1.nii.gz: label 9 has no name in the manifest",)
+    assert problems(bundle) == ("A_1.nii.gz: the label 9 has no name in the manifest",)
 
 
 def test_masks_are_compared_with_the_images_they_are_said_to_be_of(bundle, small_data_set):
@@ -153,17 +155,17 @@ def test_masks_are_compared_with_the_images_they_are_said_to_be_of(bundle, small
     path = small_data_set / "images/A_1/A_1_0000.nii.gz"
     nib.save(with_affine(path, lambda affine: affine.__setitem__((1, 3), 5.0)), path)
     found = problems(bundle, small_data_set)
-    assert "A_1.nii.gz: it lies up to 5.00 mm from phase 0 of A_1 in my data set" in found
+    assert "A_1.nii.gz: the grid is up to 5.00 mm away from phase 0 of A_1 in my data set" in found
 
 
 def test_a_file_that_is_listed_twice_is_named(bundle):
     edit_manifest(bundle, lambda c: c["files"].append(record_of(c, "run.json")))
-    assert problems(bundle) == ("run.json: the manifest lists it twice",)
+    assert problems(bundle) == ("run.json: the file is listed twice in the manifest",)
 
 
 def test_a_manifest_that_leads_out_of_the_bundle_is_refused(bundle):
     edit_manifest(bundle, lambda c: record_of(c, "run.json").update(name="../outside.json"))
-    with pytest.raises(FormatError, match="names inside the bundle"):
+    with pytest.raises(FormatError, match="list only files inside the bundle"):
         problems(bundle)
 
 
@@ -183,7 +185,7 @@ def test_a_folder_without_a_manifest_is_an_export_that_did_not_finish(tmp_path):
 
 
 def test_no_folder_at_all_is_refused(tmp_path):
-    with pytest.raises(FormatError, match="there is no folder"):
+    with pytest.raises(FormatError, match="to be the folder of a bundle"):
         problems(tmp_path / "nothing")
 
 
@@ -211,7 +213,7 @@ def test_surnames_that_are_words_of_any_bundle_are_no_hit(bundle):
     assert search_bundle(bundle, named) == ()
     (bundle / "note.txt").write_text("seen by Ada")
     found = search_bundle(bundle, named)
-    assert found == ("note.txt: it holds the source's PatientName",)
+    assert found == ("note.txt: the file contains the source's PatientName",)
 
 
 @pytest.mark.parametrize("name", ["nowhere", "empty", "study.zip"])
@@ -219,7 +221,7 @@ def test_a_named_source_that_cannot_tell_a_patient_is_refused(tmp_path, name):
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty" / "notes.txt").write_text("no DICOM")
     (tmp_path / "study.zip").write_bytes(b"PK\x05\x06" + bytes(18))
-    with pytest.raises(FormatError, match="expected the source study"):
+    with pytest.raises(FormatError, match="to be the source study"):
         require_source(tmp_path / name)
 
 

@@ -261,7 +261,7 @@ def assert_numpy_goes_on(caplog, told):
     (record,) = caplog.records
     assert record.levelname == "WARNING"
     assert told in record.getMessage()
-    assert "strokes work as before" in record.getMessage()
+    assert "so strokes are slower" in record.getMessage()
     energy, start = random_energy(np.random.default_rng(8), (5, 6, 7))
     np.testing.assert_array_equal(cut.relax(energy, start, 6), relaxed_by_numpy(energy, start, 6))
 

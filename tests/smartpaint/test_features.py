@@ -60,13 +60,13 @@ def test_a_choice_keeps_the_measurements_of_its_features(wanted, names):
 def test_without_a_late_phase_two_features_are_compared_and_it_is_said():
     images = measure_features(case_of(noisy(2), (0.0, 150.0)))
     assert images.names == ("post", "post - pre")
-    assert images.missing == ("no late phase: the brush compares 2 features",)
+    assert images.missing == ("there is no late phase, so the brush compares 2 features",)
 
 
 def test_a_single_phase_is_compared_as_it_is_and_it_is_said():
     images = measure_features(case_of(noisy(1), (None,)))
     assert images.names == ("image",)
-    assert "one phase only" in images.missing[0]
+    assert "only one phase" in images.missing[0]
     subtraction = images.choose(Features.SUBTRACTION)
     assert subtraction.names == ("image",)
     assert "no post - pre" in subtraction.missing[1]
@@ -169,7 +169,7 @@ def test_a_feature_without_a_value_is_left_out_and_it_is_said(phase, left, value
     images = measure_features(case_of(signal))
     assert images.names == left
     (said,) = images.missing
-    assert said.endswith("has no values and is left out")
+    assert said.endswith("has no values and is not used")
     assert np.isfinite(images.in_box(Box.whole(signal.shape[1:]))).all()
 
 
@@ -183,7 +183,7 @@ def test_where_the_phase_that_counts_has_no_value_another_is_looked_at():
 
 def test_where_no_phase_has_a_value_it_is_said_that_strokes_are_spheres():
     images = measure_features(case_of(np.full((5, 4, 8, 8), np.nan, np.float32)))
-    assert images.missing[-1] == "no phase has a value: strokes act like a plain sphere"
+    assert images.missing[-1] == "no phase has a finite value, so strokes act like a plain sphere"
     assert images.noise == (1.0,)
 
 

@@ -36,7 +36,7 @@ def test_steps_are_undone_from_the_newest_to_the_oldest():
     history.back()
     assert not history.can_undo
     assert history.can_redo
-    with pytest.raises(CaseError, match="there is none"):
+    with pytest.raises(CaseError, match="it does not exist"):
         history.to_undo()
 
 

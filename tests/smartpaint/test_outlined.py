@@ -206,7 +206,7 @@ def test_a_large_box_is_settled_on_blocks_and_stays_close(monkeypatch):
 
 def test_no_outline_and_an_empty_one_are_refused():
     images = images_of(LEFT)
-    with pytest.raises(CaseError, match="needs an outline"):
+    with pytest.raises(CaseError, match="an outline for growth"):
         grown_from(images)
     with pytest.raises(CaseError, match="at least one voxel"):
         grown_from(images, outline(LEFT, 0, 12), Outline(0, 3, np.zeros(SHAPE[1:], bool)))

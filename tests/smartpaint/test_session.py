@@ -156,7 +156,7 @@ def test_undo_of_one_label_survives_painting_another(images):
 
 def test_a_brush_that_compares_needs_images_and_says_so():
     edited = session()
-    with pytest.raises(CaseError, match="not ready: wait"):
+    with pytest.raises(CaseError, match="still being read: wait"):
         edited.press(MIDDLE, Brush(Tool.SMARTPAINT))
     assert not edited.is_painting
     box, turned = edited.preview(MIDDLE, Brush(Tool.SMARTPAINT))
@@ -376,7 +376,7 @@ def test_a_way_that_was_overtaken_by_another_act_is_not_gone(images):
 @pytest.mark.parametrize("row", [-1, 5])
 def test_a_row_that_is_not_there_is_refused_and_nothing_changes(images, row):
     edited, seen, states = hidden_between(images)
-    with pytest.raises(CaseError, match="expected a row of the history from 0 to 4"):
+    with pytest.raises(CaseError, match="expected the row of the history to be from 0 to 4"):
         edited.go_to(row)
     assert (edited.position, state(edited), seen) == (4, states[4], [])
 

@@ -258,7 +258,7 @@ def test_the_last_step_of_a_lesion_is_done_again_where_it_was_taken_back():
     # where another lesion has painted over it the step stays, with a reason
     draw_sphere(session, (3.0, 10.0, 9.0), second)
     over = state(session)
-    with pytest.raises(CaseError, match="a later step changed them"):
+    with pytest.raises(CaseError, match="a later step changed these voxels"):
         session.undo(1)
     assert state(session) == over
 

@@ -191,7 +191,7 @@ def test_a_screen_reader_reads_a_text_as_it_stands(opened, whole):
 
 def test_names_are_words_on_it_before_it_or_of_it(whole):
     called = {
-        "batch_out": "Results to",
+        "batch_out": "Results folder",
         "batch_bootstrap_text": "Bootstrap",
         "batch_choose_clinical": "Choose a table",
         "header_next": "Opens the next case",

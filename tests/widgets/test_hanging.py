@@ -301,7 +301,7 @@ def test_the_next_case_begins_with_the_first_step_and_keeps_no_step_it_cannot_ha
     world.affine = np.diag([-1.5, 2.0, 3.0, 1.0])
     both.cases_flow.open_neighbour(1)
     qtbot.waitUntil(lambda: both.session.case_id == "B_1" and both.hanging.step is MIP)
-    assert "one breast only" in both.hanging.bar.text.toolTip()
+    assert "only one breast is imaged" in both.hanging.bar.text.toolTip()
     assert both.scene.view.half == ""
 
 
@@ -444,7 +444,7 @@ def test_the_priors_masks_are_shown_hidden_and_outlined_with_the_cases(
 def test_an_exam_of_the_other_breast_is_refused_and_the_view_stays(qtbot, both, new_case):
     affine = np.diag([-1.5, 2.0, 3.0, 1.0])
     affine[0, 3] = -90.0
-    why = "it shows the left breast, but this exam the right one"
+    why = "the exam shows the left breast, but the case shows the right breast"
     give_prior(both, new_case("A_2", affine), problem=why)
     said = []
     both.notifier.said.connect(lambda _level, text: said.append(text))

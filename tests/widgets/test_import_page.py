@@ -548,7 +548,7 @@ def test_the_fat_of_a_series_is_chosen_beside_its_water(qtbot, dock, imports, lo
 
 def test_a_study_that_is_asked_about_says_that_ticks_decide(qtbot, dock, imports, looked):
     page = looked("two")
-    assert page.study.problem.text().endswith("the series to be used in the table.")
+    assert page.study.problem.text().endswith("the series to use in the table.")
     tick(page, 1, False)
     settle(qtbot, dock)
     assert cells(page)[0][1].startswith("DCE: pre – post 2")
@@ -562,12 +562,12 @@ def test_two_breasts_are_joined_where_that_is_ticked_and_asked_about_else(
     assert page.study.join.isVisible()
     assert not page.study.join.isChecked()
     assert "xpected series with the same size and position" in page.study.problem.text()
-    assert "click the right answer below" in page.study.problem.text()
+    assert "click the correct answer below" in page.study.problem.text()
     click(page.study.join)
     settle(qtbot, dock)
     assert imports.judged[-1].sides == "join"
     assert page.study.problem.text() == ""
-    assert "slices 4 to 49 between them hold 0" in page.study.warnings.text()
+    assert "slices 4 to 49 between them contain 0" in page.study.warnings.text()
     assert not page.open.isVisible()
     click(page.study.join)
     settle(qtbot, dock)
@@ -713,9 +713,9 @@ def test_what_no_selector_tells_from_the_phases_has_no_tick(looked):
 def test_what_is_asked_is_said_without_the_options_of_the_command_line(looked):
     page = looked("fast")
     said = page.study.problem.text()
-    assert "are closer than 20 s" in said
+    assert "are less than 20 s apart" in said
     assert "--" not in said
-    assert "tick only the series to be used in the table" in said
+    assert "tick only the series to use in the table" in said
     assert [line[1].split("\n")[1] for line in cells(page)] == [
         "20 images, 5 for each slice",
         "16 images, 4 for each slice",
@@ -731,7 +731,7 @@ def test_files_that_cannot_be_read_stop_the_import_until_they_are_left_out(
     tick(page, 1, False)
     settle(qtbot, dock)
     assert page.start.isEnabled()
-    assert "1 file that cannot be read: left out" in page.study.warnings.text()
+    assert "1 file that cannot be read" in page.study.warnings.text()
     tick(page, 1, True)
     settle(qtbot, dock)
     assert not page.start.isEnabled()
@@ -782,7 +782,7 @@ def test_a_case_that_is_there_is_replaced_only_when_that_is_ticked(qtbot, dock, 
 
 def test_a_folder_that_cannot_take_a_case_stops_the_import(qtbot, dock, imports, looked):
     page = looked("one")
-    imports.target_problem = "/x is not writable: choose another folder."
+    imports.target_problem = "/x is not writable: choose a different folder."
     page.form.target.setText("/x")
     settle(qtbot, dock)
     assert "is not writable" in page.form.target_state.text()
@@ -836,7 +836,7 @@ def test_of_several_studies_the_ticked_ones_go_on_and_refused_ones_are_listed(
     qtbot.waitUntil(lambda: page.state is ImportState.DONE)
     assert [study.found.case_id for study in imports.runs[0][0]] == ["A", "C"]
     assert "2 cases imported into" in page.note.text()
-    assert "B: expected equal stacks" in page.note.text()
+    assert "B: expected 2 images at each of the" in page.note.text()
     qtbot.waitUntil(lambda: dock.session.case_id == "A")
     click(page.to_cases)
     assert dock.pages.shown is dock.cases_page

@@ -250,7 +250,7 @@ def test_the_chosen_clock_moves_phases_volume_map_and_curves_and_is_named(qtbot,
         (Timing.INJECTION, "soon", "expected the time of the injection"),
         (Timing.INJECTION, "9000", "after the last phase"),
         (Timing.MANUAL, "2", "expected the early and the late phase"),
-        (Timing.MANUAL, "3, 2", "a later phase of 1 to 3"),
+        (Timing.MANUAL, "3, 2", "a later phase from 1 to 3"),
     ],
 )
 def test_a_clock_that_does_not_fit_is_refused_and_the_old_one_counts_on(

@@ -105,8 +105,10 @@ def test_a_seg_that_does_not_fit_is_refused_and_the_numbers_of_another_go(
     make_seg(small_data_set, tmp_path / "away.dcm", shift=9)
     seg_wanted(tmp_path / "away.dcm")
     said = text(dock, "kinetics_ftv_seg_remark")
-    assert said.startswith("expected the SEG's pixels to lie on those of the image, but they are")
-    assert said.endswith("give the SEG of this exam, and the exam as it was acquired")
+    assert said.startswith(
+        "expected the SEG's pixels to coincide with the image pixels, but they are"
+    )
+    assert said.endswith("choose the SEG of this exam, and the exam as it was acquired")
     assert find(dock, "kinetics_ftv_seg_remark").property("level") == "error"
     assert not find(dock, "kinetics_ftv_seg_numbers").isVisible()
     (tmp_path / "notes.dcm").write_text("no DICOM at all")
@@ -120,7 +122,9 @@ def test_a_seg_that_proves_nothing_says_so(dock, seg_wanted, small_data_set, tmp
     thresholds = {k: v for k, v in THRESHOLDS.items() if k != "pre_contrast_threshold"}
     make_seg(small_data_set, tmp_path / "seg.dcm", thresholds=thresholds)
     seg_wanted(tmp_path / "seg.dcm")
-    assert "nothing proves that it is from this exam" in text(dock, "kinetics_ftv_seg_remark")
+    assert "cannot be verified that the SEG is from this exam" in text(
+        dock, "kinetics_ftv_seg_remark"
+    )
     assert find(dock, "kinetics_ftv_seg_remark").property("level") == "warning"
 
 

@@ -140,7 +140,7 @@ def test_without_a_ranking_the_form_makes_one_of_the_scored_models(qtbot, panel,
 def test_the_leader_the_teams_and_the_cases_are_shown(view):
     assert view.sentence.text() == (
         "net leads by mean-then-rank: first in 90 % of the resamples of the cases, other in 10 %. "
-        "The lead is uncertain: 3 cases are too few to tell."
+        "The lead is uncertain: 3 cases are too few for a conclusion."
     )
     assert texts_of(view.teams_model, 0) == ["1", "net", "1 to 2", "90 %", "0.8000", "3", "0"]
     assert texts_of(view.teams_model, 1) == ["2", "other", "1 to 2", "10 %", "0.7000", "3", "1"]

@@ -110,7 +110,7 @@ def test_the_tools_lie_in_the_fold_and_show_that_they_are_held(qtbot, refining):
 def test_an_open_outline_says_that_it_was_closed(refining, mouse):
     refining.painting.set_tool(PaintTool.OUTLINE)
     mouse.stroke((2, 4.5, 5.5), (2, 4.5, 12.5), (2, 12.5, 12.5), (2, 12.5, 5.5))
-    assert "open by" in refining.refine_page.tools.stroke_note.text()
+    assert "had a gap of" in refining.refine_page.tools.stroke_note.text()
 
 
 def test_a_closed_outline_says_nothing(refining, mouse):

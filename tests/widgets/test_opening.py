@@ -10,6 +10,7 @@ from qtpy.QtWidgets import QAbstractButton, QApplication, QWidget
 
 from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.core.progress import report_progress
+from napari_mamamia.io.files.sources import Deferred, Reading
 from napari_mamamia.services.case.show_case import CaseMasks
 from napari_mamamia.widgets.base.layers import (
     Role,
@@ -390,3 +391,33 @@ def test_a_phase_shown_before_its_files_checksum_was_seen_is_called_not_yet_veri
     else:
         qtbot.waitUntil(lambda: dock.session.case.is_loaded)
         assert dock.header.case.text() == "A_1"
+
+
+@pytest.mark.parametrize("problem", ["", "a file of A_1 is damaged"])
+def test_the_row_of_a_dicom_study_is_complete_after_its_headers_were_read(
+    qtbot, dock, world, monkeypatch, problem
+):
+    """The list is made of names; phases and problems come with the case."""
+    whole = world.files("A_1")
+    reading = Reading(lambda: replace(whole, problems=(problem,) if problem else ()))
+    pending = replace(
+        whole,
+        **{name: Deferred(reading, name) for name in ("phases", "problems", "warnings")},
+    )
+    files_of = world.files
+    monkeypatch.setattr(
+        world, "files", lambda case_id: pending if case_id == "A_1" else files_of(case_id)
+    )
+    dock.open_data_set(Path("data"))
+    qtbot.waitUntil(lambda: dock.session.opened is not None)
+    model = dock.cases_page.model
+
+    def cells():
+        row = next(n for n, texts in enumerate(model._texts) if texts[0] == "A_1")
+        return model._texts[row][1], model._texts[row][-1]
+
+    assert cells() == ("–", "new")
+    world.open_error = CaseError(problem) if problem else None
+    dock.cases_flow.open_case("A_1")
+    reading.get()  # as the reader of the case does
+    qtbot.waitUntil(lambda: cells() == (("3", "problem") if problem else ("3", "new")))

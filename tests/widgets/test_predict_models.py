@@ -273,10 +273,10 @@ def test_the_card_shows_licence_checksum_and_device(page):
     said = page.card.facts.text()
     assert "licence unknown" in said
     assert f"sha256 {digest[:12]}\n" in said
-    assert "graphics card if torch finds one" in said
+    assert "GPU if torch finds one" in said
     assert digest in page.card.facts.toolTip()
     page.options.device.setCurrentText("cpu")
-    assert "on the processor" in page.card.facts.text()
+    assert "on the CPU" in page.card.facts.text()
 
 
 def test_each_input_has_its_picture_and_reversed_phases_are_told(qtbot, page):

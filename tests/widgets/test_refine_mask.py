@@ -238,7 +238,7 @@ def test_recovered_strokes_left_aside_come_back_with_undo(qtbot, dock, world):
 class FullDisk:
     """A journal that cannot write."""
 
-    problem = "NOT recorded: No space left on device; 1 record in memory only"
+    problem = "NOT recorded: No space left on device; 1 record would be lost"
 
     def close(self):
         """Let go of nothing."""

@@ -175,18 +175,18 @@ def test_a_stop_among_many_says_how_many_whole_reports_are_there(
 def test_no_option_of_the_command_is_named_in_the_window(qtbot, opened, page, fake):
     said = []
     opened.notifier.said.connect(lambda _level, text: said.append(text))
-    several = "got those of Ana, Ben: name the reader of the report, or a folder"
+    several = "but Ana, Ben have masks: choose the reader of the report, or a folder"
     fake.failures = [CaseFailure("A_2", several)]
     page.cases.setCurrentIndex(1)
     page.start.click()
     qtbot.waitUntil(lambda: "written" in page.result.text())
-    assert page.result.text().endswith("name the reader of the report, or a folder")
+    assert page.result.text().endswith("choose the reader of the report, or a folder")
     fake.error = CaseError(
-        "expected a DICOM folder at X, but there is none", remedies=(Remedy("study"),)
+        "expected X to be a DICOM folder, but it does not exist", remedies=(Remedy("study"),)
     )
     page.start.click()
     qtbot.waitUntil(page.start.isEnabled)
-    assert said[-1].endswith("expected a DICOM folder at X, but there is none")
+    assert said[-1].endswith("expected X to be a DICOM folder, but it does not exist")
 
 
 def test_how_a_mask_was_made_can_be_said_where_no_record_tells(qtbot, opened, page, fake, tmp_path):

@@ -2,6 +2,7 @@ import math
 
 import pytest
 from qtpy.QtCore import QPoint, Qt
+from qtpy.QtGui import QImage
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QComboBox, QLabel, QLineEdit, QVBoxLayout, QWidget
 from tests.door.layout import combo_faults
@@ -19,8 +20,8 @@ from napari_mamamia.services.score.case_table import (
 from napari_mamamia.services.score.inspections import CaseInspection
 from napari_mamamia.widgets.base.jobs import JobRunner
 from napari_mamamia.widgets.base.notify import Notifier
-from napari_mamamia.widgets.batch.results_cohort import CohortTab, page_of
-from napari_mamamia.widgets.batch.results_model import dice_kind
+from napari_mamamia.widgets.batch.results_cohort import CohortTab, Figure, page_of
+from napari_mamamia.widgets.batch.results_model import COLUMN_WIDTHS, dice_kind
 from napari_mamamia.widgets.controls.short_texts import DottedChoice
 from napari_mamamia.widgets.dock.results_panel import ResultsPanel
 
@@ -456,3 +457,27 @@ def test_the_tables_of_the_cohort_break_no_word_and_no_number(qtbot):
         ends = [layout.lineAt(at).textStart() for at in range(1, layout.lineCount())]
         assert all(text[end - 1].isspace() for end in ends), text
         block = block.next()
+
+
+def test_the_figure_of_the_cohort_always_fits_its_place(qtbot):
+    tab = CohortTab()
+    qtbot.addWidget(tab)
+    tab.show_figures((Figure("dice by age", QImage(600, 400, QImage.Format.Format_RGB32)),))
+    tab.resize(520, 700)
+    tab.show()
+    qtbot.waitExposed(tab)
+    assert tab.parts.orientation() is Qt.Orientation.Vertical
+    for shares in ([300, 200], [100, 600], [600, 100]):
+        tab.parts.setSizes(shares)
+        qtbot.wait(20)
+        pixmap, place = tab.picture.pixmap(), tab.picture.size()
+        assert pixmap.width() <= place.width()
+        assert pixmap.height() <= place.height()
+        assert place.width() - pixmap.width() < 2 or place.height() - pixmap.height() < 2
+    tab.resize(900, 400)
+    assert tab.parts.orientation() is Qt.Orientation.Horizontal
+
+
+def test_the_failure_is_in_sight_in_a_table_of_half_a_screen(panel):
+    # the table has 536 of 1400 pixels next to the page Batch
+    assert sum(COLUMN_WIDTHS[: place_of(panel, "failure") + 1]) <= 536

@@ -227,7 +227,7 @@ def test_the_cases_of_a_study_are_not_opened_elsewhere(qtbot, at_work):
     assert "opened on the Review page" in dock.header.message.text()
     dock.header.reader_given.emit("Ben")
     assert (dock.session.reader, dock.header.reader.text()) == ("ana", "Ana")
-    assert dock.header.reader.toolTip() == "Ana edits; fixed while the study is open."
+    assert dock.header.reader.toolTip() == "reader: Ana; the name is fixed while the study is open."
     dock.blind.end()
     assert dock.session.blinding == ALL_HIDDEN
     assert dock.session.case is case
@@ -421,7 +421,12 @@ def test_a_tab_whose_text_grew_while_another_page_was_shown_is_not_cut(qtbot):
     [
         (3, 1, 1, ""),
         (3, 3, 0, "All 3 read and submitted. Next: sign them"),
-        (3, 1, 0, "2 of your cases cannot be read at the moment: they wait for the first"),
+        (
+            3,
+            1,
+            0,
+            "2 of your cases cannot be read at the moment, because they are waiting for the first",
+        ),
         (3, 2, 0, "1 of your cases cannot be read at the moment"),
         (0, 0, 0, "No case of this study is assigned to you"),
     ],
@@ -975,7 +980,7 @@ def test_digits_typed_for_a_key_that_another_lead_vouched_for_are_not_kept_for_t
     signing.show_look(replace(look, waiting=("Ben",)))
     assert signing.whose.currentText() == "Ben"
     assert (signing.digits.text(), signing.word.text()) == ("", "")
-    assert "The key of Ana no longer waits" in signing.note.text()
+    assert "The key of Ana is no longer waiting" in signing.note.text()
 
 
 def test_a_lead_sees_progress_time_and_agreement_at_any_moment(qtbot, at_work, agreed):

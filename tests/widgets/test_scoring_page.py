@@ -71,10 +71,10 @@ def test_without_a_reference_only_volumes_are_known(page):
 def test_an_identity_grid_is_stated_below_the_volumes_once(page):
     numbers = ShownScores({}, {"prediction": 4320.0}, None, grid_warning=IDENTITY_WARNING)
     page.show_scores(numbers, "")
-    assert "mm and ml are counts of voxels" in page.remark.text()
+    assert "mm and ml are therefore counts of voxels" in page.remark.text()
     score = CaseScore("A_1", ScoreStatus.OK, dsc=0.9, warning=IDENTITY_WARNING)
     page.show_scores(replace(numbers, scores={"prediction": score}), "")
-    assert page.remark.text().count("mm and ml are counts of voxels") == 1
+    assert page.remark.text().count("mm and ml are therefore counts of voxels") == 1
 
 
 def is_there(page, name):

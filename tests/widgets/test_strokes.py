@@ -370,10 +370,10 @@ def test_two_strokes_in_vain_offer_the_whole_lesion(qtbot, refining, mouse):
     qtbot.waitUntil(lambda: len(names(refining)) == 1)
     mouse.stroke(THIRD, button=RIGHT)
     qtbot.waitUntil(lambda: len(names(refining)) == 2)
-    assert "Hold Shift" not in said.text()
+    assert "hold Shift" not in said.text()
     mouse.stroke(THIRD, button=RIGHT)
     qtbot.waitUntil(lambda: len(names(refining)) == 3)
-    assert "Hold Shift and press" in said.text()
+    assert "hold Shift and press" in said.text()
 
 
 def test_marks_of_a_stroke_never_wipe_what_others_drew(refining):

@@ -203,7 +203,7 @@ def test_the_picture_stays_in_sight_from_the_reading_of_a_case_on(qtbot, docked,
     qtbot.waitUntil(lambda: "Opening B_1 failed" in docked.header.message.text())
     assert changes[-1]  # of a case that does not come the list has the room
     docked.open_data_set(small_data_set, "nobody")
-    qtbot.waitUntil(lambda: "no case 'nobody'" in docked.header.message.text())
+    qtbot.waitUntil(lambda: "a case 'nobody'" in docked.header.message.text())
     docked.reading.leave()
 
 

@@ -238,7 +238,7 @@ def test_from_the_menu_to_the_error_of_a_team(
     view.folder_chosen.emit(ranking)
     qtbot.waitUntil(lambda: view.teams_model.rowCount() == 2, timeout=10_000)
     assert view.sentence.text().startswith("right leads by mean-then-rank")
-    assert "3 cases are too few to tell" in view.sentence.text()
+    assert "3 cases are too few for a conclusion" in view.sentence.text()
     assert [view.teams_model.index(row, 6).data() for row in (0, 1)] == ["0", "1"]
     # B_1 was not answered by the second team: it is the case to look at
     view.orders.setCurrentIndex(2)

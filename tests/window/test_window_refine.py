@@ -266,7 +266,7 @@ def test_every_state_of_the_page_fits(qtbot, window, refining, whole_window, the
 def test_a_full_disk_is_said_in_the_header_and_the_strokes_stay(
     qtbot, window, refining, picture, monkeypatch
 ):
-    reason = "NOT recorded: No space left on device; 1 record in memory only"
+    reason = "NOT recorded: No space left on device; 1 record would be lost"
     monkeypatch.setattr(OpenEditing, "problem", property(lambda _: reason))
     refining.painting.set_tool(PaintTool.SPHERE)
     drag(qtbot, refining, [refining.centre, refining.centre])

@@ -12,7 +12,7 @@ from napari_mamamia.core.choices import TieRule
 from napari_mamamia.core.errors import CaseError, GridMismatchError
 from napari_mamamia.core.progress import report_progress
 
-# Each reader is a bit of a uint16, and there is a row for each of the 2^n patterns.
+# Each reader is a bit of a uint16, and there is one row for each of the 2^n patterns.
 _MOST_READERS: Final = 16
 _MOST_STEPS: Final = 1000
 _STEADY: Final = 1e-10
@@ -24,8 +24,8 @@ _STEPS_PER_SIGN: Final = 100
 class Staple:
     """The estimate of STAPLE.
 
-    `mask` is bool, the voxels whose probability is at least 0.5. `sensitivities` and
-    `specificities` are one number, 0 to 1, for each reader; the EM took `n_steps`.
+    `mask` has the voxels whose probability is at least 0.5. `sensitivities` and `specificities`
+    have a value from 0 to 1 for each reader. `n_steps` is the number of EM steps.
     """
 
     mask: NDArray[np.bool_]
@@ -42,8 +42,8 @@ def majority_vote(
     Parameters
     ----------
     labels
-        One array of whole numbers 0 to 255 for each reader, all of one shape, in the readers'
-        order.
+        One array of whole numbers from 0 to 255 for each reader, in the readers' order; all have
+        the same shape.
     tie
         The label of a voxel with a tie for the most votes.
 
@@ -77,8 +77,7 @@ def staple(masks: Sequence[NDArray[np.bool_]]) -> Staple:
 
     Voxels that all readers labelled alike share one probability, so the EM runs on the at most 2^n
     patterns of n readers, each with its number of voxels: the result equals that over the image.
-    The
-    prior is the mean share of marked voxels in the whole volume, so it depends on the field of
+    The prior is the mean share of marked voxels in the whole volume, so it depends on the field of
     view, as in ITK's filter. If no voxel is marked, the mask is empty and performance is nan.
     Source: Warfield, Zou, Wells, IEEE TMI 23 (2004) 903, eqs. 14, 18, 19; start (p = q = 0.99999)
     and prior as itk::STAPLEImageFilter, which is the oracle of its test.
@@ -86,7 +85,7 @@ def staple(masks: Sequence[NDArray[np.bool_]]) -> Staple:
     Parameters
     ----------
     masks
-        Bool, one for each reader, 2 to 16 of one shape.
+        The boolean masks of 2 to 16 readers, which have the same shape.
 
     Raises
     ------
@@ -98,7 +97,7 @@ def staple(masks: Sequence[NDArray[np.bool_]]) -> Staple:
     box = _joint_box(masks)
     if n > _MOST_READERS:
         raise CaseError(
-            f"expected at most {_MOST_READERS} readers for STAPLE, got {n}: leave some out"
+            f"expected at most {_MOST_READERS} readers for STAPLE, but got {n}: omit some readers"
         )
     if box.is_empty:
         return Staple(np.zeros(masks[0].shape, np.bool_), (np.nan,) * n, (np.nan,) * n, 0)
@@ -119,7 +118,6 @@ def staple(masks: Sequence[NDArray[np.bool_]]) -> Staple:
 def _estimate_truth(
     counts: NDArray[np.float64], marked: NDArray[np.bool_]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
-    """Return the truth's probability of each pattern, (sensitivity, specificity), and the steps."""
     prior = float((counts @ marked).sum()) / (counts.sum() * marked.shape[1])
     rates = np.full((2, marked.shape[1]), _START)
     chances = np.zeros(len(counts))
@@ -140,7 +138,6 @@ def _estimate_truth(
 
 
 def _compute_shares(weight: NDArray[np.float64], yes: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return each reader's share of the weight in his marked voxels; 0 if there is no weight."""
     total = float(weight.sum())
     shares: NDArray[np.float64] = (weight @ yes) / total if total else np.zeros(yes.shape[1])
     return shares
@@ -149,7 +146,6 @@ def _compute_shares(weight: NDArray[np.float64], yes: NDArray[np.bool_]) -> NDAr
 def _break_ties(
     tie: TieRule, values: list[int], most: NDArray[np.bool_], readers: list[NDArray[Any]]
 ) -> NDArray[Any]:
-    """Return the labels of tied voxels; `most` is (value, voxel), `readers` their own labels."""
     if tie is TieRule.BACKGROUND:
         return np.zeros(most.shape[1], np.uint8)
     if tie is TieRule.FOREGROUND:
@@ -169,18 +165,18 @@ def _break_ties(
 
 
 def _joint_box(labels: Sequence[NDArray[Any]]) -> Box:
-    """Return the block that holds all voxels that any reader marked."""
     if len(labels) < 2:
         raise CaseError(
-            f"expected the masks of at least two readers, got {len(labels)}: name a second "
+            f"expected the masks of at least two readers, but got {len(labels)}: add a second "
             "folder of masks"
         )
     box = Box.empty()
     for k, label in enumerate(labels):
         if label.shape != labels[0].shape:
             raise GridMismatchError(
-                f"expected masks on one grid, but reader {k + 1} has shape {label.shape} "
-                f"(z, y, x), the first {labels[0].shape}: export them on one grid"
+                f"expected all masks to be on the same grid, but reader {k + 1} has shape "
+                f"{label.shape} (z, y, x) and the first reader has {labels[0].shape}: export all "
+                "masks on the same grid"
             )
         box = box.union(Box.around(label))
     return box

@@ -1,4 +1,4 @@
-"""Bring masks from several sources to one orientation and one set of labels, without resampling."""
+"""Convert masks from several sources to one orientation and label set without resampling."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -53,7 +53,7 @@ def map_labels(values: NDArray[Any], rules: Sequence[LabelRule]) -> NDArray[np.u
     sources = [rule.source for rule in rules]
     if len(set(sources)) < len(sources):
         raise FormatError(
-            f"each value needs one rule, got two for {_first_repeated(sources):g}: "
+            f"expected one rule for each value, but got two for {_first_repeated(sources):g}: "
             "remove one of them"
         )
     out = np.zeros(values.shape, np.uint8)
@@ -65,8 +65,8 @@ def map_labels(values: NDArray[Any], rules: Sequence[LabelRule]) -> NDArray[np.u
     if left.any():
         listing = ", ".join(f"{value:g}" for value in np.unique(values[left])[:5])
         raise FormatError(
-            f"expected a rule for every value of a mask, but {listing} has none: add a rule; "
-            "target 0 leaves the value out"
+            f"expected a rule for every value of a mask, but {listing} has none: add a rule, or "
+            "use the target 0 to omit the value"
         )
     return out
 

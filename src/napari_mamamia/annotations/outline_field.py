@@ -8,7 +8,7 @@ from scipy.ndimage import gaussian_filter
 
 CHANNELS: Final = 4
 LEVEL: Final = 127.5 / 255
-"""Level of the outline between 0 (outside) and 1: no voxel's centre has this value."""
+"""Level of the outline between 0 (outside) and 1, which no voxel centre has."""
 
 _SIGMA_VOXELS: Final = 0.7
 _RADIUS: Final = 2
@@ -28,7 +28,7 @@ class OutlineField(NamedTuple):
 
 
 def channel_of(label: int, first: int = 0) -> int:
-    """Return the channel of a label: channel 0 is for `first` alone, if it is not 0.
+    """Return the channel of a label; channel 0 is reserved for `first` if it is not 0.
 
     Examples
     --------
@@ -41,18 +41,18 @@ def channel_of(label: int, first: int = 0) -> int:
 
 
 def find_outline_field(labels: NDArray[np.uint8], first: int = 0) -> OutlineField | None:
-    """Return the field of the outlines of a slice, None if it has no label.
+    """Return the field of the outlines in a slice, or None if it has no label.
 
-    Each label is blurred by 0.7 voxels, so that the line at `LEVEL` has no steps. It still
-    separates the centres of all labelled voxels from all others: voxels that the blur would lose,
-    such as a single one or a thin oblique spicule, keep their value.
+    Each label is blurred by 0.7 voxels, which removes steps from the line at `LEVEL`. The line
+    still separates the centres of all labelled voxels from all other voxels: voxels that the blur
+    would remove, such as a single voxel or a thin oblique spicule, keep their value.
 
     Parameters
     ----------
     labels
-        A slice ``(rows, columns)``, 0 outside.
+        A slice ``(rows, columns)``, which is 0 outside the labels.
     first
-        The label that has a channel of its own, see `channel_of`; 0 for none.
+        The label that has its own channel (see `channel_of`), or 0.
 
     Source: the width of the blur by measurement against a mask of true circles.
     """

@@ -19,7 +19,7 @@ from napari_mamamia.core.progress import report_progress
 
 
 class Light(StrEnum):
-    """Severity of a finding: green is usable, amber needs a check, red is not usable unchanged."""
+    """Severity of a finding: green is usable, amber needs a check, red is unusable unchanged."""
 
     GREEN = "green"
     AMBER = "amber"
@@ -67,7 +67,7 @@ def worst_light(findings: tuple[Finding, ...]) -> Light:
 
 
 def check_grids(grids: Sequence[Grid]) -> tuple[Finding, ...]:
-    """Return how the grids of a case's phases differ from that of phase 0.
+    """Return findings on how the grids of a case's phases differ from the grid of phase 0.
 
     Red: another shape, or corners farther apart than `SAME_PLACE_VOXELS` of the smallest spacing.
     Amber: affines that differ by less than that, but by more than float32 rounding (1e-4 mm at a
@@ -77,19 +77,19 @@ def check_grids(grids: Sequence[Grid]) -> tuple[Finding, ...]:
     findings = []
     if grids and grids[0].is_sheared:
         text = (
-            "its axes are not at right angles (sheared): programs built on ITK cannot read it; "
-            "mamamia straighten makes a copy"
+            "the axes are sheared, and programs built on ITK cannot read the file: mamamia "
+            "straighten makes a copy with perpendicular axes"
         )
         findings.append(Finding(Light.AMBER, Check.GEOMETRY, text))
     for k, grid in enumerate(grids[1:], start=1):
         if grid.shape != grids[0].shape:
-            text = f"phase {k} has shape {grid.shape} (z, y, x), phase 0 has {grids[0].shape}"
+            text = f"phase {k} has shape {grid.shape} (z, y, x), but phase 0 has {grids[0].shape}"
             findings.append(Finding(Light.RED, Check.GEOMETRY, text))
             continue
         apart_mm = grids[0].farthest_corner_mm(grid)
         if apart_mm > _ROUNDING_MM:
             light = Light.AMBER if grid.is_same_place(grids[0]) else Light.RED
-            text = f"phase {k} lies up to {apart_mm:.3g} mm from phase 0 (different affine)"
+            text = f"phase {k} is up to {apart_mm:.3g} mm away from phase 0 (different affine)"
             findings.append(Finding(light, Check.GEOMETRY, text))
     return tuple(findings)
 
@@ -147,7 +147,7 @@ def check_mask(
     count = int(np.count_nonzero(inside))
     outside = count - int(np.count_nonzero(inside & _find_body(before_contrast, grid, box)))
     if outside > _OUTSIDE_SHARE * count:
-        text = f"{100 * outside / count:.0f} % of the mask lies outside the body"
+        text = f"{100 * outside / count:.0f} % of the mask is outside the body"
         findings.append(Finding(Light.RED, Check.OUTSIDE_BODY, text))
     return tuple(findings)
 
@@ -169,7 +169,7 @@ def _find_duplicates(case: Case, prints: list[tuple[float, ...]]) -> Iterator[Fi
         # agree.
         same = prints[a] == prints[b]
         if same and np.array_equal(case.signal[a], case.signal[b], equal_nan=True):
-            text = f"phases {a} and {b} are the same, voxel for voxel"
+            text = f"phases {a} and {b} are identical"
             yield Finding(Light.RED, Check.DUPLICATES, text)
 
 
@@ -194,7 +194,6 @@ def _check_islands(inside: NDArray[np.bool_], grid: Grid) -> Iterator[Finding]:
 
 
 def _find_body(volume: NDArray[Any], grid: Grid, box: Box) -> NDArray[np.bool_]:
-    """Return the body inside `box`; everything if no threshold can be found."""
     steps = [max(1, round(_BODY_GRID_MM / mm)) for mm in grid.spacing_mm]
     coarse = volume[:: steps[0], :: steps[1], :: steps[2]].astype(np.float32)
     coarse = np.nan_to_num(coarse, posinf=0.0, neginf=0.0)

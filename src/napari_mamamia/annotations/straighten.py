@@ -18,8 +18,8 @@ _SLAB_VOXELS: Final = 2_000_000
 def straight_grid(grid: Grid) -> Grid:
     """Return the grid with perpendicular axes that is nearest to `grid` and covers it.
 
-    Its directions are the orthogonal matrix nearest to those of `grid`, its spacing is the same,
-    its centre is that of the block that holds every voxel. A grid that is not sheared is returned
+    Its directions are the nearest orthogonal matrix, its spacing is unchanged, and its centre is
+    the centre of the block that contains every voxel. A grid that is not sheared is returned
     unchanged.
 
     Source: the orthogonal factor of the polar decomposition is the nearest in the Frobenius norm
@@ -57,10 +57,10 @@ def straight_grid(grid: Grid) -> Grid:
 
 
 def straightened_phase(volume: NDArray[Any], grid: Grid, target: Grid, text: str) -> NDArray[Any]:
-    """Return a phase ``(z, y, x)`` resampled onto `target`, in its own type.
+    """Return a phase ``(z, y, x)`` resampled onto `target` in its own data type.
 
-    Trilinear; whole numbers are rounded; outside `grid` it is the least value of the phase. Reports
-    `text` as its progress.
+    Interpolation is trilinear, and whole numbers are rounded. Outside `grid`, voxels have the
+    smallest value of the phase. `text` is the text of the progress reports.
     """
     least = float(volume.min())
     out = np.empty(target.shape, volume.dtype)

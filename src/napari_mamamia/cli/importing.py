@@ -205,8 +205,8 @@ def _finish_import(summary: "ImportSummary", out: Path) -> None:
 
 def _print_case(case: "ImportedCase") -> None:
     z, y, x = case.shape
-    n_phases = len(list(case.folder.glob("*.nii.gz")))
-    print(f"{case.case_id}: {n_phases} phase(s) of {z} x {y} x {x}, {case.n_bytes / 1e6:.1f} MB")
+    phases = count_of(len(list(case.folder.glob("*.nii.gz"))), "phase")
+    print(f"{case.case_id}: {phases} of {z} x {y} x {x}, {case.n_bytes / 1e6:.1f} MB")
     print(f"    ordered by {case.clock}")
     times = "unknown" if case.times_s is None else ", ".join(f"{t:g}" for t in case.times_s) + " s"
     print(f"    times {times}")

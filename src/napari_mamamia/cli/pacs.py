@@ -87,8 +87,8 @@ def list_(
     answer = find_studies_on(url, patient_id=patient, date=date, limits=limits)
     report_result(lambda: answer)
     for study in answer.studies:
-        n_images = "?" if study.n_images is None else study.n_images
-        print(f"{study.study_uid}  {study.date or '?':8}  {n_images} image(s)  {study.description}")
+        images = "? images" if study.n_images is None else count_of(study.n_images, "image")
+        print(f"{study.study_uid}  {study.date or '?':8}  {images}  {study.description}")
     print(f"{len(answer.studies)} study(ies)")
     if answer.has_more:
         print("note: the PACS may have more; narrow the list with --date or --patient")
@@ -135,7 +135,7 @@ def fetch(
     transfer = run(partial(fetch_study, url, study, out, limits=limits))
     report_result(lambda: transfer)
     note = f", {transfer.n_kept} of them already existed" if transfer.n_kept else ""
-    print(f"{transfer.n_images} image(s) in {transfer.folder}{note}")
+    print(f"{count_of(transfer.n_images, 'image')} in {transfer.folder}{note}")
     print("They are the originals, with the patient's name: mamamia import makes a case of them.")
 
 

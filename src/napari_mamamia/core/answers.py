@@ -1,4 +1,4 @@
-"""Answers to the questions of a form, and the measured facts that they are checked against."""
+"""Answers to the questions of a form, and the measured facts against which they are checked."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -10,7 +10,7 @@ from napari_mamamia.core.form import FieldScope
 
 
 class Side(StrEnum):
-    """A breast of the patient, or the side on which a lesion lies."""
+    """A breast of the patient, or the side of a lesion."""
 
     RIGHT = "right"
     LEFT = "left"
@@ -34,7 +34,7 @@ class Place:
         ):
             raise ArgumentError(
                 "expected no name for the case, right or left for a breast, and a number for a "
-                f"lesion, got {self.name!r} for a {self.scope}: correct the name"
+                f"lesion, but got {self.name!r} for a {self.scope}: correct the name"
             )
 
 
@@ -48,7 +48,7 @@ Voxel: TypeAlias = tuple[int, int, int]
 
 
 class Landmark(StrEnum):
-    """A point of a breast that a reader marks, because the program does not detect it."""
+    """A point of a breast that a reader marks because the program does not detect it."""
 
     NIPPLE = "nipple"
     CHEST_WALL = "chest-wall"
@@ -72,29 +72,31 @@ class MarkedPoint:
         point = self.point_mm
         if self.side is Side.BOTH:
             raise ArgumentError(
-                f"expected the {self.landmark} of one breast, got both: name one breast"
+                f"expected the {self.landmark} of one breast, but got both: name one breast"
             )
         if point is not None and not (
             len(point) == 3 and all(isfinite(mm) and abs(mm) < _FARTHEST_MM for mm in point)
         ):
-            raise ArgumentError(f"expected a point (x, y, z) in mm, got {point}: mark it again")
+            raise ArgumentError(
+                f"expected a point (x, y, z) in mm, but got {point}: mark the point again"
+            )
 
 
 @dataclass(frozen=True, slots=True)
 class Landmarks:
-    """The marked landmarks of a case, each landmark of each breast at most once."""
+    """The marked landmarks of a case, at most one of each kind for each breast."""
 
     points: tuple[MarkedPoint, ...] = ()
 
     def find(self, landmark: Landmark, side: Side) -> PointMm | None:
-        """Return the position of a landmark of a breast; None if nobody marked it."""
+        """Return the position of a landmark of a breast, or None if it was not marked."""
         points = (
             point for point in self.points if (point.landmark, point.side) == (landmark, side)
         )
         return next((point.point_mm for point in points), None)
 
     def put(self, point: MarkedPoint) -> "Landmarks":
-        """Return a copy with `point` added; it replaces an earlier point of the same landmark."""
+        """Return a copy with `point` added, replacing an earlier point of the same landmark."""
         where = (point.landmark, point.side)
         others = [point for point in self.points if (point.landmark, point.side) != where]
         return Landmarks((*others, point) if point.point_mm is not None else tuple(others))
@@ -105,9 +107,10 @@ NOTHING_MARKED: Final = Landmarks()
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer: ids of terms, one number as decimal text, or one text.
+    """An answer: the ids of terms, a number as decimal text, or a text.
 
-    Empty `values` mean that a reader removed the answer: the program does not fill it in again.
+    Empty `values` mean that a reader removed the answer, which the program then does not compute
+    again.
     """
 
     field: str
@@ -128,8 +131,8 @@ class LesionAnchors:
 class Answers:
     """Answers on one form, at most one for each question and place.
 
-    `form`, `edition` and `sha256` identify the answered form; they are "" for a new one. `anchors`
-    give the number of each lesion of the mask; without anchors the largest lesion is "1".
+    `form`, `edition` and `sha256` identify the answered form; they are "" for a new form. `anchors`
+    define the number of each lesion of the mask; without anchors, the largest lesion is "1".
     """
 
     items: tuple[Answer, ...] = ()
@@ -158,7 +161,7 @@ class Answers:
 
     @property
     def lesions(self) -> frozenset[str]:
-        """Numbers of the lesions that have an answer, including those filled in by the program."""
+        """Numbers of the lesions that have an answer, including computed answers."""
         places = (item.place for item in self.items)
         return frozenset(one.name for one in places if one.scope is FieldScope.LESION)
 
@@ -173,10 +176,10 @@ class Answers:
 class LesionFacts:
     """Measurements of one lesion of the mask; `name` is its number ("1" is the largest at first).
 
-    `rise` and `course` are the classes of its curve, "" where undefined; `voxel` (z, y, x) is the
-    voxel to navigate to, None for none. `quadrant`, `clock` and `depth` are ids of the lexicon, ""
-    where not known: `place_lesions` derives them and `to_nipple_mm` from the landmarks. `anchors`
-    identify the lesion in a changed mask, see `reviewing.lesion_numbers`.
+    `rise` and `course` are the classes of its curve, or "" if undefined. `voxel` (z, y, x) is the
+    voxel to navigate to, or None. `quadrant`, `clock` and `depth` are ids of the lexicon, or "" if
+    unknown; `place_lesions` derives them and `to_nipple_mm` from the landmarks. `anchors` identify
+    the lesion in a changed mask; see `reviewing.lesion_numbers`.
     """
 
     name: str
@@ -196,24 +199,27 @@ class LesionFacts:
 
 @dataclass(frozen=True, slots=True)
 class CaseFacts:
-    """Facts that a form is checked against: the lesions of the mask and the breasts in view.
+    """Facts against which a form is checked: the lesions of the mask and the imaged breasts.
 
     Parameters
     ----------
     lesions
-        None if there is no mask; the answers are then not checked against a mask.
+        The lesions of the mask. Without a mask it is None, and the answers are not checked against
+        a mask.
     sides
-        The breasts that questions are asked about.
+        The breasts to which the questions apply.
     is_one_breast
-        Whether the volume may hold a single breast: then answers about one side are enough.
+        Whether the volume may show only one breast; answers about one side are then sufficient.
     midline_x_mm
-        The patient's midline as x in RAS mm; None if it is not known.
+        The patient's midline as x in RAS mm; None if it is unknown.
     remarks
-        Reasons why the position in the breast is not known.
+        The reasons why the position in the breast is unknown.
     joined
-        Numbers of lesions that merged with another lesion, with the number of that lesion.
+        The numbers of lesions that merged with a second lesion, with the number of the second
+        lesion.
     parted
-        Numbers of lesions that split from another lesion, with the number of that lesion.
+        The numbers of lesions that split from a second lesion, with the number of the second
+        lesion.
     """
 
     lesions: tuple[LesionFacts, ...] | None = None
@@ -225,7 +231,7 @@ class CaseFacts:
     parted: tuple[tuple[str, str], ...] = ()
 
     def lesion(self, name: str) -> LesionFacts | None:
-        """Return the lesion with a given number, None if there is none."""
+        """Return the lesion with a given number, or None."""
         return next((lesion for lesion in self.lesions or () if lesion.name == name), None)
 
 

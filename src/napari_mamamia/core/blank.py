@@ -9,11 +9,11 @@ from numpy.typing import DTypeLike, NDArray
 from napari_mamamia.core.program.system import private_memory
 
 _NUMPY_ASKS_BYTES: Final = 1 << 22
-"""Size in bytes from which on numpy asks Linux for pages of 2 MB (`madvise`, numpy 2.3)."""
+"""Array size in bytes above which numpy requests 2 MB pages from Linux (`madvise`, numpy 2.3)."""
 
 
 def blank_array(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-    """Return an array of zeros whose memory comes in the system's smallest pages.
+    """Return an array of zeros whose memory consists of the system's smallest pages.
 
     `numpy.zeros` gives large arrays pages of 2 MB on Linux, and the first write into a page clears
     all of it: writing the box of one lesion (77x107x115 voxels of 160x448x448, uint16) took 36 to

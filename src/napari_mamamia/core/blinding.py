@@ -1,7 +1,7 @@
 """Data hidden from a reader of a case, and their record in the provenance of the mask.
 
-A `Blinding` applies to a whole window: a data set opened with it shows no reference, no predictions
-and no masks of other readers, see `services.case.blinding`.
+A `Blinding` applies to a whole window: a data set that is opened with it does not show the hidden
+references, predictions or masks of other readers. See `services.case.blinding`.
 """
 
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from typing import Final, Self
 
 
 class Hidden(StrEnum):
-    """A kind of data that can be hidden; the value is its name in files and in the window."""
+    """A kind of data that can be hidden; its value is the name in files and in the window."""
 
     REFERENCE = "reference"
     MODEL = "model"
@@ -46,7 +46,7 @@ class Blinding:
         return bool(self.hidden)
 
     def hides(self, part: Hidden | None) -> bool:
-        """Return whether an item is hidden; None stands for something that is never hidden."""
+        """Return whether an item is hidden; None stands for an item that is never hidden."""
         return part in self.hidden
 
     def covers(self, other: "Blinding") -> bool:
@@ -55,12 +55,12 @@ class Blinding:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the hidden items, always in the same order."""
+        """Names of the hidden items in a fixed order."""
         return tuple(part.value for part in Hidden if part in self.hidden)
 
     @property
     def text(self) -> str:
-        """A sentence that lists the hidden items, "" if nothing is hidden."""
+        """A sentence that lists the hidden items, or "" if nothing is hidden."""
         return (
             f"Blind: {join_words(self.names)} {_choose_verb(self.names)} hidden"
             if self.names
@@ -91,7 +91,7 @@ class BlindReading:
     unblinded: str = ""
 
     def then(self, at: str, blinding: Blinding) -> "BlindReading":
-        """Return a copy with one more session, begun at `at` under this blinding."""
+        """Return a copy with one more session, which began at `at` under this blinding."""
         shown = Blinding(self.hidden.hidden - blinding.hidden)
         event = f"{at}: {', '.join(shown.names)} shown" if shown.is_blind else ""
         both = Blinding(self.hidden.hidden & blinding.hidden)
@@ -99,7 +99,7 @@ class BlindReading:
 
     @property
     def settings(self) -> tuple[tuple[str, str], ...]:
-        """Parameters for a mask's provenance; empty if the mask was never edited blind."""
+        """Parameters for a mask's provenance; empty if the mask was never edited under blinding."""
         pairs = ((_HIDDEN, ", ".join(self.hidden.names)), (_UNBLINDED, self.unblinded))
         return tuple(pair for pair in pairs if pair[1])
 

@@ -18,12 +18,13 @@ def block_means(planes: NDArray[Any]) -> NDArray[np.float32]:
     Parameters
     ----------
     planes
-        ``(z, y, x)`` of any real type. Planes of fewer than 4 rows or columns have smaller blocks.
+        The planes ``(z, y, x)`` in any real data type. Planes with fewer than 4 rows or columns
+        have smaller blocks.
 
     Returns
     -------
     numpy.ndarray
-        ``(z, y // 4, x // 4)``.
+        The means ``(z, y // 4, x // 4)``.
 
     Examples
     --------

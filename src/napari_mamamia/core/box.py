@@ -1,4 +1,4 @@
-"""`Box`: an axis-aligned block of voxels, half-open like a Python slice."""
+"""An axis-aligned block of voxels, half-open like a Python slice (`Box`)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Corners: TypeAlias = tuple[tuple[int, int, int], tuple[int, int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """Voxels ``start <= index < stop`` along (z, y, x); empty when any extent is 0.
+    """Voxels ``start <= index < stop`` along (z, y, x); the box is empty if any extent is 0.
 
     Examples
     --------
@@ -29,12 +29,12 @@ class Box:
     def __post_init__(self) -> None:
         if any(a < 0 or b < a for a, b in zip(self.start, self.stop, strict=True)):
             raise ValueError(
-                f"expected 0 <= start <= stop for a box, got {self.start} to {self.stop}"
+                f"expected 0 <= start <= stop for a box, but got {self.start} to {self.stop}"
             )
 
     @classmethod
     def empty(cls) -> Self:
-        """Return the box that holds no voxel."""
+        """Return a box without voxels."""
         return cls((0, 0, 0), (0, 0, 0))
 
     @classmethod
@@ -45,10 +45,10 @@ class Box:
 
     @classmethod
     def around(cls, array: NDArray[Any]) -> Self:
-        """Return the smallest box that holds every non-zero voxel of a (z, y, x) array.
+        """Return the smallest box that contains every non-zero voxel of a (z, y, x) array.
 
-        Memory is read once: planes across the axis with the longest stride are tested from both
-        ends, and only the planes between are searched along the other two axes.
+        Memory is read once: planes across the axis with the longest stride are tested from each
+        end, and only the planes in between are searched along the other two axes.
         """
         slow, *_ = axes = sorted(range(3), key=lambda axis: -abs(array.strides[axis]))
         planes = array.transpose(axes)
@@ -75,12 +75,12 @@ class Box:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the box holds no voxel."""
+        """Whether the box has no voxel."""
         return 0 in self.shape
 
     @property
     def slices(self) -> tuple[slice, slice, slice]:
-        """Slices that cut the box out of a (z, y, x) array."""
+        """Slices that select the box in a (z, y, x) array."""
         z, y, x = (slice(a, b) for a, b in zip(self.start, self.stop, strict=True))
         return (z, y, x)
 
@@ -91,7 +91,7 @@ class Box:
         return (z, y, x)
 
     def union(self, other: "Box") -> "Box":
-        """Return the smallest box that holds both boxes; an empty box adds nothing."""
+        """Return the smallest box that contains both boxes; an empty box has no effect."""
         if self.is_empty or other.is_empty:
             return other if self.is_empty else self
         z0, y0, x0 = (min(a, b) for a, b in zip(self.start, other.start, strict=True))
@@ -99,25 +99,25 @@ class Box:
         return Box((z0, y0, x0), (z1, y1, x1))
 
     def grown(self, voxels: Sequence[int], shape: Sequence[int]) -> "Box":
-        """Return the box enlarged by `voxels` (z, y, x) each way, cut to an array of `shape`."""
+        """Return the box enlarged by `voxels` (z, y, x) on each side, cropped to `shape`."""
         z0, y0, x0 = (max(a - v, 0) for a, v in zip(self.start, voxels, strict=True))
         z1, y1, x1 = (min(b + v, n) for b, v, n in zip(self.stop, voxels, shape, strict=True))
         return Box((z0, y0, x0), (z1, y1, x1))
 
 
 def box_of(corners: Corners, shape: tuple[int, int, int]) -> Box:
-    """Return the box of two corners; the second is the voxel after the last one.
+    """Return the box between two corners; the second corner is the voxel after the last.
 
     Raises
     ------
     ArgumentError
-        If the corners are not two points of three integers, or lie outside `shape`.
+        If the corners are not two points of three integers, or are outside `shape`.
     """
     try:
         start, stop = (tuple(int(n) for n in corner) for corner in corners)
     except (TypeError, ValueError) as error:
         raise ArgumentError(
-            "expected a box as ((z, y, x) of the first voxel, (z, y, x) after the last), got "
+            "expected a box as ((z, y, x) of the first voxel, (z, y, x) after the last), but got "
             f"{corners!r}: pass two corners"
         ) from error
     inside = len(start) == len(stop) == 3 and all(
@@ -125,7 +125,7 @@ def box_of(corners: Corners, shape: tuple[int, int, int]) -> Box:
     )
     if not inside:
         raise ArgumentError(
-            f"expected a box inside {shape} (z, y, x), got {start} to {stop}: pass the first "
-            "voxel and the one after the last"
+            f"expected a box inside {shape} (z, y, x), but got {start} to {stop}: pass the first "
+            "voxel and the voxel after the last"
         )
     return Box((start[0], start[1], start[2]), (stop[0], stop[1], stop[2]))

@@ -1,4 +1,4 @@
-"""`Case`, `Phase`, `Mask`, `LabelMap`: records of arrays on a `Grid`."""
+"""Records of arrays on a `Grid`: `Case`, `Phase`, `Mask` and `LabelMap`."""
 
 from dataclasses import dataclass, replace
 from itertools import product
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 class Phase:
     """One time point of a case; phase 0 is pre-contrast, phase k is the k-th after contrast.
 
-    `time_s` is seconds since the start of phase 0, None if unknown. `sources` are the files it was
-    read from, none for a phase made in memory. `loaded` says whether its part of the case's array
-    is filled.
+    `time_s` is the time in s after the start of phase 0, or None if unknown. `sources` are the
+    files from which the phase was read; the tuple is empty for a phase made in memory. `loaded` is
+    True if its part of the case's array is filled.
     """
 
     index: int
@@ -42,16 +42,16 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class ScanTiming:
-    """Timing of the scan from the headers, besides the phase times; None if not stated.
+    """Timing of the scan from the headers, in addition to the phase times; None if not stated.
 
     Parameters
     ----------
     resolution_s
-        Temporal resolution, seconds.
+        The temporal resolution in s.
     positions
-        Number of images in the header of a phase after contrast.
+        The number of images in the header of a phase after contrast.
     injection_s
-        Seconds from the start of phase 0 to the injection.
+        The time from the start of phase 0 to the injection in s.
     """
 
     resolution_s: float | None = None
@@ -66,28 +66,28 @@ class Case:
     Parameters
     ----------
     case_id
-        Unique in its data set; also the stem of file names.
+        The id, which is unique in the data set and is the stem of file names.
     grid
         The grid that all phases share.
     signal
-        ``(phase, z, y, x)``, in the files' integer type, or float32 if the file scales its
-        values. While a case is opening, the planes of phases that are not `loaded` are still zero.
+        The signal ``(phase, z, y, x)`` in the files' integer type, or float32 if the file scales
+        its values. While a case is opening, phases that are not `loaded` are still zero.
     phases
-        One record for each index of `signal`'s first axis, in order of index.
+        One record for each phase in `signal`, in the same order.
     warnings
-        Sentences about unusual properties, such as a sheared affine; shown to the user.
+        Sentences for the user about unusual properties, such as a sheared affine.
     breast_box
-        The block of ``(z, y, x)`` that holds the breast with the primary lesion, as the data set
-        gives it (MAMA-MIA's ``breast_coordinates``); None if it does not.
+        The box ``(z, y, x)`` of the breast with the primary lesion from the data set (MAMA-MIA's
+        ``breast_coordinates``), or None.
     n_before
-        Number of phases before contrast; more than 1 if they were scanned repeatedly.
+        The number of phases before contrast, which is above 1 if the scan was repeated.
     scan
-        Timing from the headers, for an imported case.
+        The timing from the headers of an imported case.
     contrast
-        A sentence about the contrast seen in the pixels; "" if it was not examined.
+        A sentence about the contrast detected in the voxels, or "" if it was not examined.
     frame_uid
-        Identifier of the scanner's frame of reference, "" if it is not known: exams with the same
-        identifier share their coordinates in mm.
+        The identifier of the scanner's frame of reference, or "" if unknown. Exams with the same
+        identifier have common coordinates in mm.
 
     Raises
     ------
@@ -109,15 +109,18 @@ class Case:
     def __post_init__(self) -> None:
         if self.signal.ndim != 4 or self.signal.shape[1:] != self.grid.shape:
             raise CaseError(
-                f"{self.case_id}: expected a signal of shape (phase, "
-                f"{', '.join(map(str, self.grid.shape))}), got {self.signal.shape}"
+                f"{self.case_id}: expected the signal to have the shape (phase, "
+                f"{', '.join(map(str, self.grid.shape))}), but it has {self.signal.shape}"
             )
         if [phase.index for phase in self.phases] != list(range(self.signal.shape[0])):
-            raise CaseError(f"{self.case_id}: phases must be numbered 0, 1, 2, ... in order")
+            raise CaseError(
+                f"{self.case_id}: expected phases to be numbered 0, 1, 2, ... in "
+                "order, but they are not"
+            )
 
     @property
     def times_s(self) -> tuple[float | None, ...]:
-        """Seconds since the start of phase 0, one for each phase; None where unknown."""
+        """The time of each phase in s after the start of phase 0, or None if unknown."""
         return tuple(phase.time_s for phase in self.phases)
 
     @property
@@ -127,9 +130,10 @@ class Case:
 
     @property
     def is_verified(self) -> bool:
-        """Whether the phases that were read come from files that were read to their end.
+        """Whether the files of the loaded phases were read completely.
 
-        A gzip file has its checksum at the end: the first phase of a 4-D file is shown before that.
+        A gzip file has its checksum at the end, but the first phase of a 4-D file is shown before
+        the end is read.
         """
         read = {path for phase in self.phases if phase.loaded for path in phase.sources}
         waiting = {path for phase in self.phases if not phase.loaded for path in phase.sources}
@@ -139,16 +143,19 @@ class Case:
         """Raise `CaseError` unless the case has `at_least` phases, all of them read."""
         if len(self.phases) < at_least:
             raise CaseError(
-                f"{self.case_id} has {count_of(len(self.phases), 'phase')}, but this needs at "
-                f"least {at_least}: add the missing phases to the data set"
+                f"expected {self.case_id} to have at least {count_of(at_least, 'phase')}, but it "
+                f"has {len(self.phases)}: add the missing phases to the data set"
             )
         if not self.is_loaded:
-            raise CaseError(f"{self.case_id} is still opening: wait until all phases are read")
+            raise CaseError(
+                f"expected all phases of {self.case_id} to be read, but it is still "
+                "opening: wait until it is open"
+            )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mask:
-    """A binary volume on a grid: `array` is bool ``(z, y, x)`` and read-only."""
+    """A binary volume on a grid; `array` is a read-only boolean array ``(z, y, x)``."""
 
     grid: Grid
     array: NDArray[np.bool_]
@@ -157,15 +164,15 @@ class Mask:
     def __post_init__(self) -> None:
         if self.array.dtype != np.bool_:
             raise ArgumentError(
-                f"expected a mask of type bool, got {self.array.dtype}: pass, for example,  "
-                "Mask(grid, array == 1)"
+                f"expected the mask to have the data type bool, but it has {self.array.dtype}: "
+                "pass, for example,  Mask(grid, array == 1)"
             )
         if self.array.shape != self.grid.shape:
             raise GridMismatchError(
-                f"the mask has shape {self.array.shape}, but its grid has {self.grid.shape} (z, "
-                "y, x)"
+                f"expected the mask to have the shape {self.grid.shape} (z, y, x) of its grid, "
+                f"but it has {self.array.shape}"
             )
-        # The view is locked, not the array itself: its owner may go on writing to it.
+        # The view is locked, not the array itself, because its owner may continue to write to it.
         view = self.array.view()
         view.setflags(write=False)
         object.__setattr__(self, "array", view)
@@ -179,7 +186,7 @@ class Mask:
         )
 
     def __array__(self, dtype: "DTypeLike | None" = None, copy: bool | None = None) -> NDArray[Any]:
-        """Return the voxels, bool ``(z, y, x)``: ``np.asarray(mask)``."""
+        """Return the voxels as a boolean array ``(z, y, x)`` for ``np.asarray(mask)``."""
         return np.array(self.array, dtype=dtype, copy=copy)
 
     def __and__(self, other: "Mask") -> "Mask":
@@ -210,18 +217,18 @@ class Mask:
 
     @property
     def volume_mm3(self) -> float:
-        """Number of voxels times the volume of one, in mm3."""
+        """Number of voxels times the volume of one voxel, in mm3."""
         return int(np.count_nonzero(self.array)) * self.grid.voxel_volume_mm3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelMap:
-    """The values of a mask file, kept as the block that is not zero.
+    """The values of a mask file, stored as the block that is not zero.
 
-    `crop` holds the values inside `box`, in the file's type; every voxel outside is 0. For an
-    all-zero file the box is empty. A profile or the user says which values are foreground.
-    `is_part` says that the file stores only a part of its image, as DICOM SEG and 3D Slicer do, and
-    `grid` is the grid of that part: `on_grid` places it on the image. `warnings` come from the
+    `crop` has the values inside `box` in the file's data type; every voxel outside is 0. The box of
+    an all-zero file is empty. A profile or the user defines the foreground values. `is_part` is
+    True if the file stores only a region of its image, as DICOM SEG and 3D Slicer do; `grid` is
+    then the grid of this region, and `on_grid` places it on the image. `warnings` come from the
     file's header.
     """
 
@@ -235,39 +242,40 @@ class LabelMap:
     def __post_init__(self) -> None:
         if self.crop.shape != self.box.shape:
             raise ValueError(
-                f"expected a crop of shape {self.box.shape} (that of the box), got "
+                f"expected the crop to have the shape {self.box.shape} of the box, but it has "
                 f"{self.crop.shape}"
             )
         if any(stop > n for stop, n in zip(self.box.stop, self.grid.shape, strict=True)):
             raise ValueError(
-                f"expected a box inside the grid {self.grid.shape}, but it reaches {self.box.stop}"
+                f"expected the box to be inside the grid {self.grid.shape}, but it extends to "
+                f"{self.box.stop}"
             )
 
     @classmethod
     def of(cls, values: NDArray[Any], grid: Grid) -> "LabelMap":
-        """Return the label map of a copy of an array ``(z, y, x)`` on `grid`.
+        """Return the label map for a copy of an array ``(z, y, x)`` on `grid`.
 
         Raises
         ------
         GridMismatchError
-            If the array has another shape than the grid.
+            If the shapes of array and grid differ.
         """
         if values.shape != grid.shape:
             raise GridMismatchError(
-                f"expected an array of the grid's shape {grid.shape} (z, y, x), got "
-                f"{values.shape}: pass the grid that the array lies on"
+                f"expected the array to have the grid's shape {grid.shape} (z, y, x), but it has "
+                f"{values.shape}: pass the grid of the array"
             )
         box = Box.around(values)
         return cls(grid, box, values[box.slices].copy())
 
     @property
     def values(self) -> tuple[float, ...]:
-        """The distinct non-zero values, ascending."""
+        """The distinct non-zero values in ascending order."""
         labels = np.unique(self.crop)
         return tuple(float(v) for v in labels if v != 0)
 
     def cut(self, box: Box) -> NDArray[Any]:
-        """Return the values inside any `box` of the grid, as a new array of the box's shape."""
+        """Return the values inside any `box` of the grid as a new array of the box's shape."""
         out: NDArray[Any] = np.zeros(box.shape, dtype=self.crop.dtype)
         start = tuple(max(a, b) for a, b in zip(self.box.start, box.start, strict=True))
         stop = tuple(min(a, b) for a, b in zip(self.box.stop, box.stop, strict=True))
@@ -288,14 +296,14 @@ class LabelMap:
         return out
 
     def on_grid(self, grid: Grid) -> "LabelMap":
-        """Return a stored part of an image on the image's grid; return any other map unchanged.
+        """Return the map of a stored region on the image's grid; return any other map unchanged.
 
-        Axes may run the other way in the image; nothing is resampled.
+        Axes may have the opposite direction in the image; nothing is resampled.
 
         Raises
         ------
         GridMismatchError
-            If the part does not coincide with voxels of `grid`, or labels lie outside of it.
+            If the region does not coincide with voxels of `grid`, or has labels outside `grid`.
         """
         if not self.is_part:
             return self
@@ -309,9 +317,9 @@ class LabelMap:
         if first is None or not is_inside:
             raise GridMismatchError(
                 f"{self.source}: the segmentation's frames, {turn.target.shape} voxels from "
-                f"{np.round(grid.to_voxel(turn.target.to_world_mm((0, 0, 0))), 2).tolist()} "
-                f"(z, y, x), do not coincide with voxels of the image of shape {grid.shape}: it "
-                "belongs to another image, or the image was resampled"
+                f"{np.round(grid.to_voxel(turn.target.to_world_mm((0, 0, 0))), 2).tolist()} (z, "
+                f"y, x), do not coincide with voxels of the image of shape {grid.shape}: the "
+                "segmentation belongs to a different image, or the image was resampled"
             )
         if box.is_empty:
             return replace(self, grid=grid, box=Box.empty(), is_part=False)
@@ -321,42 +329,38 @@ class LabelMap:
     def mask(self, value: float | None = None, provenance: Provenance | None = None) -> Mask:
         """Return the mask of the voxels equal to `value`, or of all foreground voxels.
 
-        `core.case.foreground` defines the foreground and which values it refuses.
+        `core.case.foreground` defines the foreground and the values that are not accepted.
         """
         array = np.zeros(self.grid.shape, dtype=np.bool_)
         array[self.box.slices] = self.foreground(value)
         return Mask(self.grid, array, provenance)
 
     def foreground(self, value: float | None = None) -> NDArray[np.bool_]:
-        """Return which voxels of the crop are foreground; errors as `core.case.foreground`."""
+        """Return which voxels of the crop are foreground; errors as in `core.case.foreground`."""
         try:
             return foreground(self.crop, value)
         except NotAMaskError as error:
             raise NotAMaskError(f"{self.source}: {error}" if self.source else str(error)) from error
 
     def only(self, value: float) -> "LabelMap":
-        """Return the map with 1 where the value is `value`, and 0 elsewhere."""
+        """Return the map with 1 where the value equals `value`, and 0 elsewhere."""
         return replace(self, crop=self.foreground(value).astype(np.uint8))
 
 
 SOFT_THRESHOLD: Final = 0.5
-"""Value of a soft mask from which on a voxel is foreground. Our choice; nnU-Net and MONAI use it
-too.
-"""
+"""Smallest value of foreground in a soft mask, as in nnU-Net and MONAI. Our choice."""
 SOFT_TOLERANCE: Final = 0.1
-"""How far values of a soft mask may lie outside 0 to 1: averages round to 1.0000002, splines reach
-1.06. Our choice.
-"""
+"""Tolerance of a soft mask outside 0 to 1, because splines reach 1.06. Our choice."""
 _MOST_LABEL: Final = 8
-"""Largest value of labels that may touch each other. Our choice."""
+"""Largest value of labels that may be adjacent to each other. Our choice."""
 _WHOLE: Final = 1e-3
 
 
 def on_common_grid(a: LabelMap, b: LabelMap) -> tuple[LabelMap, LabelMap]:
-    """Return two maps on one grid if either stores only a part of its image, else unchanged.
+    """Return two maps on a common grid if either stores only a region of its image.
 
-    For two parts that is the block that holds both, with a margin of one voxel. Parts whose voxels
-    do not coincide stay unchanged: they lie on different grids.
+    For two regions, the grid is the block that contains both, with a margin of one voxel. Regions
+    whose voxels do not coincide are on different grids and are returned unchanged.
     """
     try:
         if a.is_part and b.is_part:
@@ -368,7 +372,7 @@ def on_common_grid(a: LabelMap, b: LabelMap) -> tuple[LabelMap, LabelMap]:
 
 
 def _grid_around(a: Grid, b: Grid) -> Grid:
-    """Return `a` enlarged to hold `b` too, with a margin of one voxel on each side."""
+    """Return `a` enlarged to contain `b`, with a margin of one voxel on each side."""
     other = reorientation_to(b, a.orientation).target
     first = _offset(other, a)
     if first is None:
@@ -382,7 +386,7 @@ def _grid_around(a: Grid, b: Grid) -> Grid:
 
 
 def _offset(part: Grid, grid: Grid) -> tuple[int, int, int] | None:
-    """Return the voxel of `grid` at the first voxel of `part`, None if they do not coincide.
+    """Return the voxel of `grid` at the first voxel of `part`, or None if they do not coincide.
 
     The axes must have the same directions.
     """
@@ -394,19 +398,19 @@ def _offset(part: Grid, grid: Grid) -> tuple[int, int, int] | None:
 
 
 def foreground(values: NDArray[Any], label: float | None = None) -> NDArray[np.bool_]:
-    """Return which values of a whole mask are foreground: the one rule for masks of files.
+    """Return which values of a mask file are foreground.
 
-    A *soft mask* is floating point in 0 to 1, plus or minus `SOFT_TOLERANCE`: values from
-    `SOFT_THRESHOLD` on are foreground, whatever the label, unless it holds only 0 and 1. *Labels*
-    are whole numbers. Either the largest is at most 8, or no two different ones touch, such as 0
-    and 255, or a number for each lesion. Foreground is where they equal `label`, or are above 0 if
-    there is no `label`. NaN is background.
+    A *soft mask* has floating-point values from 0 to 1, plus or minus `SOFT_TOLERANCE`. Values of
+    at least `SOFT_THRESHOLD` are foreground, regardless of the label, unless the mask has only the
+    values 0 and 1. *Labels* are whole numbers. Either the largest label is at most 8, or no two
+    different labels are adjacent, as with 0 and 255, or a number for each lesion. The foreground
+    has the value `label`, or any value above 0 if there is no `label`. NaN is background.
 
     Raises
     ------
     NotAMaskError
-        If the values are neither: a scale such as 0 to 100, logits, an image. With `label` any
-        whole numbers are labels.
+        If the values are neither, such as a scale from 0 to 100, logits, or an image. With `label`,
+        any whole numbers are labels.
     """
     if values.dtype == np.bool_:
         chosen: NDArray[np.bool_] = values if label is None else values == label
@@ -423,7 +427,7 @@ def foreground(values: NDArray[Any], label: float | None = None) -> NDArray[np.b
 
 
 def is_soft(values: NDArray[Any]) -> bool:
-    """Return whether values are those of a soft mask; 0.0 and 1.0 alone count as one, too."""
+    """Return whether values are those of a soft mask; a mask of only 0.0 and 1.0 also counts."""
     if not np.issubdtype(values.dtype, np.floating) or not values.size:
         return False
     low, high = _find_range(values)
@@ -433,9 +437,9 @@ def is_soft(values: NDArray[Any]) -> bool:
 def explain_not_a_mask(
     values: NDArray[Any], label: float | None = None, *, takes_label: bool = True
 ) -> str:
-    """Return why values of a file are neither labels nor a soft mask, "" if they are.
+    """Return why the values of a file are neither labels nor a soft mask, or "" if they are.
 
-    `takes_label` says whether a user may choose one of several labels.
+    `takes_label` is True if a user may choose one of several labels.
     """
     if values.dtype == np.bool_ or not values.size or is_soft(values):
         return ""
@@ -472,7 +476,7 @@ def _find_range(values: NDArray[Any]) -> tuple[float, float]:
 
 
 def _labels_touch(values: NDArray[Any]) -> bool:
-    """Return whether two different values other than 0 lie face to face."""
+    """Return whether voxels with two different values other than 0 share a face."""
     for axis in range(values.ndim):
         along = np.moveaxis(values, axis, 0)
         first, second = along[:-1], along[1:]

@@ -1,4 +1,4 @@
-"""`CaseRecord` and `Cohort`: the clinical data of each case."""
+"""The clinical data of each case (`CaseRecord` and `Cohort`)."""
 
 import copyreg
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ FIELDS = (
     "dataset",
     "acquisition_times_s",
 )
-"""Fields of a clinical table besides the case id, in the order in which they are shown."""
+"""Fields of a clinical table in addition to the case id, in display order."""
 
 
 def read_only(values: dict[str, object]) -> MappingProxyType[str, object]:
@@ -24,7 +24,7 @@ def read_only(values: dict[str, object]) -> MappingProxyType[str, object]:
 
 
 copyreg.pickle(MappingProxyType, lambda proxy: (read_only, (dict(proxy),)))
-# makes records picklable for other processes, such as joblib's
+# This makes records picklable for other processes, such as joblib's.
 
 
 class MenopausalStatus(StrEnum):
@@ -40,8 +40,8 @@ class CaseRecord:
     """One row of a clinical table; None means that the value is missing.
 
     `age` is in years, `breast_density` is "a" to "d" (BI-RADS), and `pcr` is pathologic complete
-    response. `acquisition_times_s` are seconds since the start of phase 0, one for each phase.
-    `other` holds every further column by its own name, as text or number.
+    response. `acquisition_times_s` are the times of the phases in s after the start of phase 0.
+    `other` has all additional columns by name, as text or number.
     """
 
     case_id: str
@@ -59,7 +59,7 @@ class CaseRecord:
 
 @dataclass(frozen=True, slots=True)
 class RejectedCell:
-    """A cell that could not be read: its name in the sheet (B7), its column and its content."""
+    """A cell that could not be read, with its name in the sheet (B7), its column and content."""
 
     cell: str
     column: str
@@ -69,9 +69,9 @@ class RejectedCell:
 
 @dataclass(frozen=True, slots=True)
 class RefusedRow:
-    """A refused table row: its number in the spreadsheet (from 1), the reason and its cells.
+    """A rejected table row: its number in the spreadsheet (from 1), the reason and the cells.
 
-    `cells` is empty if the row as a whole is at fault, such as one that repeats a case.
+    `cells` is empty if the problem concerns the whole row, for example if it repeats a case.
     """
 
     row: int
@@ -81,9 +81,9 @@ class RefusedRow:
 
 @dataclass(frozen=True, slots=True)
 class Cohort:
-    """The cases of one clinical table, in its order, and the rows that were refused.
+    """The cases of a clinical table in table order, and the rows that could not be read.
 
-    `notes` are sentences about assumptions of the reader: an encoding, title rows.
+    `notes` are sentences about assumptions made while reading, such as an encoding or title rows.
     """
 
     records: tuple[CaseRecord, ...]
@@ -91,7 +91,7 @@ class Cohort:
     notes: tuple[str, ...] = ()
 
     def coverage(self) -> Mapping[str, int]:
-        """Return how many records have a value, by field of `FIELDS`."""
+        """Return the number of records with a value for each field of `FIELDS`."""
         return MappingProxyType(
             {
                 name: sum(getattr(record, name) is not None for record in self.records)
@@ -105,7 +105,7 @@ class Cohort:
 
 
 def coverage_text(n_cases: int, coverage: Mapping[str, int]) -> str:
-    """Return the number of cases in a table, and for each field how many have a value.
+    """Return the number of cases in a table, and the number of values of each field, as text.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""`Difference`: the change of one step as flipped bits, so that one function applies and undoes it.
+"""The change of one step as flipped bits, which one function applies and undoes (`Difference`).
 
 Exclusive-or is its own inverse: flipping the bits of a `Difference` in the arrays before the step
 gives the arrays after it, and flipping them again restores the arrays before it.
@@ -28,10 +28,10 @@ _RAW, _PACKED, _ONE = b"\0", b"\1", b"\2"
 class BitChange:
     """Flipped bits of one array inside one box, compressed.
 
-    `where` holds one bit for each voxel of `box` (`numpy.packbits`, then zlib). `planes` hold the
-    flipped bits of the `count` voxels that changed: one plane for each byte of an element, lowest
-    byte first; the first byte of each says whether it is stored raw (0), by zlib (1), or as a
-    single value for all voxels (2).
+    `where` has one bit for each voxel of `box` (`numpy.packbits`, then zlib). `planes` have the
+    flipped bits of the `count` changed voxels, with one plane for each byte of an element, lowest
+    byte first. The first byte of a plane states whether it is stored raw (0), with zlib (1), or as
+    a single value for all voxels (2).
     """
 
     box: Box
@@ -41,7 +41,7 @@ class BitChange:
 
     @classmethod
     def of(cls, flipped: NDArray[Any], box: Box) -> "BitChange | None":
-        """Return the change of an unsigned array `flipped` of the box's shape, None if all 0."""
+        """Return the change of an unsigned array `flipped` of the box's shape, or None if all 0."""
         changed = flipped != 0
         tight = Box.around(changed)
         if tight.is_empty:
@@ -59,11 +59,11 @@ class BitChange:
 
     @property
     def nbytes(self) -> int:
-        """Memory that the change takes, in bytes."""
+        """Memory that the change uses, in bytes."""
         return len(self.where) + sum(map(len, self.planes))
 
     def flip(self, array: NDArray[Any]) -> None:
-        """Flip the bits in `array` ``(z, y, x)``, unsigned, one byte per element for each plane."""
+        """Flip the bits in an unsigned `array` ``(z, y, x)`` with one byte per plane."""
         region = array[self.box.slices]
         where = self._unpack_mask()
         if all(plane[:1] == _ONE for plane in self.planes):
@@ -75,7 +75,7 @@ class BitChange:
             region[where] ^= self._unpack_values(array.dtype)
 
     def same_bits(self, other: "BitChange") -> bool:
-        """Return whether both flip the same bits of the same voxels, however compressed."""
+        """Return whether two changes flip the same bits of the same voxels, however compressed."""
         if (self.box, self.count, len(self.planes)) != (other.box, other.count, len(other.planes)):
             return False
         if not np.array_equal(self._unpack_mask(), other._unpack_mask()):
@@ -105,11 +105,11 @@ class Difference:
     label
         The label whose membership and marks changed.
     labels
-        Flipped bits of the labels, uint8.
+        The flipped bits of the labels, uint8.
     membership
-        Flipped bits of the membership, float32 read as uint32.
+        The flipped bits of the membership, float32 read as uint32.
     evidence
-        Flipped bits of the marks, uint16, see `smartpaint.evidence.marks`.
+        The flipped bits of the marks, uint16; see `smartpaint.evidence.marks`.
 
     Examples
     --------
@@ -129,7 +129,7 @@ class Difference:
 
     @property
     def box(self) -> Box:
-        """The smallest box that holds every voxel whose label changed; empty if none did."""
+        """The smallest box that contains every voxel whose label changed; may be empty."""
         return reduce(Box.union, (change.box for change in self.labels), Box.empty())
 
     @property
@@ -139,7 +139,7 @@ class Difference:
 
     @property
     def nbytes(self) -> int:
-        """Memory that the step takes, in bytes."""
+        """Memory that the step uses, in bytes."""
         changes = (*self.labels, *self.membership, *self.evidence)
         return sum(change.nbytes for change in changes)
 
@@ -149,16 +149,16 @@ class Difference:
         membership: NDArray[np.float32] | None = None,
         words: NDArray[np.uint16] | None = None,
     ) -> None:
-        """Apply or undo the step in place; exact to the byte.
+        """Apply or undo the step in place, exactly to the byte.
 
         Parameters
         ----------
         labels
-            ``(z, y, x)``.
+            The labels ``(z, y, x)``.
         membership
-            float32 ``(z, y, x)`` of `label`; None leaves membership unchanged.
+            The membership of `label`, float32 ``(z, y, x)``; None leaves the membership unchanged.
         words
-            uint16 ``(z, y, x)`` of `label`; None leaves the marks unchanged.
+            The marks of `label`, uint16 ``(z, y, x)``; None leaves the marks unchanged.
         """
         for change in self.labels:
             change.flip(labels)
@@ -170,7 +170,7 @@ class Difference:
                 change.flip(words)
 
     def same_bits(self, other: "Difference") -> bool:
-        """Return whether both flip the same bits of the same voxels."""
+        """Return whether two differences flip the same bits of the same voxels."""
         return (
             self.label == other.label
             and _is_same_change(self.labels, other.labels)
@@ -204,7 +204,7 @@ def _unpack_plane(plane: bytes, count: int) -> bytes:
     Raises
     ------
     ValueError
-        If there are not `count` of them.
+        If the plane does not have `count` bytes.
     """
     kind, rest = plane[:1], plane[1:]
     if kind == _ONE and len(rest) == 1:
@@ -213,7 +213,7 @@ def _unpack_plane(plane: bytes, count: int) -> bytes:
         return _inflate_bytes(rest, count)
     if kind == _RAW and len(rest) == count:
         return rest
-    raise ValueError(f"expected a plane of {count} bytes, got {len(rest)} of kind {kind!r}")
+    raise ValueError(f"expected a plane of {count} bytes, but got {len(rest)} of kind {kind!r}")
 
 
 def _inflate_bytes(packed: bytes, size: int) -> bytes:
@@ -222,5 +222,5 @@ def _inflate_bytes(packed: bytes, size: int) -> bytes:
     except zlib.error as error:
         raise ValueError(f"expected {size} packed bytes, but {error}") from error
     if len(values) != size:
-        raise ValueError(f"expected {size} packed bytes, got {len(values)}")
+        raise ValueError(f"expected {size} packed bytes, but got {len(values)}")
     return values

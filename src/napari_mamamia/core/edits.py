@@ -1,4 +1,4 @@
-"""Edits of a mask by a reader: `Brush`, `Stroke`, `Edit`, `Step`."""
+"""Edits of a mask by a reader: `Brush`, `Stroke`, `Edit` and `Step`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,9 +12,7 @@ WHOLE_MASK: Final = 0
 """Label of a step that changes all labels."""
 
 UNDOES_ROW: Final = "undoes row"
-"""Parameter of a step that undoes an earlier step of its lesion: the row of that step in the
-history.
-"""
+"""Parameter of a step that undoes an earlier step: the row of the undone step in the history."""
 
 MODEL: Final = "model"
 """Parameter of a step that a model made: its name, version, weights or server, and licence."""
@@ -24,11 +22,11 @@ Voxel = tuple[float, float, float]
 
 
 class Tool(StrEnum):
-    """How a brush decides which voxels it paints.
+    """The rule by which a brush selects the voxels to paint.
 
-    `EVIDENCE` is the current smart brush, whose strokes have a lasting effect; `LEARNED` is the
-    same with a small network in place of its rules for the image. `SMARTPAINT` is the previous
-    smart brush, which works stamp by stamp; older journals are replayed with it.
+    `EVIDENCE` is the current smart brush, whose strokes have a lasting effect. `LEARNED` is the
+    same brush with a small network instead of rules for the image. `SMARTPAINT` is the previous
+    smart brush, which works stamp by stamp; it is used to replay older journals.
     """
 
     EVIDENCE = "evidence"
@@ -39,7 +37,7 @@ class Tool(StrEnum):
 
     @property
     def is_smart(self) -> bool:
-        """Whether strokes leave evidence, and are settled from image and evidence."""
+        """Whether strokes leave evidence and are settled from image and evidence."""
         return self in (Tool.EVIDENCE, Tool.LEARNED)
 
 
@@ -79,15 +77,16 @@ class Brush:
     Parameters
     ----------
     radius_mm
-        Above 0. A first stroke paints slightly less far, see
-        `smartpaint.brush.brush.painted_radius_mm`.
+        The radius in mm, which must be above 0. A first stroke paints a slightly smaller radius;
+        see `smartpaint.brush.brush.painted_radius_mm`.
     tolerance
-        In units of the image's noise; above 0. A sphere does not use it.
+        The tolerance in units of the image's noise, which must be above 0. A sphere ignores the
+        tolerance.
     plane_axis
         The array axis (0 z, 1 y, 2 x) perpendicular to the displayed plane; a brush with
         `Extent.PLANE` paints only in the plane of its centre.
     label
-        The value painted, 1 to 255.
+        The painted value, from 1 to 255.
     whole
         Whether a stroke of a smart brush acts on the whole lesion that it touches.
 
@@ -109,27 +108,27 @@ class Brush:
     whole: bool = False
 
     def __post_init__(self) -> None:
-        # Not `<= 0`: that would accept NaN.
+        # `<= 0` would accept NaN.
         if not (self.radius_mm > 0 and self.tolerance > 0):
             raise ValueError(
-                f"expected a radius and a tolerance above 0, got {self.radius_mm} mm and "
-                f"{self.tolerance}"
+                f"expected the radius and the tolerance to be above 0, but got {self.radius_mm} "
+                f"mm and {self.tolerance}"
             )
         if self.plane_axis not in (0, 1, 2) or not 1 <= self.label <= 255:
             raise ValueError(
-                f"expected a plane axis 0, 1 or 2 and a label of 1 to 255, got "
-                f"{self.plane_axis} and {self.label}"
+                "expected the plane axis to be 0, 1 or 2 and the label to be from 1 to 255, but "
+                f"got {self.plane_axis} and {self.label}"
             )
 
     def inverted(self) -> Self:
-        """Return the same brush with the other action."""
+        """Return the same brush with the opposite action."""
         other = Action.ERASE if self.action is Action.ADD else Action.ADD
         return replace(self, action=other)
 
 
 @dataclass(frozen=True, slots=True)
 class Stroke:
-    """One press, drag and release: the brush and the positions of the pointer, in order."""
+    """One press, drag and release: the brush and the pointer positions in order."""
 
     brush: Brush
     path: tuple[Voxel, ...]
@@ -142,22 +141,21 @@ class Edit:
     Parameters
     ----------
     name
-        The action in terms of the field: "erase 12 mm", "grow (2 outlines)", "prediction
-        kinetic".
+        The name of the action, such as "erase 12 mm", "grow (2 outlines)" or "prediction kinetic".
     stroke
-        The stroke, None for another kind of step; it repeats the step on the same images.
+        The stroke, with which the step can be repeated on the same images; None for other steps.
     parameters
-        (name, value) pairs of a step that is not a stroke; for a stroke, its further inputs,
-        such as ("locked", "2 3").
+        The parameters of the step as (name, value) pairs; for a stroke, its additional inputs, such
+        as ("locked", "2 3").
     path_mm
-        Length of the stroke's path; 0 for another kind of step.
+        The length of the stroke's path in mm; 0 for other steps.
     changed_voxels
-        Number of voxels of the mask that the step changed.
+        The number of voxels of the mask that the step changed.
     at_s
-        Seconds of editing, idle time excluded, since the session began.
+        The editing time since the session began in s, without idle time.
     label
-        The label that the step changed, as in its difference; 0 for the whole mask. It separates
-        the steps of each lesion.
+        The label that the step changed, or 0 for the whole mask, by which the steps of each lesion
+        are distinguished.
     """
 
     name: str
@@ -170,7 +168,7 @@ class Edit:
 
     @property
     def tool(self) -> str:
-        """The tool: that of a stroke, or the name up to its bracket: "grow (2 outlines)" is grow.
+        """The tool of a stroke, or else the name of the step up to a parenthesis.
 
         Examples
         --------
@@ -187,10 +185,10 @@ class Edit:
 
 
 def standing_rows(steps: Sequence[Edit], label: int) -> tuple[int, ...]:
-    """Return the rows, from 1, of the applied steps that determine a lesion's present state.
+    """Return the rows of the applied steps that determine a lesion's current state.
 
-    They are the steps of `label` and of the whole mask, without undone steps and without the
-    undoing steps themselves.
+    These are the steps of `label` and of the whole mask, without undone steps and undoing steps.
+    Rows are counted from 1.
 
     Examples
     --------
@@ -226,7 +224,7 @@ class Turn(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """A move to a row of the history: the numbers of steps applied before and after it."""
+    """A move to a row of the history, with the numbers of steps applied before and after it."""
 
     start: int
     stop: int
@@ -234,21 +232,21 @@ class Jump:
 
 @dataclass(frozen=True, slots=True)
 class EditingSummary:
-    """Statistics of the editing of a mask, as its provenance stores them.
+    """Statistics on the editing of a mask for its provenance.
 
     Parameters
     ----------
     seconds
-        Editing time; a pause of 30 s or more between two actions does not count.
+        The editing time in s; a pause of 30 s or more between two actions does not count.
     strokes, steps, undos
-        Strokes of a brush, other steps (growth, islands ...), and undos; each counts
-        whether or not it was undone later.
+        The numbers of brush strokes, of other steps (such as growth), and of undos, including steps
+        that were undone later.
     path_mm
-        Total length of all strokes.
+        The total length of all strokes in mm.
     tools
-        Names of the tools used, in order of first use: "smartpaint", "grow" ...
+        The names of the tools, such as "smartpaint" or "grow", in order of first use.
     started_from
-        The mask that the editing began with: "prediction kinetic", "" for an empty one.
+        The initial mask, such as "prediction kinetic", or "" for an empty mask.
     models
         The models that made steps, with their licences, in order of first use.
     """
@@ -263,7 +261,7 @@ class EditingSummary:
     models: tuple[str, ...] = ()
 
     def after(self, act: Edit | Turn | Jump) -> Self:
-        """Return the summary with one more action counted; `seconds` are those of the step.
+        """Return the summary with one more action counted, and with the step's editing time.
 
         A jump back over n steps counts as n undos.
         """

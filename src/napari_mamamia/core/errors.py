@@ -1,7 +1,7 @@
-"""All error classes. A message says what was expected, what was found, and how to fix it.
+"""All error classes. A message states what was expected, what was found, and how to fix it.
 
-Settings and commands that fix the cause are data (`Remedy`) and not part of the message: the
-command line, the library and the window each display them with their own names.
+Settings and commands that fix the cause are data (`Remedy`) and not part of the message, because
+the command line, the library and the window display them with their own names.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,11 +17,12 @@ class Remedy:
     Parameters
     ----------
     option
-        The setting to change, by its name in the library, such as ``leave_out``; "" if a command
-        is the remedy.
+        The name of the setting to change, as in the library, such as ``leave_out``; "" if the
+        remedy is a command.
     values
-        What it is set to, such as ``series=5,phase=2``; a word in capitals (``DIR``) stands for
-        a value that only the user knows. Empty for a switch. Several values are all needed.
+        The new values, such as ``series=5,phase=2``; a word in capitals (``DIR``) stands for a
+        value that only the user knows. Empty for a switch. If there are several values, all are
+        needed.
     command
         A command to run first, such as ``straighten``.
     """
@@ -32,7 +33,7 @@ class Remedy:
 
 
 class MamamiaError(Exception):
-    """Base of every error that this software raises on purpose; its text is printable."""
+    """Base class of all intended errors of this software; its text is printable."""
 
     def __init__(self, text: str = "", *, remedies: Iterable[Remedy] = ()) -> None:
         super().__init__(text)
@@ -44,47 +45,47 @@ class MamamiaError(Exception):
 
 
 class ArgumentError(MamamiaError, ValueError, TypeError):
-    """An argument of a library function has a wrong type or value."""
+    """Raised if an argument of a library function has a wrong type or value."""
 
 
 class CaseError(MamamiaError, ValueError):
-    """A case is incomplete or contradicts itself: missing phase, unequal shapes, unknown id."""
+    """Raised if a case is incomplete or inconsistent, such as a missing phase or an unknown id."""
 
 
 class GridMismatchError(MamamiaError, ValueError):
-    """Two arrays that should share a grid do not."""
+    """Raised if two arrays are on different grids that must be the same."""
 
 
 class ClusterError(MamamiaError, ConnectionError):
-    """A dask cluster cannot be reached or started."""
+    """Raised if a dask cluster cannot be reached or started."""
 
 
 class PacsError(MamamiaError, ConnectionError):
-    """A PACS cannot be reached, refuses a request, or aborted a transfer."""
+    """Raised if a PACS cannot be reached, rejects a request, or aborts a transfer."""
 
 
 class FormatError(MamamiaError, ValueError):
-    """A file or folder does not have the format of its name, or is damaged."""
+    """Raised if a file or folder is damaged or does not have the expected format."""
 
 
 class LayoutChoiceError(FormatError):
-    """Several layouts match a folder; the remedies name them."""
+    """Raised if several layouts match a folder; the remedies name the layouts."""
 
 
 class UnknownLayoutError(FormatError):
-    """No known layout matches a folder; a user may describe one."""
+    """Raised if no known layout matches a folder; a user may describe the layout."""
 
 
 class ProposedLayoutError(UnknownLayoutError):
-    """No known layout matches a folder, but its names suggest one."""
+    """Raised if no known layout matches a folder, but its file names suggest a layout."""
 
 
 class MissingColumnsError(FormatError):
-    """A table lacks columns, or values in them.
+    """Raised if a table lacks columns, or values in columns.
 
-    `missing` are the missing columns or fields by the names of this software. `there` are the
-    columns of the table. `proposals` are pairs of a field and the column that may hold it. A caller
-    with a table in memory can build its own message from these attributes.
+    `missing` are the missing columns or fields, named as in this software. `there` are the columns
+    of the table. `proposals` are pairs of a field and the column that may contain it. A caller with
+    a table in memory can build its own message from these attributes.
     """
 
     def __init__(
@@ -105,23 +106,23 @@ class MissingColumnsError(FormatError):
 
 
 class NotFiniteError(FormatError):
-    """A file holds NaN or infinity where numbers are required."""
+    """Raised if a file has NaN or infinity where finite numbers are required."""
 
 
 class NotAMaskError(FormatError):
-    """A file contains neither labels nor a soft mask, but for example an image or logits."""
+    """Raised if a file contains neither labels nor a soft mask, but an image or logits."""
 
 
 class ModelError(MamamiaError, RuntimeError):
-    """A model cannot be used, or could not segment this case."""
+    """Raised if a model cannot be used, or could not segment the case."""
 
 
 class RefusedCheckpointError(ModelError):
-    """A checkpoint was refused, because opening it runs code; a sandbox can convert it."""
+    """Raised if a checkpoint would run code when opened; a sandbox can convert the checkpoint."""
 
 
 class MissingExtraError(MamamiaError, ImportError):
-    """An optional package is not installed; the message names the pip command."""
+    """Raised if an optional package is not installed; the message has the pip command."""
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(
@@ -137,19 +138,19 @@ class MissingExtraError(MamamiaError, ImportError):
 
 
 class HiddenError(MamamiaError, PermissionError):
-    """The requested data would reveal what a blind reading hides."""
+    """Raised if the requested data would reveal what a blind reading hides."""
 
 
 class SaveConflictError(MamamiaError, FileExistsError):
-    """The target exists already, or two targets fit; nothing was written."""
+    """Raised if the target exists already or is ambiguous; nothing is then written."""
 
 
 class SaveError(MamamiaError, OSError):
-    """Writing failed (disk full, read-only, verification); an existing file is untouched."""
+    """Raised if writing fails (full disk, read-only, verification); files are then unchanged."""
 
 
 def list_remedies(error: BaseException) -> tuple[Remedy, ...]:
-    """Return the remedies of an error and of the errors that caused it, each once."""
+    """Return the remedies of an error and of the errors that caused it, without duplicates."""
     remedies: dict[Remedy, None] = {}
     cause: BaseException | None = error
     while cause is not None:
@@ -161,7 +162,7 @@ def list_remedies(error: BaseException) -> tuple[Remedy, ...]:
 def is_of_system(error: BaseException) -> bool:
     """Return whether the disk or the computer caused the error, which no submission can cause.
 
-    A reader turns such an error into a format error; the cause of the format error reveals it.
+    File readers convert such an error to a format error, whose cause is the original error.
     """
     return _find_system_error(error) is not None
 
@@ -185,7 +186,7 @@ def _find_system_error(error: BaseException) -> OSError | None:
 
 
 def refusal_text(error: OSError) -> str:
-    """Return the message for an operating-system error that no reader or writer handled."""
+    """Return the message for an operating-system error that was not handled otherwise."""
     where = f" at {error.filename}" if error.filename else ""
     return (
         f"expected to read and write files, but the system did not allow it{where} "

@@ -1,9 +1,9 @@
-"""`Grid`: the position of voxels in the patient.
+"""The position of voxels in the patient (`Grid`).
 
-No other code converts axis order or compares grids.
-Arrays are ``(z, y, x)``; an affine is the file's, voxel (x, y, z) to RAS mm. Orientation codes name
-the direction each axis runs *towards* (nibabel's convention): ``"LAS"`` means that x runs to the
-patient's left, y to anterior, z to superior.
+No other code converts the order of axes or compares grids. Arrays are ``(z, y, x)``; an affine maps
+voxel (x, y, z) to RAS mm as in the file. Orientation codes name the direction *towards* which each
+axis increases (nibabel's convention): ``"LAS"`` means that x increases towards the patient's left,
+y towards anterior, and z towards superior.
 """
 
 from collections.abc import Sequence
@@ -19,28 +19,29 @@ from napari_mamamia.core.errors import ArgumentError, GridMismatchError
 
 IDENTITY_WARNING: Final = (
     "the grid is an identity (1 x 1 x 1 mm, origin 0 or in the middle), typical of files that "
-    "lost their spacing: mm and ml are counts of voxels here; write the image's own affine into "
-    "the file"
+    "lost their spacing: values in mm and ml are therefore counts of voxels; write the image's "
+    "own affine into the file"
 )
 IMPOSSIBLE_SPACING: Final = "the spacing is impossible for an image of a body"
 _WIDEST_VOXEL_MM: Final = 100.0
 _NARROWEST_VOXEL_MM: Final = 0.001
 _LONGEST_VOLUME_MM: Final = 2000.0
-"""Spacings and extents above this length come from a wrong header, not from a patient. Our choice.
-"""
+"""Largest plausible spacing and extent of a patient's volume in mm. Our choice."""
 _SINGULAR: Final = 1e-6
-"""Volume of the cell of three unit steps below which they do not span space."""
+"""Volume of the cell of three unit steps below which the axes do not span space."""
 SAME_PLACE_VOXELS: Final = 0.05
-"""Two grids are the same when no corner of the volume is farther apart than this share of the
-smallest spacing. Our choice: far above float32 rounding of qform and sform (about 0.005 voxel over
-a 350 mm field of view), far below what an eye or a metric could notice."""
+"""Largest distance of corners of two equal grids, as a fraction of the smallest spacing.
+
+Our choice: far above float32 rounding of qform and sform (about 0.005 voxel over a 350 mm field of
+view), and far below a visible or measurable difference.
+"""
 
 _SHEAR_COSINE: Final = 1e-3
 _OBLIQUE_COSINE: Final = 1e-3
 _THICKER: Final = 1.05
 _SAME_SPACING: Final = 1e-4
 _SAME_ANGLE: Final = 0.05
-"""Relative spacing and degrees below which a difference is not mentioned."""
+"""Relative spacing and degrees below which a difference is not reported."""
 
 _POSITIVE: Final = "RAS"
 _NEGATIVE: Final = "LPI"
@@ -56,10 +57,10 @@ _PLANE_OF_NORMAL: Final[dict[int, Plane]] = {0: "sagittal", 1: "coronal", 2: "ax
 
 @dataclass(frozen=True, slots=True)
 class DisplayFrame:
-    """A permutation and flip of (z, y, x) arrays for the screen; always a view, never a copy.
+    """A permutation and flip of (z, y, x) arrays for display, which never copies an array.
 
-    `order` names, for each displayed axis (slice, row, column), the array axis it shows; `flips`
-    says which displayed axes run against the array. Leading axes (phase) stay unchanged.
+    `order` has the array axis of each displayed axis (slice, row, column), and `flips` is True for
+    displayed axes that are reversed. Leading axes (phase) are not changed.
     """
 
     plane: Plane
@@ -67,14 +68,14 @@ class DisplayFrame:
     flips: tuple[bool, bool, bool]
 
     def to_display(self, array: NDArray[Any]) -> NDArray[Any]:
-        """Return the view of ``(..., z, y, x)`` as ``(..., slice, row, column)``."""
+        """Return an array ``(..., z, y, x)`` as a view ``(..., slice, row, column)``."""
         lead = array.ndim - 3
         moved = array.transpose(*range(lead), *(lead + axis for axis in self.order))
         shown: NDArray[Any] = moved[self._make_slices()]
         return shown
 
     def from_display(self, shown: NDArray[Any]) -> NDArray[Any]:
-        """Return the view of ``(..., slice, row, column)`` as ``(..., z, y, x)``."""
+        """Return an array ``(..., slice, row, column)`` as a view ``(..., z, y, x)``."""
         lead = shown.ndim - 3
         back = np.argsort(self.order)
         shown = shown[self._make_slices()]
@@ -83,7 +84,7 @@ class DisplayFrame:
     def point_to_display(
         self, index: Sequence[float], shape: Sequence[int]
     ) -> tuple[float, float, float]:
-        """Return the displayed position of voxel `index` of an array of `shape`, both (z, y, x)."""
+        """Return the displayed position of voxel `index` in an array of `shape`, both (z, y, x)."""
         s, r, c = (
             shape[axis] - 1 - index[axis] if flip else index[axis]
             for axis, flip in zip(self.order, self.flips, strict=True)
@@ -93,22 +94,22 @@ class DisplayFrame:
     def point_from_display(
         self, shown: Sequence[float], shape: Sequence[int]
     ) -> tuple[float, float, float]:
-        """Return the voxel (z, y, x) at displayed position `shown` of an array of `shape`."""
+        """Return the voxel (z, y, x) at the displayed position `shown` in an array of `shape`."""
         index = [0.0, 0.0, 0.0]
         for place, axis, flip in zip(shown, self.order, self.flips, strict=True):
             index[axis] = shape[axis] - 1 - place if flip else place
         return (index[0], index[1], index[2])
 
     def per_axis(self, values: Sequence[float]) -> tuple[float, float, float]:
-        """Return `values` along (z, y, x), such as a spacing, in displayed order."""
+        """Return `values` along (z, y, x), such as a spacing, in the order of displayed axes."""
         s, r, c = (values[axis] for axis in self.order)
         return (s, r, c)
 
     def within(self, shown: "DisplayFrame") -> tuple[tuple[int, int, int], tuple[bool, bool, bool]]:
         """Return this view as axis order and flips relative to the view `shown`.
 
-        For each axis (slice, row, column) of this view: the displayed axis of `shown` that it is, 0
-        to 2, and whether it runs the other way there.
+        For each axis (slice, row, column) of this view, the result has the corresponding axis of
+        `shown`, from 0 to 2, and whether it has the opposite direction.
 
         Examples
         --------
@@ -134,15 +135,16 @@ class Grid:
     Parameters
     ----------
     shape
-        Voxels along (z, y, x), each at least 1.
+        The numbers of voxels along (z, y, x), each at least 1.
     affine
-        4x4, voxel (x, y, z) to RAS mm, as in the file. Kept as read-only float64.
+        The 4x4 matrix from voxel (x, y, z) to RAS mm, as in the file. It is stored as read-only
+        float64.
     nifti_header
-        The first bytes of the NIfTI file the grid came from (348, or 540 for NIfTI-2), so that a
-        mask on this grid can be written with the same geometry byte for byte. Not compared.
+        The header of the NIfTI file from which the grid was read (348 bytes, or 540 for NIfTI-2),
+        with which a mask on this grid can be written with identical geometry. It is not compared.
     is_spacing_stated
-        Whether a person stated the spacing, so that 1 x 1 x 1 mm is not taken for a lost spacing.
-        Not compared.
+        Whether a person stated the spacing; 1 x 1 x 1 mm is then not taken for a lost spacing. It
+        is not compared.
 
     Raises
     ------
@@ -165,17 +167,19 @@ class Grid:
         shape = tuple(int(n) for n in self.shape)
         if len(shape) != 3 or min(shape) < 1:
             raise ValueError(
-                f"expected three extents of at least 1 (z, y, x) for a grid, got {shape}"
+                "expected the shape of a grid to have three extents of at least 1 (z, y, x), but "
+                f"got {shape}"
             )
         affine = np.array(self.affine, dtype=np.float64)
         if affine.shape != (4, 4) or not np.isfinite(affine).all():
-            raise ValueError("the affine is not a finite 4x4 matrix")
+            raise ValueError("expected the affine to be a finite 4x4 matrix, but it is not")
         steps = affine[:3, :3]
         lengths = np.linalg.norm(steps, axis=0)
         # The directions decide, not the lengths of the steps.
         if not lengths.all() or abs(np.linalg.det(steps / lengths)) < _SINGULAR:
             raise ValueError(
-                "the affine is singular: an axis has length 0 or lies in the plane of the other two"
+                "expected the affine to be invertible, but an axis has length 0 or lies in the "
+                "plane of the other two"
             )
         affine.setflags(write=False)
         object.__setattr__(self, "shape", shape)
@@ -185,16 +189,16 @@ class Grid:
     def of_spacing(
         cls, shape: tuple[int, int, int], spacing_mm: tuple[float, float, float]
     ) -> "Grid":
-        """Return an upright grid (x to the right, y to anterior, z to superior) at the origin.
+        """Return a grid at the origin with RAS axes (x right, y anterior, z superior).
 
-        For arrays of which only shape and spacing are known.
+        Use this for arrays of which only the shape and the spacing are known.
 
         Parameters
         ----------
         shape
-            Voxels along (z, y, x).
+            The numbers of voxels along (z, y, x).
         spacing_mm
-            Distance between voxel centres along (z, y, x), mm.
+            The distance between voxel centres along (z, y, x) in mm.
 
         Returns
         -------
@@ -204,7 +208,7 @@ class Grid:
         Raises
         ------
         ArgumentError
-            If there are not three spacings above 0.
+            If `spacing_mm` is not three numbers above 0.
 
         Examples
         --------
@@ -214,8 +218,8 @@ class Grid:
         spacing = tuple(float(mm) for mm in spacing_mm)
         if len(spacing) != 3 or not all(mm > 0 for mm in spacing):
             raise ArgumentError(
-                f"expected three spacings above 0 mm (z, y, x) for a grid, got {spacing}: pass, "
-                "for example, (2.0, 0.7, 0.7)"
+                "expected the spacing of a grid to be three numbers above 0 mm (z, y, x), but "
+                f"got {spacing}: pass, for example, (2.0, 0.7, 0.7)"
             )
         return cls(shape, np.diag([*spacing[::-1], 1.0]), is_spacing_stated=True)
 
@@ -223,9 +227,9 @@ class Grid:
     def is_identity(self) -> bool:
         """Whether spacing and position are unknown.
 
-        NumPy's ``eye(4)``, also with permuted axes, as ITK writes an array without spacing: each
-        voxel is 1 mm wide and the first one lies at 0. Or the middle lies at 0, where nibabel
-        places a NIfTI file without qform and sform.
+        This is assumed for NumPy's ``eye(4)``, also with permuted axes, which ITK writes for an
+        array without spacing: each voxel is 1 mm wide and the first voxel is at 0. It is also
+        assumed if the middle is at 0, where nibabel places a NIfTI file without qform and sform.
         """
         turned = np.abs(self.affine[:3, :3])
         is_unit = np.array_equal(np.sort(turned, axis=0), [[0] * 3, [0] * 3, [1] * 3])
@@ -238,9 +242,9 @@ class Grid:
 
     @property
     def spacing_warning(self) -> str:
-        """A warning that mm and ml are wrong on this grid, "" if they are plausible.
+        """A warning that mm and ml are wrong on this grid, or "" if they are plausible.
 
-        The spacing was lost, or is impossible for an image of a patient.
+        The warning is given if the spacing was lost, or is impossible for an image of a patient.
 
         Examples
         --------
@@ -278,7 +282,7 @@ class Grid:
 
     @property
     def matrix_mm(self) -> NDArray[np.float64]:
-        """3x3 matrix with the (z, y, x) index steps in RAS mm as columns, shear included."""
+        """3x3 matrix with the (z, y, x) index steps in RAS mm as columns, including shear."""
         return self.affine[:3, 2::-1]
 
     @property
@@ -294,7 +298,7 @@ class Grid:
 
     @property
     def orientation(self) -> str:
-        """Three letters for (x, y, z), each the patient direction the axis runs towards."""
+        """Three letters for (x, y, z): the patient direction towards which each axis increases."""
         signs, worlds = self._anatomical_axes()
         return "".join(
             (_POSITIVE if signs[axis] > 0 else _NEGATIVE)[worlds[axis]] for axis in (2, 1, 0)
@@ -302,7 +306,7 @@ class Grid:
 
     @property
     def is_sheared(self) -> bool:
-        """Whether the axes are not at right angles (cosine above 0.001)."""
+        """Whether the axes are not perpendicular (cosine above 0.001)."""
         directions = self.matrix_mm / np.array(self.spacing_mm)
         cosines = np.abs(directions.T @ directions)[np.triu_indices(3, 1)]
         return bool(np.any(cosines > _SHEAR_COSINE))
@@ -315,20 +319,21 @@ class Grid:
 
     @property
     def acquisition_plane(self) -> Plane:
-        """Plane of the slices: across the axis with clearly largest spacing, else the third.
+        """Plane of the slices, across the axis with clearly the largest spacing, or else the third.
 
-        Both the slice-thickness rule and the file's order can be wrong after resampling; then only
-        the default view differs, never a number.
+        The slice-thickness rule and the file's order can both be wrong after resampling; only the
+        default view then differs, never a measurement.
         """
         _, worlds = self._anatomical_axes()
         return _PLANE_OF_NORMAL[worlds[self._slice_axis()]]
 
     def display_frame(self, plane: Plane | None = None) -> DisplayFrame:
-        """Return the upright view in `plane` (default: the acquisition plane).
+        """Return the display orientation of `plane` (by default the acquisition plane).
 
-        Axial has anterior up and the patient's right on the screen's left, slices run to superior;
-        sagittal has superior up and anterior left, slices run to the patient's left; coronal has
-        superior up and the patient's right on the screen's left, slices run to posterior.
+        An axial view has anterior up and the patient's right on the left of the screen, and slices
+        increase towards superior. A sagittal view has superior up and anterior on the left, and
+        slices increase towards the patient's left. A coronal view has superior up and the patient's
+        right on the left of the screen, and slices increase towards posterior.
         """
         plane = self.acquisition_plane if plane is None else plane
         signs, worlds = self._anatomical_axes()
@@ -342,13 +347,13 @@ class Grid:
         return DisplayFrame(plane, (order[0], order[1], order[2]), (flips[0], flips[1], flips[2]))
 
     def to_world_mm(self, index: ArrayLike) -> NDArray[np.float64]:
-        """Return RAS mm of voxel coordinates (..., 3) in (z, y, x)."""
+        """Return the RAS mm positions of voxel coordinates (..., 3) in (z, y, x)."""
         points = np.asarray(index, dtype=np.float64)
         world: NDArray[np.float64] = points @ self.matrix_mm.T + self.affine[:3, 3]
         return world
 
     def to_voxel(self, world_mm: ArrayLike) -> NDArray[np.float64]:
-        """Return voxel coordinates (z, y, x) of RAS mm points (..., 3)."""
+        """Return the voxel coordinates (z, y, x) of RAS mm points (..., 3)."""
         points = np.asarray(world_mm, dtype=np.float64) - self.affine[:3, 3]
         voxel: NDArray[np.float64] = points @ np.linalg.inv(self.matrix_mm).T
         return voxel
@@ -366,9 +371,9 @@ class Grid:
         return self.farthest_corner_mm(other) <= SAME_PLACE_VOXELS * min(self.spacing_mm)
 
     def differences(self, other: "Grid") -> str:
-        """Return how two grids differ in shape, spacing, origin and direction, and by how much.
+        """Return the differences of two grids in shape, spacing, origin and direction as text.
 
-        "" if they are the same apart from rounding.
+        The text is "" if the grids are equal except for rounding.
 
         Examples
         --------
@@ -401,9 +406,9 @@ class Grid:
         return thickest if spacing[thickest] > _THICKER * others else 0
 
     def _anatomical_axes(self) -> tuple[list[int], list[int]]:
-        """Return, for array axes (z, y, x), the sign along and the index of the closest RAS axis.
+        """Return sign and index of the closest RAS axis for each array axis (z, y, x).
 
-        The last affines are cached: the window calls this at each movement of the pointer.
+        The last affines are cached, because the window calls this at each movement of the pointer.
         """
         signs, worlds = _axes_of(self.affine.tobytes())
         return list(signs), list(worlds)
@@ -411,10 +416,10 @@ class Grid:
 
 @lru_cache(maxsize=64)
 def _axes_of(affine: bytes) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return signs and indices of the closest RAS axes, see `Grid`, of a float64 4x4 affine.
+    """Return the signs and indices of the RAS axes closest to the axes of a float64 4x4 affine.
 
-    The polar rotation of the direction matrix (its closest orthogonal matrix) is assigned greedily,
-    largest cosine first, so that each anatomical axis is used once.
+    The axes of the closest orthogonal matrix (polar rotation) are assigned greedily, largest cosine
+    first, so each anatomical axis is used once.
     """
     matrix = np.frombuffer(affine).reshape(4, 4)[:3, 2::-1]
     u, _, vt = np.linalg.svd(matrix / np.linalg.norm(matrix, axis=0))
@@ -434,14 +439,14 @@ def require_same_grid(a: Grid, b: Grid, name_a: str = "a", name_b: str = "b") ->
     """Raise `GridMismatchError` unless `a` and `b` are the same grid within `SAME_PLACE_VOXELS`."""
     if a.shape != b.shape:
         raise GridMismatchError(
-            f"{name_a} has shape {a.shape} (z, y, x), {name_b} has shape {b.shape} (they differ in "
-            f"{a.differences(b)}): they must share one grid; export one of them again on the "
-            "other's grid"
+            f"expected {name_a} and {name_b} to be on the same grid, but {name_a} has shape "
+            f"{a.shape} (z, y, x) and {name_b} has shape {b.shape} (differences: "
+            f"{a.differences(b)}): export one of them again on the grid of the other"
         )
     if not a.is_same_place(b):
         raise GridMismatchError(
-            f"{name_a} and {name_b} have equal shape {a.shape} but lie up to "
-            f"{a.farthest_corner_mm(b):.2f} mm apart ({a.orientation} and {b.orientation}; they "
-            f"differ in {a.differences(b) or 'their affine'}): one of them has a wrong affine; "
-            "export it again from the image's own header"
+            f"expected {name_a} and {name_b} to be on the same grid, but with equal shape "
+            f"{a.shape} they are up to {a.farthest_corner_mm(b):.2f} mm apart ({a.orientation} "
+            f"and {b.orientation}; differences: {a.differences(b) or 'affine'}): one of them has "
+            "a wrong affine; export it again with the image's own header"
         )

@@ -1,14 +1,15 @@
-"""`LabelRule`: how one value of a mask file is mapped."""
+"""The mapping of one value of a mask file (`LabelRule`)."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class LabelRule:
-    """How one value of a source is mapped.
+    """The mapping of one value of a source.
 
-    `source` is the value in the file, `target` the value written (0: left out), `name` its meaning,
-    such as ``"tumour"``. `masks` names the masks that the rule is for; "" for all.
+    `source` is the value in the file, `target` is the written value (0 omits the label), and `name`
+    is its meaning, such as ``"tumour"``. `masks` names the masks to which the rule applies, or is
+    "" for all masks.
 
     Raises
     ------
@@ -23,6 +24,11 @@ class LabelRule:
 
     def __post_init__(self) -> None:
         if not 0 <= self.target <= 255:
-            raise ValueError(f"expected a label value of 0 to 255, got {self.target}")
+            raise ValueError(
+                f"expected the target label to be from 0 to 255, but it is {self.target}"
+            )
         if self.source == 0:
-            raise ValueError("value 0 is background in every mask: remove its rule")
+            raise ValueError(
+                "expected the source value not to be 0, which is background in every "
+                "mask: remove this rule"
+            )

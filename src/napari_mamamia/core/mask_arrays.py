@@ -1,6 +1,7 @@
-"""Convert the mask argument of a library function, an array or a `Mask`, to a bool array.
+"""Convert the mask argument of a library function (array or `Mask`) to a boolean array.
 
-Nothing is guessed: probabilities get no threshold, labels are not merged, axes not permuted.
+No assumptions are made: probabilities are not thresholded, labels are not merged, and axes are not
+permuted.
 """
 
 from typing import Any, Final, Protocol, TypeAlias
@@ -14,7 +15,7 @@ from napari_mamamia.core.grid import Grid, require_same_grid
 
 
 class HasMask(Protocol):
-    """The result of a prediction or a growth, which holds a mask."""
+    """The result of a prediction or a growth, which has a mask."""
 
     @property
     def mask(self) -> Mask:
@@ -22,33 +23,33 @@ class HasMask(Protocol):
 
 
 MaskLike: TypeAlias = NDArray[Any] | Mask | HasMask
-"""A mask: bool ``(z, y, x)``, numbers of which 0 is background and one other is foreground, a
-`Mask`,
-or a result that holds one.
+"""A mask: an array ``(z, y, x)`` (bool, or 0 and one other value), a `Mask`, or a result with a
+mask.
 """
 
 _MOST_LABELS: Final = 64
-"""Most different values of a mask: more are those of an image. As `services.case.open_case`."""
+"""Largest number of distinct values in a mask; with more values, the array is an image."""
 
 
 def mask_array(given: MaskLike, name: str, grid: Grid | None = None) -> NDArray[np.bool_]:
-    """Return the foreground of a mask, bool ``(z, y, x)``.
+    """Return the foreground of a mask as a boolean array ``(z, y, x)``.
 
     Parameters
     ----------
     given
-        See `MaskLike`. Floating point is accepted if all its values are whole, as from nibabel.
+        The mask; see `MaskLike`. Floating-point values are accepted if they are whole numbers, as
+        from nibabel.
     name
-        Its name in errors, such as "the reference".
+        The name of the mask in errors, such as "the reference".
     grid
-        The grid that it must lie on; None if only its shape is known.
+        The grid that the mask must have; None if only its shape is known.
 
     Raises
     ------
     ArgumentError
-        If it is not an array, or holds NaN, probabilities, an image or several labels.
+        If the mask is not an array, or has NaN, probabilities, an image or several labels.
     GridMismatchError
-        If it lies on another grid.
+        If the mask is on a different grid.
     """
     values = label_array(given, name, grid)
     if values.dtype == np.bool_:
@@ -58,7 +59,7 @@ def mask_array(given: MaskLike, name: str, grid: Grid | None = None) -> NDArray[
     if len(labels) > 1:
         listed = ", ".join(f"{label:g}" for label in labels[:5])
         raise ArgumentError(
-            f"expected one label in {name}, got {len(labels)} ({listed}): select one, "
+            f"expected {name} to have one label, but it has {len(labels)} ({listed}): select one, "
             f"for example  mask == {labels[0]:g}"
         )
     return foreground
@@ -77,7 +78,7 @@ def label_array(given: MaskLike, name: str, grid: Grid | None = None) -> NDArray
 
 
 def grid_of(grid: Grid | None, *masks: MaskLike) -> Grid | None:
-    """Return `grid` if there is one, else the grid of the first `Mask`, else None.
+    """Return `grid` if it is not None, or else the grid of the first `Mask`, or None.
 
     Raises
     ------
@@ -86,7 +87,7 @@ def grid_of(grid: Grid | None, *masks: MaskLike) -> Grid | None:
     """
     if grid is not None and not isinstance(grid, Grid):
         raise ArgumentError(
-            f"expected a Grid, got {type(grid).__name__}: create one with  "
+            f"expected grid to be a Grid, but got {type(grid).__name__}: create one with  "
             "Grid(array.shape, affine)  or  Grid.of_spacing(array.shape, (z, y, x) in mm)"
         )
     held = (mask_in(mask) for mask in masks)
@@ -94,7 +95,7 @@ def grid_of(grid: Grid | None, *masks: MaskLike) -> Grid | None:
 
 
 def mask_in(given: object) -> Mask | None:
-    """Return the `Mask` itself, or the one inside a prediction or growth; None for other values."""
+    """Return the `Mask` itself, or the mask of a prediction or growth; None for other values."""
     mask = given if isinstance(given, Mask) else getattr(given, "mask", None)
     return mask if isinstance(mask, Mask) else None
 
@@ -102,30 +103,30 @@ def mask_in(given: object) -> Mask | None:
 def _require_array(given: object, name: str) -> NDArray[Any]:
     if hasattr(given, "get_fdata"):
         raise ArgumentError(
-            f"expected an array (z, y, x) or a Mask for {name}, got {type(given).__name__}, whose "
-            "axes are (x, y, z): convert it with  from_nibabel(image)"
+            f"expected {name} to be an array (z, y, x) or a Mask, but got {type(given).__name__}, "
+            "whose axes are (x, y, z): convert it with  from_nibabel(image)"
         )
     if hasattr(given, "GetSpacing") and hasattr(given, "GetDirection"):
         raise ArgumentError(
-            f"expected an array (z, y, x) or a Mask for {name}, got SimpleITK's "
+            f"expected {name} to be an array (z, y, x) or a Mask, but got SimpleITK's "
             f"{type(given).__name__}: write it with  SimpleITK.WriteImage(image, path)  and pass "
             "the path, or pass  SimpleITK.GetArrayFromImage(image)  and a grid"
         )
     if hasattr(given, "signal"):
         raise ArgumentError(
-            f"expected a mask for {name}, got the case {given!r}: pass  case.reference  or the "
-            "result of predict()"
+            f"expected {name} to be a mask, but got the case {given!r}: pass  case.reference  or "
+            "the result of predict()"
         )
     if given is None or isinstance(given, str | bytes) or hasattr(given, "__fspath__"):
         raise ArgumentError(
-            f"expected an array (z, y, x) or a Mask for {name}, got {given!r}: read a file with  "
-            "read_mask(path)"
+            f"expected {name} to be an array (z, y, x) or a Mask, but got {given!r}: read a file "
+            "with  read_mask(path)"
         )
     values: NDArray[Any] = np.asarray(given)
     if values.dtype.kind not in "biuf":
         raise ArgumentError(
-            f"expected bool or numbers in {name}, got {type(given).__name__} of type "
-            f"{values.dtype}: pass the mask's array"
+            f"expected {name} to have bool or numeric values, but got {type(given).__name__} of "
+            f"type {values.dtype}: pass the mask's array"
         )
     return values
 
@@ -133,14 +134,16 @@ def _require_array(given: object, name: str) -> NDArray[Any]:
 def _require_shape(values: NDArray[Any], name: str, grid: Grid | None) -> None:
     if values.ndim != 3:
         raise ArgumentError(
-            f"expected an array (z, y, x) for {name}, got shape {values.shape}: pass one volume"
+            f"expected {name} to be an array (z, y, x), but got shape {values.shape}: pass one "
+            "volume"
         )
     if grid is None or values.shape == grid.shape:
         return
     turned = values.shape == grid.shape[::-1]
     what = "its axes look like (x, y, z): pass mask.T" if turned else "pass the mask of this image"
     raise GridMismatchError(
-        f"expected shape {grid.shape} (z, y, x) for {name}, got {values.shape}: {what}"
+        f"expected {name} to have the shape {grid.shape} (z, y, x), but it has {values.shape}: "
+        f"{what}"
     )
 
 
@@ -150,29 +153,28 @@ def _require_whole_labels(values: NDArray[Any], name: str) -> NDArray[Any]:
         bad = values.size - int(np.count_nonzero(np.isfinite(values)))
         if bad:
             raise ArgumentError(
-                f"expected numbers in {name}, got {bad:,} voxels that are NaN or infinite: replace "
-                "them, for example with  np.nan_to_num(mask)"
+                f"expected {name} to have only finite values, but {bad:,} voxels are NaN or "
+                "infinite: replace these values, for example with  np.nan_to_num(mask)"
             )
         if np.any(values != np.floor(values)):
             raise ArgumentError(
-                f"expected a mask of whole numbers in {name}, got values such as "
+                f"expected {name} to have whole numbers, but it has values such as "
                 f"{_find_fraction(values):.4g} (from {values.min():.4g} to {values.max():.4g}): "
                 "apply a threshold to probabilities yourself, such as  probability >= 0.5"
             )
     if values.size and values.min() < 0:
         raise ArgumentError(
-            f"expected labels of 0 and above in {name}, got {values.min():g}: it looks like an "
-            "image; pass the mask"
+            f"expected {name} to have labels of 0 and above, but it has {values.min():g} and "
+            "looks like an image: pass the mask"
         )
     labels = np.unique(values)
     if len(labels) > _MOST_LABELS:
         raise ArgumentError(
-            f"expected a mask with a few labels in {name}, got {len(labels):,} different values up "
-            f"to {labels[-1]:g}: it looks like an image; pass the mask"
+            f"expected {name} to have few labels, but it has {len(labels):,} different values up "
+            f"to {labels[-1]:g} and looks like an image: pass the mask"
         )
     return values
 
 
 def _find_fraction(values: NDArray[Any]) -> float:
-    """Return the first value that is not a whole number."""
     return float(values[values != np.floor(values)][0])

@@ -1,4 +1,4 @@
-"""Measurements that a reader drew on a case: rulers, diameters, ellipses, angles, key images."""
+"""Measurements that a reader drew on a case: rulers, diameters, ellipses, angles and key images."""
 
 import math
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from napari_mamamia.core.grid import Plane
 from napari_mamamia.core.names import count_of
 
 PointMm: TypeAlias = tuple[float, float, float]
-"""A point in the patient: RAS mm (to the right is positive, to anterior, to superior)."""
+"""A point in the patient in RAS mm."""
 
 
 class MeasureKind(StrEnum):
@@ -43,7 +43,7 @@ ends of two half axes; an end, the apex, the other end; the tail and the tip; a 
 PLANES: Final[tuple[Plane, ...]] = ("axial", "sagittal", "coronal")
 
 _FARTHEST_MM: Final = 10_000.0
-"""Largest coordinate: no scanner is larger, so a larger one is not in a patient."""
+"""Largest plausible coordinate in mm, because no scanner is larger."""
 _MOST_TEXT: Final = 500
 
 
@@ -54,22 +54,22 @@ class Measurement:
     Parameters
     ----------
     points_mm
-        RAS mm, as many as `POINTS` says.
+        The points in RAS mm; `POINTS` defines their number.
     plane
-        The plane in which it was drawn.
+        The plane in which the measurement was drawn.
     phase
-        Index of the phase that was shown; None if no single phase was.
+        The index of the displayed phase; None if no single phase was displayed.
     lesion
-        Number of its lesion, "" for none.
+        The number of the lesion, or "".
     text
-        A short comment of the reader.
+        A short comment by the reader.
     measurement_id, created
-        Set when it is saved: "" before.
+        The id and the time, which are set when the measurement is saved and are "" before.
 
     Raises
     ------
     ArgumentError
-        If there are too few or too many points, or some are not in a patient.
+        If there are too few or too many points, or a point cannot be in a patient.
     """
 
     case_id: str
@@ -86,8 +86,8 @@ class Measurement:
     def __post_init__(self) -> None:
         if len(self.points_mm) != POINTS[self.kind]:
             raise ArgumentError(
-                f"expected {count_of(POINTS[self.kind], 'point')} for a {self.kind}, got "
-                f"{len(self.points_mm)}: draw it again"
+                f"expected {count_of(POINTS[self.kind], 'point')} for a {self.kind}, but got "
+                f"{len(self.points_mm)}: draw the measurement again"
             )
         for point in self.points_mm:
             if len(point) != 3 or not all(
@@ -95,17 +95,20 @@ class Measurement:
             ):
                 raise ArgumentError(
                     f"expected points in patient coordinates (RAS, mm), within {_FARTHEST_MM:g} "
-                    f"mm, got {point}: draw it again"
+                    f"mm, but got {point}: draw the measurement again"
                 )
         if self.plane not in PLANES:
             raise ArgumentError(
-                f"expected the plane to be one of {', '.join(PLANES)}, got {self.plane!r}: draw "
-                "it again"
+                f"expected the plane to be one of {', '.join(PLANES)}, but got {self.plane!r}: "
+                "draw the measurement again"
             )
         if self.phase is not None and self.phase < 0:
-            raise ArgumentError(f"expected a phase of 0 or above, got {self.phase}: draw it again")
+            raise ArgumentError(
+                f"expected the phase to be 0 or above, but got {self.phase}: draw "
+                "the measurement again"
+            )
         if len(self.text) > _MOST_TEXT:
             raise ArgumentError(
-                f"expected at most {_MOST_TEXT} characters in the text of a measurement, got "
-                f"{len(self.text)}: shorten it"
+                f"expected the text of a measurement to have at most {_MOST_TEXT} characters, but "
+                f"it has {len(self.text)}: shorten the text"
             )

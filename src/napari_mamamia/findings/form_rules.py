@@ -1,4 +1,4 @@
-"""Rules of a form: which questions apply, which the program answers, and what is missing.
+"""Rules of a form: the questions that apply, computed answers, and missing answers.
 
 Questions are processed once, in their order: a question depends only on earlier ones, and an answer
 to a question that does not apply has no effect.
@@ -50,7 +50,7 @@ class AskedQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """A contradiction in words, with the question and the place that it concerns."""
+    """A contradiction in words, with the question and the place to which it refers."""
 
     field: str
     place: Place
@@ -58,7 +58,7 @@ class Contradiction:
 
 
 def list_places(answers: Answers, facts: CaseFacts) -> tuple[Place, ...]:
-    """Return the places that questions are about: the case, breasts in view and the lesions."""
+    """Return the subjects of questions: the case, the imaged breasts and the lesions."""
     breasts = [Place(FieldScope.BREAST, side.value) for side in facts.sides]
     measured = [Place(FieldScope.LESION, lesion.name) for lesion in facts.lesions or ()]
     places = {item.place for item in answers.items if item.place.scope is not FieldScope.CASE}
@@ -78,7 +78,7 @@ def list_questions(
 ) -> tuple[AskedQuestion, ...]:
     """Return the questions that apply: those of the case, then of each breast and lesion.
 
-    Unanswered questions that the program can answer are filled in with `is_computed`.
+    Unanswered questions that the program can answer have a computed answer, with `is_computed` set.
     """
     asked: dict[tuple[str, Place], AskedQuestion] = {}
     places = list_places(answers, facts)
@@ -99,7 +99,7 @@ def list_questions(
 
 
 def fill_computed(form: Form, answers: Answers, facts: CaseFacts) -> Answers:
-    """Return the answers with values measured by the program; answers of a reader stay unchanged.
+    """Return the answers with measured values added; a reader's answers are not changed.
 
     Measured values of questions that no longer apply, and of removed lesions, are dropped.
     """
@@ -139,7 +139,7 @@ def find_contradictions(
 ) -> tuple[Contradiction, ...]:
     """Return contradictions among the answers, and between the answers and the mask.
 
-    A term that this version of the form does not contain is no contradiction.
+    A term that this version of the form does not contain is not a contradiction.
     """
     questions = list_questions(form, answers, facts)
     return (
@@ -152,11 +152,11 @@ def find_contradictions(
 
 
 def why_other_form(form: Form, answers: Answers) -> str:
-    """Return a message if the answers were given on another form; "" otherwise."""
+    """Return a message if the answers were given on a different form, or ""."""
     if not answers.sha256 or answers.sha256 == form.sha256:
         return ""
     if (answers.form, answers.edition) == (form.name, form.edition):
-        return f"answered on another version of the form {form.name}"
+        return f"answered on a different version of the form {form.name}"
     return f"answered on the form {answers.form} {answers.edition}".rstrip()
 
 
@@ -180,7 +180,6 @@ def _compute_answer(field: Field, place: Place, facts: CaseFacts) -> Answer | No
 
 
 def _write_tenths(distance_mm: float | None) -> str:
-    """Return a distance with one decimal; a manually marked nipple is not more precise."""
     return write_number(None if distance_mm is None else round(distance_mm, 1))
 
 
@@ -248,7 +247,6 @@ def _say_limit(field: Field, value: float | None, words: str) -> str:
 
 
 def _find_other_side(question: AskedQuestion, facts: CaseFacts) -> Iterator[Contradiction]:
-    """Yield answers about a lesion's side that contradict the position of its mask."""
     if (
         question.field.measure is not Measure.SIDE
         or question.answer is None
@@ -267,7 +265,6 @@ def _find_other_side(question: AskedQuestion, facts: CaseFacts) -> Iterator[Cont
 
 
 def _find_other_hours(question: Iterable[AskedQuestion]) -> Iterator[Contradiction]:
-    """Yield clock positions that contradict the quadrant and side of the same lesion."""
     by_place: dict[Place, dict[Measure, AskedQuestion]] = {}
     for one in question:
         if one.field.measure in (Measure.SIDE, Measure.QUADRANT, Measure.CLOCK) and one.values:
@@ -303,7 +300,6 @@ def _find_mask_rules(question: AskedQuestion, facts: CaseFacts) -> Iterator[Cont
 
 
 def _list_drawn(place: Place, lesions: Iterable[LesionFacts]) -> list[str]:
-    """Return the names of the lesions of the mask in a place."""
     if place.scope is FieldScope.CASE:
         return [lesion.name for lesion in lesions]
     if place.scope is FieldScope.LESION:

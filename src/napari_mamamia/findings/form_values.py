@@ -103,8 +103,8 @@ def _normalise_number(text: str) -> str:
 def normalise_answers(form: Form, answers: Answers) -> Answers:
     """Return answers in the form's order with normalised values and this form's name.
 
-    Answers to questions that the form does not contain stay at the end. Empty answers are dropped,
-    except where the program would fill in a value: there a reader deleted it.
+    Answers to questions that the form does not contain are kept at the end. Empty answers are
+    dropped, unless the program would compute a value, which a reader has then deleted.
 
     Raises
     ------
@@ -329,7 +329,6 @@ def carry_lesions(text: str, voxels: Mapping[str, Voxel]) -> str:
 
 
 def _parse_terms(value: Any) -> tuple[str, ...] | None:
-    """Return chosen terms; None for a number or a text."""
     return None if isinstance(value, dict) else _parse_values(value)
 
 

@@ -21,7 +21,7 @@ from napari_mamamia.core.answers import (
 )
 
 NEAR_MIDLINE_MM: Final = 10.0
-"""A centre closer than this to the midline is on neither side. Our choice, as in the scores."""
+"""Distance in mm of a centre from the midline below which it is on neither side. Our choice."""
 LEAST_RADIUS_MM: Final = 10.0
 """Closer than this to the axis through the nipple, clock and quadrant are not filled in.
 
@@ -77,12 +77,11 @@ def place_lesions(facts: CaseFacts, landmarks: Landmarks) -> CaseFacts:
 
 
 def _find_problem(facts: CaseFacts, landmarks: Landmarks) -> str:
-    """Return why the landmarks are implausible, "" if they are plausible."""
     if other := _find_other_breast(facts, landmarks):
         return (
             f"The {other} nipple is marked, but this exam is of the {_OTHER[other]} breast, "
-            "according to the clinical table or the position in the scanner: mark it again, or "
-            "enter the side yourself."
+            "according to the clinical table or the position in the scanner: mark the nipple "
+            "again, or enter the side yourself."
         )
     right = landmarks.find(Landmark.NIPPLE, Side.RIGHT)
     left = landmarks.find(Landmark.NIPPLE, Side.LEFT)
@@ -95,12 +94,11 @@ def _find_problem(facts: CaseFacts, landmarks: Landmarks) -> str:
             outward = _measure_outward(point[0] - facts.midline_x_mm, side)
             if outward <= -NEAR_MIDLINE_MM:
                 where = f"the {_OTHER[side]} half of the volume"
-                return f"The {side} nipple is marked in {where}: mark it again."
+                return f"The {side} nipple is marked in {where}: mark the nipple again."
     return ""
 
 
 def _find_other_breast(facts: CaseFacts, landmarks: Landmarks) -> Side | None:
-    """Return the side of a nipple marked in an exam of the other breast only."""
     if len(facts.sides) != 1:
         return None
     other = _OTHER[facts.sides[0]]
@@ -108,7 +106,6 @@ def _find_other_breast(facts: CaseFacts, landmarks: Landmarks) -> Side | None:
 
 
 def _measure_outward(x_mm: float, side: Side) -> float:
-    """Return a distance along x (RAS) as a distance outward from the midline of the body."""
     return x_mm if side is Side.RIGHT else -x_mm
 
 
@@ -130,7 +127,6 @@ def _place_lesion(lesion: LesionFacts, facts: CaseFacts, landmarks: Landmarks) -
 
 
 def _measure_radius(centre: PointMm, nipple: PointMm, side: Side) -> tuple[float, float]:
-    """Return the distances of a centre from the nipple, outward and upward, in mm."""
     return _measure_outward(centre[0] - nipple[0], side), centre[2] - nipple[2]
 
 
@@ -201,9 +197,9 @@ def _list_remarks(
                 "nipple is marked."
             )
         elif lesion.side is None:
-            yield f"Lesion {lesion.name} is near the midline: side unknown."
+            yield f"Lesion {lesion.name} is near the midline, so its side is unknown."
         elif landmarks.find(Landmark.NIPPLE, lesion.side) is None:
-            yield f"Nipple not marked ({lesion.side}): clock position unknown."
+            yield f"The {lesion.side} nipple is not marked, so the clock position is unknown."
         elif not lesion.clock:
             yield (
                 f"Lesion {lesion.name} is behind the nipple: enter clock position and quadrant "

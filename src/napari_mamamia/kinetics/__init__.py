@@ -1,11 +1,11 @@
 """Kinetics: contrast-curve maps, curve classes and the choice of phases, on plain arrays.
 
-`time_axis` puts phases on a named clock, `timing` chooses the early and the late phase, `arrival`
-and `bolus` detect when contrast arrived. A map is a formula (`map_formulas`) and an entry with its
-recipe, ranges, colours and words (`map_kinds`); `voxel_maps` and `map_blocks` compute it. `curves`,
-`curves` describes the curve of a region, `lesion` one lesion,
-`tumour_volume` the FTV in UCSF's form, `ultrafast` slope and arrival in close phases, `background`
-the other breast.
+`time_axis` places phases on a named time axis, `timing` chooses the early and the late phase, and
+`arrival` and `bolus` detect contrast arrival. A map consists of a formula (`map_formulas`) and an
+entry with its recipe, ranges, colours and texts (`map_kinds`); `map_blocks` computes it. `curves`
+describes the curve of a region, `lesion` the kinetics of a lesion, `tumour_volume` the FTV as
+defined by UCSF, `ultrafast` slope and arrival in closely spaced phases, and `background` the
+contralateral breast.
 
 The public functions ``mm.kinetics.maps(case)``, ``.ftv(case)`` and ``.curve(case)`` are in
 `of_case`, which is imported when they are first used.

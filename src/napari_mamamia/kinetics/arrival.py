@@ -1,7 +1,4 @@
-"""The phases between which contrast arrived, from the pixels.
-
-Detects a repeated pre-contrast scan.
-"""
+"""Detection of contrast arrival, and of a repeated pre-contrast scan, from the voxels."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -10,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.block_means import block_means
+from napari_mamamia.core.counting import phase_name
 from napari_mamamia.io.exam.looks import Contrast, contrast_between, enhancement
 
 _PLANES: Final = 5
@@ -17,10 +15,10 @@ _PLANES: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """The number of phases before contrast (at least 1), and how the pixels show it.
+    """The number of phases before contrast (at least 1), and the evidence in the voxels.
 
-    `is_repeated` is true if phases after phase 0 show no contrast yet, while a later one does.
-    `evidence` is a sentence, "" for a case with one phase.
+    `is_repeated` is True if phase 1 shows no contrast yet, but a later phase does. `evidence` is a
+    sentence, or "" for a case with one phase.
     """
 
     n_before: int = 1
@@ -33,11 +31,11 @@ class Arrival:
 
 
 def find_arrival(signal: NDArray[Any]) -> Arrival:
-    """Return the number of phases of ``(phase, z, y, x)`` that lie before contrast.
+    """Return the number of phases in ``(phase, z, y, x)`` that are before contrast.
 
-    The result is above 1 only where it is clear (`io.exam.looks.contrast_between`): none of these
-    phases shows contrast against phase 0, and the next phase does, against phase 0 and against the
-    phase before it. Five planes of each phase are compared.
+    The result is above 1 only if the evidence is clear (`io.exam.looks.contrast_between`): none of
+    these phases shows contrast relative to phase 0, but the next phase does, relative to phase 0
+    and to the phase before it. Five planes of each phase are compared.
     """
     if len(signal) < 2:
         return Arrival()
@@ -56,17 +54,21 @@ def find_arrival(signal: NDArray[Any]) -> Arrival:
     is_clear = step is Contrast.CAME and all(one is Contrast.NONE for one in seen[:came])
     share = f"the signal rises in {rises[came]:.0%} of the body"
     if came == 0:
-        return Arrival(1, f"contrast arrived between phase 0 and phase 1: {share}")
+        return Arrival(1, _describe(1, share))
     if is_clear:
-        return Arrival(
-            came + 1, f"contrast arrived between phase {came} and phase {came + 1}: {share}"
-        )
+        return Arrival(came + 1, _describe(came + 1, share))
     shares = ", ".join(f"{rise:.1%}" for rise in rises[: came + 1])
     return Arrival(
         1,
         "it is not clear whether contrast arrived before phase 1: from phase 0 to phases 1 to "
         f"{came + 1} the signal rises in {shares} of the body",
     )
+
+
+def _describe(n_before: int, share: str) -> str:
+    """Return between which phases contrast arrived; files count phases from 0."""
+    last, first = phase_name(n_before - 1, n_before), phase_name(n_before, n_before)
+    return f"contrast arrived between {last} and {first} (phase {n_before} from 0): {share}"
 
 
 def _average_blocks(volume: NDArray[Any]) -> NDArray[np.float32]:

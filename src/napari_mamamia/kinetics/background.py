@@ -1,7 +1,7 @@
-"""Background enhancement of the brighter tissue of the contralateral breast (experimental).
+"""Background enhancement of the brighter tissue in the contralateral breast (experimental).
 
-The gland is not segmented. The number approximates background parenchymal enhancement (BPE) only
-where fat is suppressed, so that the bright tissue before contrast is gland.
+The gland is not segmented. The value approximates background parenchymal enhancement (BPE) only if
+fat is suppressed, because gland is then the bright tissue before contrast.
 """
 
 import math
@@ -15,13 +15,13 @@ from scipy import ndimage
 from napari_mamamia.core.box import Box
 from napari_mamamia.kinetics.map_blocks import percent_enhancement
 
-_LEAST_VOXELS: Final = 200  # our choice: fewer voxels give no stable mean
+_LEAST_VOXELS: Final = 200  # our choice; fewer voxels give no stable mean
 _LEVELS: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
 class BackgroundEnhancement:
-    """Mean and median PE of the early phase in percent over `n_voxels`; nan with a `reason`."""
+    """Mean and median early PE in percent over `n_voxels`, or NaN with a `reason`."""
 
     mean_percent: float
     median_percent: float
@@ -30,43 +30,44 @@ class BackgroundEnhancement:
 
     @classmethod
     def unknown(cls, reason: str) -> "BackgroundEnhancement":
-        """Return an undefined number with its reason."""
+        """Return an undefined value with its reason."""
         return cls(math.nan, math.nan, 0, reason)
 
 
 def background_enhancement(
     signal: NDArray[Any], breast: NDArray[np.bool_], early: int
 ) -> BackgroundEnhancement:
-    """Return the enhancement of the brighter tissue of `breast`, bool ``(z, y, x)``.
+    """Return the enhancement of the brighter tissue in `breast`.
 
     A voxel counts as brighter if the mean of its 26 neighbours before contrast is above the
     threshold that best separates these means into two classes (Otsu). The voxel's own signal is not
-    used: noise that makes it bright before contrast would make its enhancement too small. Voxels
-    with an undefined PE do not count.
+    used, because noise that makes the voxel bright before contrast would make its enhancement too
+    small. Voxels with an undefined PE do not count.
 
     Parameters
     ----------
     signal
-        ``(phase, z, y, x)``, any real type.
+        The signal ``(phase, z, y, x)`` in any real data type.
     breast
-        bool ``(z, y, x)``, the breast without the lesion.
+        A boolean array ``(z, y, x)`` of the breast without the lesion.
     early
-        Index of the early phase.
+        The index of the early phase.
 
-    Source: mean or median PE_early over the gland of the contralateral breast, as in the I-SPY 2
-    work on BPE (PMC7289261); the choice of gland by brightness in place of a gland model is ours.
+    Source: the mean or median PE_early over the gland of the contralateral breast is used in the
+    I-SPY 2 work on BPE (PMC7289261). Selecting gland by brightness, without a gland model, is our
+    choice.
     """
     box = Box.around(breast)
     inside = breast[box.slices]
     around = _neighbour_mean(signal[0][box.slices])[inside]
     if np.count_nonzero(np.isfinite(around)) < _LEAST_VOXELS:
-        return BackgroundEnhancement.unknown("too little of the other breast is in view")
+        return BackgroundEnhancement.unknown("too little of the contralateral breast is in view")
     with np.errstate(invalid="ignore"):
         bright = around > bright_from(around)
     values = percent_enhancement(signal[:, *box.slices][:, inside], early)[bright]
     values = values[np.isfinite(values)]
     if values.size < _LEAST_VOXELS:
-        return BackgroundEnhancement.unknown("the other breast shows no brighter tissue")
+        return BackgroundEnhancement.unknown("the contralateral breast has no brighter tissue")
     mean = float(values.mean(dtype=np.float64))
     return BackgroundEnhancement(mean, float(np.median(values)), int(values.size))
 
@@ -85,7 +86,7 @@ def _neighbour_mean(volume: NDArray[Any]) -> NDArray[np.float32]:
 def bright_from(values: NDArray[np.float32]) -> float:
     """Return the threshold that best separates the finite `values` into two classes.
 
-    It is the one of 256 levels that maximises the variance between the classes.
+    The threshold is one of 256 levels and maximises the variance between the classes.
 
     Source: Otsu 1979 (IEEE Trans. Syst. Man Cybern. 9:62).
 
@@ -101,17 +102,17 @@ def bright_from(values: NDArray[np.float32]) -> float:
     above = below[-1] - below
     with np.errstate(invalid="ignore", divide="ignore"):
         apart = below * above * (total / below - (total[-1] - total) / above) ** 2
-    # Nothing lies above the last level, for which the variance is 0/0.
+    # No value is above the last level, for which the variance is 0/0.
     return float(edges[1 + int(np.nanargmax(apart[:-1]))])
 
 
 def central_half(mask: NDArray[np.bool_], slice_axis: int) -> NDArray[np.bool_]:
-    """Return `mask` limited to the central half of the slices that contain it.
+    """Return `mask` restricted to the central half of the slices that contain it.
 
     Parameters
     ----------
     mask
-        bool ``(z, y, x)``.
+        A boolean array ``(z, y, x)``.
     slice_axis
         The array axis across the slices.
 

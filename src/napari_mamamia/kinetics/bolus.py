@@ -1,4 +1,4 @@
-"""Arrival of the bolus in a vessel or the heart, from its curve."""
+"""Bolus arrival in a vessel or the heart, determined from its curve."""
 
 import math
 from collections.abc import Sequence
@@ -11,25 +11,25 @@ from napari_mamamia.kinetics.time_axis import known_times
 from napari_mamamia.kinetics.ultrafast import MOST_GAP_S, steepest_rise
 
 _LEAST_RISE_PERCENT: Final = 50.0
-"""Least rise of a vessel or the heart. Our choice."""
+"""Smallest signal rise of a vessel or the heart in percent. Our choice."""
 
 
 def bolus_arrival_s(times_s: Sequence[float | None], signal: Sequence[float]) -> float:
-    """Return the arrival of contrast in seconds, on the clock of `times_s`.
+    """Return the time of contrast arrival in s, on the time axis of `times_s`.
 
-    It is the intersection of the tangent at the steepest rise between two phases with the baseline,
-    the mean of all phases before it (`ultrafast.steepest_rise`).
+    The arrival is the intersection of the tangent at the steepest rise between two phases with the
+    baseline, which is the mean of all earlier phases (`ultrafast.steepest_rise`).
 
     Parameters
     ----------
     times_s, signal
-        Time and mean signal of a vessel or the heart, one value for each phase.
+        The time and the mean signal of a vessel or the heart for each phase.
 
     Raises
     ------
     CaseError
         If times are unknown, the phases at the steepest rise are more than 10 s apart, there is no
-        phase before it, or the signal rises by less than 50 %.
+        earlier phase, or the signal rises by less than 50 %.
 
     Examples
     --------
@@ -40,22 +40,22 @@ def bolus_arrival_s(times_s: Sequence[float | None], signal: Sequence[float]) ->
     """
     times, why = known_times(times_s)
     if times is None:
-        raise CaseError(f"the arrival of the bolus needs times, but {why}; enter the times")
+        raise CaseError(f"expected times for the bolus arrival, but {why}; enter the times")
     values = np.asarray(signal, np.float64)
     rise = steepest_rise(times, values[:, None])
     baseline, phase, gap = float(rise.baseline[0]), int(rise.phase[0]), float(rise.gap_s[0])
-    # Not `>`, which nan would pass.
+    # `>` would accept NaN.
     if not gap <= MOST_GAP_S:
         raise CaseError(
-            f"expected phases at most {MOST_GAP_S:g} s apart where the vessel rises, but found "
-            f"{gap:g} s; the arrival of the bolus cannot be measured; give the time of the "
-            "injection in seconds"
+            f"expected phases to be at most {MOST_GAP_S:g} s apart where the vessel's signal "
+            f"rises, but they are {gap:g} s apart, so bolus arrival cannot be measured; enter the "
+            "injection time in seconds"
         )
     percent = 100 * (float(values.max()) - baseline) / baseline if baseline > 0 else math.nan
     if phase < 1 or not percent >= _LEAST_RISE_PERCENT:
         raise CaseError(
             f"expected the signal of a vessel or heart to rise by {_LEAST_RISE_PERCENT:g} % after "
             f"its first phases, but found {percent:.0f} % with the steepest rise after phase "
-            f"{phase}; give a different mask, or the time of the injection in seconds"
+            f"{phase}; choose a different mask, or enter the injection time in seconds"
         )
     return max(float(rise.arrival_s[0]), times[0])

@@ -1,4 +1,4 @@
-"""Figure of contrast curves: enhancement against seconds, or against phases without times."""
+"""Figure of contrast curves: enhancement by time, or by phase if times are unknown."""
 
 import math
 from textwrap import fill

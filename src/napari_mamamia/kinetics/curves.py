@@ -1,4 +1,4 @@
-"""The contrast curve of a region: mean signal, enhancement, type and lines of its figure."""
+"""The contrast curve of a region: mean signal, enhancement, type, and the lines of its figure."""
 
 import math
 from collections.abc import Sequence
@@ -20,24 +20,25 @@ def region_curve(signal: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[np.fl
     Parameters
     ----------
     signal
-        ``(phase, z, y, x)``, any real type.
+        The signal ``(phase, z, y, x)`` in any real data type.
     mask
-        bool ``(z, y, x)``.
+        A boolean array ``(z, y, x)``.
 
     Returns
     -------
     numpy.ndarray
-        float64 ``(phase,)``, in the signal's unit. Voxels that are not finite in every phase are
-        excluded, so that all phases use the same voxels; NaN if none remains.
+        A float64 array ``(phase,)`` in the signal's unit. Voxels that are not finite in every phase
+        are excluded, so all phases use the same voxels; NaN if no voxel remains.
 
     Raises
     ------
     ValueError
-        If mask and phases differ in shape.
+        If the shapes of mask and phases differ.
     """
     if mask.shape != signal.shape[1:]:
         raise ValueError(
-            f"expected a mask with the phases' shape {signal.shape[1:]}, but got {mask.shape}"
+            f"expected the mask to have the phases' shape {signal.shape[1:]}, but it has "
+            f"{mask.shape}"
         )
     values = signal[:, mask].astype(np.float64)
     values = values[:, np.isfinite(values).all(axis=0)]
@@ -48,18 +49,18 @@ def region_curve(signal: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[np.fl
 
 
 def curve_enhancement(curve: NDArray[np.float64], eps: float = 0.0) -> NDArray[np.float64]:
-    """Return the PE of a curve against its first point, in percent.
+    """Return the percent enhancement (PE) of a curve relative to its first point.
 
-    This is the PE of the mean signals. It gives bright voxels more weight than the mean of the PE
-    of single voxels, and a few dark noisy voxels cannot inflate it. All values are NaN if the first
-    point is not above `eps`.
+    This is the PE of the mean signals. Compared with the mean PE of single voxels, bright voxels
+    have more weight, and a few dark, noisy voxels cannot inflate the result. All values are NaN if
+    the first point is not above `eps`.
 
     Parameters
     ----------
     curve
-        Mean signal of each phase, ``(phase,)``.
+        The mean signal of each phase, ``(phase,)``.
     eps
-        Least signal of the first phase, in the signal's unit.
+        The smallest valid signal of the first phase, in the signal's unit.
 
     Examples
     --------
@@ -73,7 +74,7 @@ def curve_enhancement(curve: NDArray[np.float64], eps: float = 0.0) -> NDArray[n
 
 
 class InitialRise(IntEnum):
-    """Class of the initial rise; the number is the label value in a map."""
+    """Class of the initial rise; its number is the label value in a map."""
 
     UNDEFINED = 0
     SLOW = 1
@@ -82,7 +83,7 @@ class InitialRise(IntEnum):
 
 
 class DelayedCourse(IntEnum):
-    """Class of the delayed course (curve types I, II and III); the number is the label value."""
+    """Class of the delayed course (curve types I, II and III); its number is the label value."""
 
     UNDEFINED = 0
     PERSISTENT = 1
@@ -94,9 +95,9 @@ class DelayedCourse(IntEnum):
 class CurveThresholds:
     """Thresholds of the classes, in percent.
 
-    `medium` and `fast`: from `medium` on the initial PE is medium, above `fast` it is fast (usual
-    BI-RADS and CAD convention: slow below 50, fast above 100). `change`: a later change of at most
-    this much in either direction is a plateau (Partridge 2014, figure 2: 10).
+    An initial PE is slow below `medium` and fast above `fast` (50 and 100 by the usual BI-RADS and
+    CAD convention). A later change of at most `change` in either direction is a plateau (10 in
+    Partridge 2014, figure 2).
     """
 
     medium: float = 50.0
@@ -106,23 +107,25 @@ class CurveThresholds:
     def __post_init__(self) -> None:
         if not 0 <= self.medium <= self.fast or self.change < 0:
             raise ValueError(
-                f"expected thresholds with 0 <= medium <= fast and change >= 0, but got {self}"
+                "expected thresholds to satisfy 0 <= medium <= fast and change >= 0, but got "
+                f"{self}"
             )
 
 
 def initial_rise(
     enhancement: NDArray[Any], thresholds: CurveThresholds | None = None
 ) -> NDArray[np.uint8]:
-    """Return the `InitialRise` of each PE at the initial phase, as uint8 of the same shape.
+    """Return the `InitialRise` of each initial PE, as uint8 of the same shape.
 
-    Slow below 50 %, medium from 50 to 100 %, fast above 100 % (defaults); NaN is undefined.
+    By default, the rise is slow below 50 %, medium from 50 to 100 %, and fast above 100 %; NaN is
+    undefined.
 
     Parameters
     ----------
     enhancement
-        PE at the initial phase, in percent.
+        The PE at the initial phase in percent.
     thresholds
-        Thresholds of the classes; None for the defaults.
+        The thresholds of the classes; None for the defaults.
 
     Examples
     --------
@@ -140,16 +143,17 @@ def initial_rise(
 def delayed_change(
     initial: NDArray[Any], late: NDArray[Any], *, eps: float = 0.0
 ) -> NDArray[np.float32]:
-    """Return the delayed change d = 100 (S_late - S_initial) / S_initial in percent, float32.
+    """Return the delayed change 100 (S_late - S_initial) / S_initial in percent, float32.
 
-    NaN where S_initial <= eps or a value is not finite. Source: Partridge et al. 2014, figure 2.
+    The result is NaN if S_initial <= eps or a value is not finite. Source: Partridge et al. 2014,
+    figure 2.
 
     Parameters
     ----------
     initial, late
-        Signals of the initial and the delayed phase, of one shape.
+        The signals of the initial and the delayed phase, which have the same shape.
     eps
-        Values of S_initial up to eps are undefined, in the signal's unit.
+        The largest S_initial that is undefined, in the signal's unit.
     """
     start, end = initial.astype(np.float32), late.astype(np.float32)
     out = np.full_like(start, np.nan)
@@ -165,16 +169,16 @@ def delayed_course(
 ) -> NDArray[np.uint8]:
     """Return the `DelayedCourse` of each `delayed_change`, as uint8 of the same shape.
 
-    Persistent above +10 %, washout below -10 %, plateau between, limits included (defaults); NaN is
-    undefined. Voxels without enhancement also get a course; it is meaningful only where the initial
-    rise is medium or fast.
+    By default, the course is persistent above +10 %, washout below -10 %, and plateau otherwise;
+    NaN is undefined. Voxels without enhancement also have a course, but it is meaningful only if
+    the initial rise is medium or fast.
 
     Parameters
     ----------
     change
-        Result of `delayed_change`, in percent.
+        The result of `delayed_change`, in percent.
     thresholds
-        Thresholds of the classes; None for the defaults.
+        The thresholds of the classes; None for the defaults.
 
     Examples
     --------
@@ -196,18 +200,18 @@ class ContrastCurve:
     Parameters
     ----------
     n_voxels
-        Number of voxels whose mean is `signal`.
+        The number of voxels over which `signal` is the mean.
     times_s
-        Seconds since the start of phase 0, one for each phase; None if they cannot be used, with
+        The time of each phase in s after the start of phase 0; None if times cannot be used, with
         the reason in `choice.reason`.
     signal
-        Mean signal of each phase, in its unit.
+        The mean signal of each phase.
     percent
-        PE of the mean signals, in percent; nan where phase 0 is not above 0.
+        The PE of the mean signals in percent; NaN if phase 0 is not above 0.
     choice
         The initial and the delayed phase.
     change_percent
-        d = 100 (S_delayed - S_initial) / S_initial, nan where undefined.
+        The delayed change 100 (S_delayed - S_initial) / S_initial in percent; NaN if undefined.
     """
 
     n_voxels: int
@@ -221,7 +225,7 @@ class ContrastCurve:
 
     @property
     def peak_phase(self) -> int | None:
-        """First phase after contrast with the largest PE; None for an undefined curve."""
+        """First phase after contrast with the largest PE, or None for an undefined curve."""
         later = self.percent[1:]
         if not later or any(math.isnan(value) for value in later):
             return None
@@ -229,7 +233,7 @@ class ContrastCurve:
 
     @property
     def peak_percent(self) -> float:
-        """Largest PE after contrast in percent; nan for an undefined curve."""
+        """Largest PE after contrast in percent; NaN for an undefined curve."""
         return math.nan if self.peak_phase is None else self.percent[self.peak_phase]
 
 
@@ -241,20 +245,20 @@ def contrast_curve(
     *,
     rule: TimingRule | None = None,
 ) -> ContrastCurve:
-    """Return the contrast curve of the mean signals of each phase, with its classes.
+    """Return the contrast curve of the mean signals with its classes.
 
     Parameters
     ----------
     signal
-        Mean signal of each phase, ``(phase,)``.
+        The mean signal of each phase, ``(phase,)``.
     times_s
-        Seconds since the start of phase 0, one for each phase; None where unknown.
+        The time of each phase in s after the start of phase 0; None if unknown.
     n_voxels
-        Number of voxels whose mean is `signal`.
+        The number of voxels over which `signal` is the mean.
     thresholds
-        Thresholds of the classes, see `CurveThresholds`; None for the defaults.
+        The thresholds of the classes; None for the defaults.
     rule
-        The rule for the initial and the delayed phase, see `choose_curve_phases`.
+        The rule for the initial and the delayed phase; see `choose_curve_phases`.
 
     Raises
     ------
@@ -292,16 +296,16 @@ def region_contrast_curve(
     times_s: Sequence[float | None],
     rule: TimingRule | None = None,
 ) -> ContrastCurve:
-    """Return the contrast curve of the voxels of `mask`, bool ``(z, y, x)``; nan if it is empty.
+    """Return the contrast curve of the voxels in `mask`; NaN if the mask is empty.
 
     Parameters
     ----------
     signal
-        ``(phase, z, y, x)``, any real type.
+        The signal ``(phase, z, y, x)`` in any real data type.
     mask
-        bool ``(z, y, x)``.
+        A boolean array ``(z, y, x)``.
     times_s
-        Seconds since the start of phase 0, one for each phase; None where unknown.
+        The time of each phase in s after the start of phase 0; None if unknown.
     rule
         The rule for the initial and the delayed phase.
     """
@@ -320,20 +324,20 @@ def patch_curve(
     slice_axis: int = 0,
     rule: TimingRule | None = None,
 ) -> ContrastCurve:
-    """Return the curve of the voxel `centre` (z, y, x), or of a patch of `size` x `size` around it.
+    """Return the curve of the voxel `centre`, or of a patch of `size` x `size` voxels around it.
 
-    The patch lies within a slice (across `slice_axis`) and is cropped at the edge of the volume.
+    The patch is within one slice (across `slice_axis`) and is cropped at the edge of the volume.
 
     Parameters
     ----------
     signal
-        ``(phase, z, y, x)``, any real type.
+        The signal ``(phase, z, y, x)`` in any real data type.
     centre
-        Voxel (z, y, x).
+        The central voxel (z, y, x).
     times_s
-        Seconds since the start of phase 0, one for each phase; None where unknown.
+        The time of each phase in s after the start of phase 0; None if unknown.
     size
-        Side of the patch in voxels, an odd number.
+        The side length of the patch in voxels, an odd number.
     slice_axis
         The array axis across the slices.
     rule
@@ -354,7 +358,7 @@ LETTERS: Final = {
     DelayedCourse.PLATEAU: "L",
     DelayedCourse.WASHOUT: "W",
 }
-"""Letter of each delayed course, so that colour is not the only distinction."""
+"""Letter of each delayed course, because colour must not be the only distinction."""
 
 TIME_LABEL: Final = "time since the first phase (s)"
 PHASE_LABEL: Final = "phase (acquisition times unknown)"
@@ -365,7 +369,7 @@ CURVE_COLUMNS: Final = ("region", "n_voxels", "phase", "time_s", "mean_signal", 
 
 @dataclass(frozen=True, slots=True)
 class CurveLine:
-    """One curve of a plot: `colour` as hexadecimal RGB, `percent` the PE of each phase."""
+    """One curve of a plot; `colour` is hexadecimal RGB, and `percent` is the PE of each phase."""
 
     name: str
     colour: str
@@ -377,9 +381,9 @@ class CurveLine:
 
 @dataclass(frozen=True, slots=True)
 class CurvePlot:
-    """The curves of one case over one axis.
+    """The curves of one case on a common axis.
 
-    `times_s` are seconds; None for an axis of phases, with the reason in `warning`.
+    `times_s` are in seconds, or None if the axis shows phases, with the reason in `warning`.
     """
 
     title: str
@@ -389,7 +393,7 @@ class CurvePlot:
 
     @property
     def x_label(self) -> str:
-        """Label of the horizontal axis, with its unit."""
+        """Label of the horizontal axis with its unit."""
         return PHASE_LABEL if self.times_s is None else TIME_LABEL
 
     @property
@@ -413,9 +417,9 @@ def line_of(name: str, colour: str, curve: ContrastCurve) -> CurveLine:
     Parameters
     ----------
     name
-        Name of the region.
+        The name of the region.
     colour
-        Hexadecimal RGB.
+        The colour as hexadecimal RGB.
     curve
         The contrast curve.
     """
@@ -424,7 +428,7 @@ def line_of(name: str, colour: str, curve: ContrastCurve) -> CurveLine:
 
 
 def classes_text(curve: ContrastCurve) -> str:
-    """Return a text of the classes, such as "fast, washout (W)", including unknown classes."""
+    """Return the classes as text, such as "fast, washout (W)", including unknown classes."""
     if curve.initial is InitialRise.UNDEFINED:
         return "undefined: no signal before contrast"
     first = curve.initial.name.lower()
@@ -434,10 +438,7 @@ def classes_text(curve: ContrastCurve) -> str:
 
 
 def curve_rows(plot: CurvePlot) -> tuple[tuple[str | float, ...], ...]:
-    """Return a table of the curves with one row for each phase of each curve.
-
-    See `CURVE_COLUMNS`.
-    """
+    """Return a table of the curves (`CURVE_COLUMNS`) with a row for each phase of each curve."""
     rows: list[tuple[str | float, ...]] = []
     for line in plot.lines:
         for phase, value in enumerate(line.percent):

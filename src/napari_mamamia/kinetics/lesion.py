@@ -1,4 +1,4 @@
-"""Kinetics of one lesion: curves, share of each curve type, predominant and worst type."""
+"""Kinetics of one lesion: curves, fraction of each curve type, predominant and worst type."""
 
 import math
 from dataclasses import dataclass
@@ -23,9 +23,7 @@ from napari_mamamia.kinetics.map_formulas import ANGIO_FROM_PERCENT
 from napari_mamamia.kinetics.timing import PhaseChoice
 
 LEAST_CLUSTER: Final = 3
-"""Least number of connected voxels (26 neighbours) of the worst curve type; single voxels are
-noise.
-Source: our choice, no published value was found.
+"""Smallest number of 26-connected voxels of the worst curve type; fewer are noise. Our choice.
 """
 
 _TOUCHING: Final = ndimage.generate_binary_structure(3, 3)
@@ -35,9 +33,9 @@ _COURSES: Final = (DelayedCourse.PERSISTENT, DelayedCourse.PLATEAU, DelayedCours
 
 @dataclass(frozen=True, slots=True)
 class HottestPatch:
-    """The 3 x 3 patch of a lesion, within one slice, whose mean initial PE is largest.
+    """The 3 x 3 patch within one slice of a lesion whose mean initial PE is largest.
 
-    `centre` is its central voxel (z, y, x), `curve` the mean signal of each phase over its voxels.
+    `centre` is its central voxel (z, y, x), and `curve` is its mean signal in each phase.
     """
 
     centre: tuple[int, int, int]
@@ -48,22 +46,23 @@ class HottestPatch:
 class LesionKinetics:
     """Enhancement kinetics of one lesion.
 
-    Volumes are in mm3. Undefined values are nan or UNDEFINED, with the reason in `reason`.
+    Volumes are in mm3. Undefined values are NaN or UNDEFINED, with the reason in `reason`.
 
     Parameters
     ----------
     curve
-        Mean signal of each phase over the lesion, in the signal's unit.
+        The mean signal of the lesion in each phase.
     peak_enhancement
-        Largest PE of any voxel and phase, in percent.
+        The largest PE of any voxel and phase in percent.
     initial
-        Class of the initial rise of the mean curve.
+        The class of the initial rise of the mean curve.
     angio_volume_mm3
-        Volume of the voxels with an initial PE of at least 50 %.
+        The volume of the voxels with an initial PE of at least 50 %.
     persistent_mm3, plateau_mm3, washout_mm3
-        The angio-volume by the delayed course of its voxels.
+        The parts of the angio-volume by the delayed course of the voxels.
     predominant
-        The course of most voxels of the angio-volume; the worse of two equal ones.
+        The course of most voxels in the angio-volume; if two are equally frequent, the worse
+        course.
     worst
         The worst course (washout, plateau, persistent) with at least `LEAST_CLUSTER` connected
         voxels.
@@ -93,22 +92,24 @@ def lesion_kinetics(
     slice_axis: int = 0,
     thresholds: CurveThresholds | None = None,
 ) -> LesionKinetics:
-    """Return the kinetics of the voxels of `mask`.
+    """Return the kinetics of the voxels in `mask`.
 
     Parameters
     ----------
     signal
-        ``(phase, z, y, x)``, any real type.
+        The signal ``(phase, z, y, x)`` in any real data type.
     mask
-        bool ``(z, y, x)``, taken as one lesion. All values are undefined for an empty mask.
+        A boolean array ``(z, y, x)``, which counts as one lesion. All values are undefined if it is
+        empty.
     choice
-        Initial and delayed phase, see `kinetics.timing.choose_curve_phases`. Without a delayed
-        phase the courses are undefined.
+        The initial and the delayed phase; see `kinetics.timing.choose_curve_phases`. Without a
+        delayed phase, the courses are undefined.
     slice_axis
-        The array axis across the slices; the hottest patch lies within a slice.
+        The array axis across the slices; the hottest patch is within one slice.
 
-    Source: classes as in `kinetics.curves.delayed_course`; predominant and worst curve as in the
-    "worst curve" practice of the BI-RADS atlas; Wang et al. 2009 for the value of the worst curve.
+    Source: the classes are those of `kinetics.curves.delayed_course`. The predominant and worst
+    curve follow the "worst curve" practice of the BI-RADS atlas; see Wang et al. 2009 for the value
+    of the worst curve.
     """
     box = Box.around(mask)
     inside = mask[box.slices]
@@ -147,30 +148,30 @@ def hottest_patch(
     slice_axis: int = 0,
     offset: tuple[int, int, int] = (0, 0, 0),
 ) -> HottestPatch | None:
-    """Return the hottest 3 x 3 patch whose nine voxels all lie `inside`; None if there is none.
+    """Return the hottest 3 x 3 patch whose nine voxels are all `inside`, or None.
 
-    `rise` is the initial PE in percent; patches with an undefined PE do not count. Of equally hot
-    patches the first in array order is returned. `offset` is added to the centre.
+    Patches with an undefined PE do not count. If several patches are equally hot, the first in
+    array order is returned.
 
     Parameters
     ----------
     signal
-        ``(phase, z, y, x)``, any real type.
+        The signal ``(phase, z, y, x)`` in any real data type.
     inside
-        bool ``(z, y, x)``.
+        A boolean array ``(z, y, x)``.
     rise
-        Initial PE in percent, ``(z, y, x)``.
+        The initial PE in percent, ``(z, y, x)``.
     slice_axis
         The array axis across the slices.
     offset
-        Added to the centre, in voxels (z, y, x).
+        The offset in voxels (z, y, x) that is added to the centre.
     """
     size = tuple(1 if axis == slice_axis else _PATCH for axis in range(3))
     usable = inside & np.isfinite(rise)
     whole = ndimage.binary_erosion(usable, np.ones(size, np.bool_), border_value=0)
     if not whole.any():
         return None
-    # The filter sums along rows: a nan would spread to all following voxels.
+    # The filter sums along rows, so a NaN would spread to all following voxels.
     filled = np.where(usable, rise, 0).astype(np.float64)
     mean = ndimage.uniform_filter(filled, size=size, mode="constant")
     mean[~whole] = -np.inf

@@ -1,9 +1,8 @@
-"""Compute maps of voxels block by block, so that blocks stay in the CPU cache.
+"""Compute voxel maps block by block, which keeps each block in the CPU cache.
 
 Every function takes the phases as ``(phase, ...)``, usually ``(phase, z, y, x)``, in the file's
-integer type or in floating point, and returns float32 of one phase's shape. Maps are computed in
-blocks, so that they need only a few megabytes besides the result. Undefined values are NaN, never
-0.
+integer type or in floating point, and returns float32 with the shape of one phase. Blocks need only
+a few megabytes in addition to the result. Undefined values are NaN, never 0.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,18 +21,18 @@ from napari_mamamia.kinetics.time_axis import known_times
 from napari_mamamia.kinetics.timing import PhaseChoice
 
 _BLOCK_VOXELS: Final = 1 << 16
-"""Voxels of one block: with 256 kB of float32, a formula's arrays fit into one core's cache.
+"""Number of voxels in a block; with 256 kB of float32, the arrays fit into one core's cache.
 
-A quarter and four times this size were measured to be slower.
+A quarter of this size and four times this size are slower.
 """
 
 _VOXELS_PER_STEP: Final = 1 << 20
-"""Voxels between two progress reports, about 20 ms."""
+"""Number of voxels between two progress reports, about 20 ms."""
 
 
 @dataclass(frozen=True, slots=True)
 class MapRecipe:
-    """Definition of one map: its formula, the phases it needs, and the data type of its values."""
+    """Definition of a map: its formula, the phases it needs, and the data type of its values."""
 
     formula: Formula
     needed: tuple[int, ...]
@@ -41,7 +40,7 @@ class MapRecipe:
     dtype: type[Any] = np.float32
 
     def compute(self, signal: NDArray[Any]) -> NDArray[Any]:
-        """Return the whole map; errors are those of `fill`."""
+        """Return the whole map; errors are the same as in `fill`."""
         with listening(None):
             return self.fill(signal)
 
@@ -57,8 +56,8 @@ class MapRecipe:
         """
         if signal.ndim < 2 or not all(0 <= phase < signal.shape[0] for phase in self.needed):
             raise CaseError(
-                f"this map needs phases {sorted(set(self.needed))} of a (phase, ...) array, but "
-                f"got shape {signal.shape}; choose phases of this case"
+                f"expected phases {sorted(set(self.needed))} of a (phase, ...) array for this "
+                f"map, but got shape {signal.shape}; choose phases of this case"
             )
         return self._fill_map(signal, out)
 
@@ -91,16 +90,16 @@ def _iterate_blocks(shape: tuple[int, ...]) -> Iterator[tuple[slice, slice, bool
 
 
 def subtraction(signal: NDArray[Any], later: int, earlier: int = 0) -> NDArray[np.float32]:
-    """Return phase `later` minus phase `earlier`, signed, in the signal's unit.
+    """Return the signed difference of phase `later` minus phase `earlier`.
 
-    Progress counts planes.
+    The result is in the signal's unit. Progress counts planes.
 
     Parameters
     ----------
     signal
-        ``(phase, ...)``, any real type.
+        The signal ``(phase, ...)`` in any real data type.
     later, earlier
-        Indices of the two phases.
+        The indices of the two phases.
 
     Examples
     --------
@@ -113,21 +112,21 @@ def subtraction(signal: NDArray[Any], later: int, earlier: int = 0) -> NDArray[n
 def percent_enhancement(
     signal: NDArray[Any], phase: int, *, eps: float = 0.0
 ) -> NDArray[np.float32]:
-    """Return PE = 100 (S - S0) / S0 of `phase` against phase 0, in percent.
+    """Return the percent enhancement PE = 100 (S - S0) / S0 of `phase` relative to phase 0.
 
     Parameters
     ----------
     signal
-        ``(phase, ...)``, any real type.
+        The signal ``(phase, ...)`` in any real data type.
     phase
         The post-contrast phase.
     eps
-        Voxels with S0 <= eps are undefined; in the signal's unit.
+        The largest S0 that is undefined, in the signal's unit.
 
     Returns
     -------
     numpy.ndarray
-        float32; NaN where S0 <= eps or a value is not finite.
+        A float32 array that is NaN where S0 <= eps or a value is not finite.
 
     Raises
     ------
@@ -148,24 +147,24 @@ def percent_enhancement(
 def signal_enhancement_ratio(
     signal: NDArray[Any], early: int, late: int, *, eps: float = 0.0
 ) -> NDArray[np.float32]:
-    """Return SER = (S_early - S0) / (S_late - S0), no unit.
+    """Return the signal enhancement ratio SER = (S_early - S0) / (S_late - S0), without unit.
 
-    Above 1 the signal falls after the early phase (washout), near 1 it stays constant (plateau),
-    below 1 it continues to rise.
+    If SER is above 1, the signal falls after the early phase (washout); near 1, it remains constant
+    (plateau); below 1, it continues to rise.
 
     Parameters
     ----------
     signal
-        ``(phase, ...)``, any real type.
+        The signal ``(phase, ...)`` in any real data type.
     early, late
-        Indices of the two phases.
+        The indices of the two phases.
     eps
-        Voxels with S0 <= eps or S_late - S0 <= eps are undefined; in the signal's unit.
+        The largest S0, and the largest S_late - S0, that is undefined, in the signal's unit.
 
     Returns
     -------
     numpy.ndarray
-        float32; NaN where S0 <= eps, S_late - S0 <= eps, or a value is not finite.
+        A float32 array that is NaN where S0 <= eps, S_late - S0 <= eps, or a value is not finite.
 
     Raises
     ------
@@ -184,16 +183,16 @@ def signal_enhancement_ratio(
 
 
 def peak_enhancement(signal: NDArray[Any], *, eps: float = 0.0) -> NDArray[np.float32]:
-    """Return the largest PE of all post-contrast phases, in percent.
+    """Return the largest percent enhancement (PE) of all post-contrast phases.
 
-    NaN as in `percent_enhancement`, and where any post-contrast phase is NaN.
+    The result is NaN as in `percent_enhancement`, and if any post-contrast phase is NaN.
 
     Parameters
     ----------
     signal
-        ``(phase, ...)``, any real type.
+        The signal ``(phase, ...)`` in any real data type.
     eps
-        Voxels with S0 <= eps are undefined; in the signal's unit.
+        The largest S0 that is undefined, in the signal's unit.
 
     Examples
     --------
@@ -209,26 +208,26 @@ def ratio_recipe(choice: PhaseChoice) -> MapRecipe:
     Raises
     ------
     CaseError
-        If there is no late phase, with the reason.
+        If there is no late phase; the message gives the reason.
     """
     early, late = choice.early, _require_late(choice, "SER")
     return MapRecipe(map_formulas.ratio(early, late, 0.0), (0, early, late), "Computing SER")
 
 
 def type_recipe(choice: PhaseChoice, thresholds: CurveThresholds | None = None) -> MapRecipe:
-    """Return the recipe of the curve type, uint8, for the phases of `choose_curve_phases`.
+    """Return the recipe of the curve type (uint8) for the phases of `choose_curve_phases`.
 
     Parameters
     ----------
     choice
         The initial and the delayed phase.
     thresholds
-        Thresholds of the classes; None for the defaults.
+        The thresholds of the classes; None for the defaults.
 
     Raises
     ------
     CaseError
-        If there is no delayed phase, with the reason.
+        If there is no delayed phase; the message gives the reason.
     """
     early, late = choice.early, _require_late(choice, "The curve type")
     formula = map_formulas.curve_type(early, late, thresholds or CurveThresholds(), 0.0)
@@ -237,22 +236,24 @@ def type_recipe(choice: PhaseChoice, thresholds: CurveThresholds | None = None) 
 
 def _require_late(choice: PhaseChoice, name: str) -> int:
     if choice.late is None:
-        raise CaseError(f"{name} needs a late phase, but {choice.reason}; choose a different map")
+        raise CaseError(
+            f"expected a late phase for {name}, but {choice.reason}; choose a different map"
+        )
     return choice.late
 
 
 def required_times(times_s: Sequence[float | None], name: str) -> tuple[float, ...]:
-    """Return the phases' seconds since phase 0, or raise `CaseError` if they are unknown.
+    """Return the times of the phases in s, or raise `CaseError` if they are unknown.
 
     Parameters
     ----------
     times_s
-        Seconds since the start of phase 0, one for each phase; None where unknown.
+        The time of each phase in s after the start of phase 0; None if unknown.
     name
-        Name of the map for messages.
+        The name of the map in messages.
     """
     times, why = known_times(times_s)
     if times is None or len(times) < 2:
         why = why or "there is no post-contrast phase"
-        raise CaseError(f"the {name} needs acquisition times, but {why}; enter the times")
+        raise CaseError(f"expected acquisition times for {name}, but {why}; enter the times")
     return times

@@ -1,8 +1,8 @@
 """The formulas of contrast maps on one block of voxels.
 
-Each formula takes a block ``(phase, ...)`` of any real type and writes into `out`, float32 (uint8
-for the curve type) of one phase's shape. Arithmetic is float32; undefined is NaN (0 for the curve
-type).
+Each formula takes a block ``(phase, ...)`` of any real data type and writes into `out`, which is
+float32 (uint8 for the curve type) with the shape of one phase. Arithmetic is float32; undefined
+values are NaN (0 for the curve type).
 """
 
 from collections.abc import Callable
@@ -17,20 +17,19 @@ Block = NDArray[np.float32]
 Formula = Callable[[NDArray[Any], NDArray[Any]], None]
 
 ANGIO_FROM_PERCENT: Final = 50.0
-"""Least initial PE of a voxel that counts as enhancing. Source: floor of the colour overlay of
-CAD systems, Partridge 2014, figure 2."""
+"""Smallest initial PE in percent of an enhancing voxel (Partridge 2014, figure 2)."""
 
 _PERCENT: Final = np.float32(100.0)
 _SECONDS_IN_MINUTE: Final = np.float32(60.0)
 
 
 def difference(later: int, earlier: int) -> Formula:
-    """Return S_later - S_earlier, signed, in the signal's unit.
+    """Return a formula for the signed difference S_later - S_earlier, in the signal's unit.
 
     Parameters
     ----------
     later, earlier
-        Indices of the two phases.
+        The indices of the two phases.
     """
 
     def fill(block: NDArray[Any], out: NDArray[Any]) -> None:
@@ -41,14 +40,14 @@ def difference(later: int, earlier: int) -> Formula:
 
 
 def percent(phase: int, eps: float) -> Formula:
-    """Return 100 (S - S0) / S0 in percent, undefined where S0 <= eps.
+    """Return a formula for 100 (S - S0) / S0 in percent, undefined if S0 <= eps.
 
     Parameters
     ----------
     phase
-        Index of the post-contrast phase.
+        The index of the post-contrast phase.
     eps
-        Least signal of phase 0, in the signal's unit.
+        The largest S0 that is undefined, in the signal's unit.
     """
 
     def fill(block: NDArray[Any], out: NDArray[Any]) -> None:
@@ -60,14 +59,14 @@ def percent(phase: int, eps: float) -> Formula:
 
 
 def ratio(early: int, late: int, eps: float) -> Formula:
-    """Return (S_early - S0) / (S_late - S0), undefined where S0 or S_late - S0 <= eps.
+    """Return a formula for (S_early - S0) / (S_late - S0), undefined if S0 or S_late - S0 <= eps.
 
     Parameters
     ----------
     early, late
-        Indices of the two phases.
+        The indices of the two phases.
     eps
-        Least signal of phase 0 and least late rise, in the signal's unit.
+        The largest S0, and the largest late rise, that is undefined, in the signal's unit.
     """
 
     def fill(block: NDArray[Any], out: NDArray[Any]) -> None:
@@ -84,7 +83,7 @@ def ratio(early: int, late: int, eps: float) -> Formula:
 
 
 def peak(eps: float) -> Formula:
-    """Return the largest PE of the post-contrast phases, in percent."""
+    """Return a formula for the largest PE of the post-contrast phases in percent."""
 
     def fill(block: NDArray[Any], out: NDArray[Any]) -> None:
         np.copyto(out, _find_highest(block), casting="unsafe")
@@ -95,16 +94,14 @@ def peak(eps: float) -> Formula:
 
 
 def wash_in_slope(times_s: tuple[float, ...], eps: float) -> Formula:
-    """Return PE_max / t_max in % per second; t_max is the first phase of the largest signal.
-
-    `times_s` are seconds since the start of phase 0.
+    """Return a formula for PE_max / t_max in % per second; t_max is the time of the first maximum.
 
     Parameters
     ----------
     times_s
-        Seconds of each phase.
+        The time of each phase in s.
     eps
-        Least signal of phase 0, in the signal's unit.
+        The largest S0 that is undefined, in the signal's unit.
     """
     per_second = [np.float32(0.0), *(np.float32(1.0 / t) for t in times_s[1:])]
 
@@ -119,16 +116,16 @@ def wash_in_slope(times_s: tuple[float, ...], eps: float) -> Formula:
 
 
 def wash_out_slope(times_s: tuple[float, ...], eps: float) -> Formula:
-    """Return (PE_max - PE_last) / (t_max - t_last) in % per minute, 0 or less.
+    """Return a formula for (PE_max - PE_last) / (t_max - t_last) in % per minute, at most 0.
 
-    Undefined where the last phase is the largest, since the peak may come later.
+    The slope is undefined if the last phase is the largest, because the peak may be later.
 
     Parameters
     ----------
     times_s
-        Seconds of each phase.
+        The time of each phase in s.
     eps
-        Least signal of phase 0, in the signal's unit.
+        The largest S0 that is undefined, in the signal's unit.
     """
     last = len(times_s) - 1
     factors = [
@@ -149,16 +146,16 @@ def wash_out_slope(times_s: tuple[float, ...], eps: float) -> Formula:
 
 
 def curve_type(initial: int, delayed: int, limits: CurveThresholds, eps: float) -> Formula:
-    """Return curve type 1, 2 or 3 (`DelayedCourse`) where the initial PE is 50 % or more, else 0.
+    """Return a formula for the curve type (`DelayedCourse`), 0 if the initial PE is below 50 %.
 
     Parameters
     ----------
     initial, delayed
-        Indices of the two phases.
+        The indices of the two phases.
     limits
-        Thresholds of the classes.
+        The thresholds of the classes.
     eps
-        Least signal of phase 0, in the signal's unit.
+        The largest S0 that is undefined, in the signal's unit.
     """
 
     def fill(block: NDArray[Any], out: NDArray[Any]) -> None:
@@ -168,7 +165,8 @@ def curve_type(initial: int, delayed: int, limits: CurveThresholds, eps: float) 
         np.putmask(start, start <= eps, np.nan)
         _relate_to_baseline(change, start)
         out[...] = 2
-        # Arithmetic on all voxels: assignment to selected voxels is several times slower.
+        # Arithmetic on all voxels is used, because assignment to selected voxels is several times
+        # slower.
         out -= change > limits.change
         out += change < -limits.change
         out *= rise >= ANGIO_FROM_PERCENT
@@ -216,16 +214,15 @@ def _keep_voxels(values: Block, kept: NDArray[np.bool_]) -> None:
 
 
 def _blank_overflow(out: NDArray[Any], block: NDArray[Any]) -> None:
-    """Set overflowed values to undefined."""
     if _may_be_undefined(block):
         np.putmask(out, ~np.isfinite(out), np.nan)
 
 
 def _find_highest(block: NDArray[Any]) -> NDArray[Any]:
-    """Return the largest post-contrast value, in the signal's data type if that is an integer."""
+    """Return the largest post-contrast value, in the signal's data type if it is an integer."""
     later = block[1:]
     if _may_be_undefined(block):
-        # The maximum propagates nan, but would return an infinity as the highest value.
+        # The maximum propagates NaN, but would return an infinity as the highest value.
         later = np.where(np.isfinite(later), later, np.nan)
     out: NDArray[Any] = later[0].copy()
     for phase in later[1:]:
@@ -241,32 +238,32 @@ def _highest_and(block: NDArray[Any], by_phase: list[Any]) -> tuple[NDArray[Any]
     out: NDArray[Any] = later[0].copy()
     phase_of = np.ones(out.shape, np.uint8)
     for number, phase in enumerate(later[1:], start=2):
-        # Phase numbers ascend, so the maximum keeps the latest phase that exceeds all earlier
-        # ones.
+        # Phase numbers increase, so the maximum keeps the latest phase that exceeds all earlier
+        # phases.
         np.maximum(phase_of, (phase > out) * np.uint8(number), out=phase_of)
         np.maximum(out, phase, out=out)
-    # All numbers are in range: "clip" only avoids the check of each.
+    # All numbers are in range; "clip" only avoids a check of each number.
     return out, np.array(by_phase, np.float32).take(phase_of, mode="clip")
 
 
 def where_enhancing(
     formula: Formula, initial: int, floor_percent: float, least_rise: float = 0.0
 ) -> Formula:
-    """Return `formula` limited to voxels whose initial phase enhances enough.
+    """Return `formula` restricted to voxels that enhance enough in the initial phase.
 
-    It is undefined where the initial PE is below `floor_percent`, or S - S0 is below `least_rise`
-    in the signal's unit. Undefined is NaN, or 0 for classes.
+    The formula is undefined if the initial PE is below `floor_percent`, or S - S0 is below
+    `least_rise`. Undefined values are NaN, or 0 for classes.
 
     Parameters
     ----------
     formula
-        The formula to limit.
+        The formula to restrict.
     initial
-        Index of the initial phase.
+        The index of the initial phase.
     floor_percent
-        Least initial PE, in percent.
+        The smallest initial PE in percent.
     least_rise
-        Least S - S0, in the signal's unit.
+        The smallest S - S0 in the signal's unit.
     """
 
     def fill(block: NDArray[Any], out: NDArray[Any]) -> None:

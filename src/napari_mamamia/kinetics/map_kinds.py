@@ -1,8 +1,7 @@
 """The table of maps (`MAPS`) that can be overlaid on an image: formula, colours, ranges and texts.
 
-A new map is a formula and an entry in `MAPS`: the window's list, colours, ranges and texts,
-`mm.kinetics.maps` and the table in docs/methods/kinetics.md use it. A package adds a map by an
-entry point.
+A new map needs a formula and an entry in `MAPS`, which the window, `mm.kinetics.maps` and the table
+in docs/methods/kinetics.md use. Another package can add a map with an entry point.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,6 +10,7 @@ from enum import StrEnum
 from functools import partial
 from typing import Final
 
+from napari_mamamia.core.counting import phase_name
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.plugins import Registry
 from napari_mamamia.kinetics import map_formulas
@@ -27,7 +27,7 @@ from napari_mamamia.kinetics.ultrafast import (
 
 
 class MapKind(StrEnum):
-    """The maps that can be overlaid on the image, with their names in the window's list."""
+    """The maps that can be overlaid on the image, with their names in the window."""
 
     PE = "PE, early phase"
     SER = "SER"
@@ -43,7 +43,7 @@ class MapKind(StrEnum):
 
 
 class Colours(StrEnum):
-    """Colour scale of a map: HEAT for high values, COOLING for low ones, DIVERGING for both."""
+    """Colour scale of a map: HEAT for high values, COOLING for low values, DIVERGING for both."""
 
     HEAT = "heat"
     COOLING = "cooling"
@@ -53,7 +53,7 @@ class Colours(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MapRange:
-    """A named range of values; without `limits` it is the 1st to 99th percentile of the map."""
+    """A named range of values; without `limits`, it is the 1st to 99th percentile of the map."""
 
     name: str
     limits: tuple[float, float] | None
@@ -61,7 +61,7 @@ class MapRange:
 
 @dataclass(frozen=True, slots=True)
 class MapNeeds:
-    """Inputs of a map: the chosen phases, all times, and the clock."""
+    """Inputs of a map: the chosen phases, all times, and the timing rule."""
 
     choice: PhaseChoice
     times_s: tuple[float | None, ...]
@@ -75,16 +75,17 @@ class MapSpec:
     Parameters
     ----------
     recipe
-        A function that returns the recipe; it raises `CaseError` with the reason if there is none.
+        A function that returns the recipe, or raises `CaseError` with the reason.
     basis
-        The phases or the clock on which the map depends, in words.
+        A function that describes the phases or times on which the map depends.
     formula, source
-        Formula in words, and its source, for docs/methods/kinetics.md.
+        The formula in words and its source, for docs/methods/kinetics.md.
     ranges
-        Ranges of the colour scale, the default first; empty for classes. Colours have the same
+        The ranges of the colour scale, default first; empty for classes. A colour has the same
         meaning in every case.
     of_curve
-        Whether it uses the initial and delayed phases of curve types in place of early and late.
+        Whether the map uses the initial and delayed phases of curve types, and not the early and
+        late phases.
     """
 
     recipe: Callable[[MapNeeds], MapRecipe]
@@ -123,25 +124,29 @@ def _of_close_phases(measure: UltrafastMeasure, needs: MapNeeds) -> MapRecipe:
     arrival_s = needs.rule.injection_s
     if measure is UltrafastMeasure.TIME_TO_ENHANCEMENT and arrival_s is None:
         raise CaseError(
-            "the time to enhancement counts from the arrival in the aorta, which is not known; "
-            "draw a mask in the aorta, read its arrival under Ultrafast, and enter it for the "
-            "timing injection"
+            "expected the arrival time in the aorta for the time to enhancement, but it is "
+            "unknown; draw a mask in the aorta, read its arrival under Ultrafast, and enter this "
+            "time for the timing injection"
         )
     formula = ultrafast_formula(measure, times, counted_from_s=arrival_s)
     return MapRecipe(formula, tuple(range(len(times))))
 
 
+def _name(needs: MapNeeds, phase: int | None) -> str:
+    return "no late phase" if phase is None else phase_name(phase, needs.rule.n_before)
+
+
 def _told_early(needs: MapNeeds) -> str:
-    return f"phase {needs.choice.early} against phase 0 · {needs.choice.timing}"
+    return f"{_name(needs, needs.choice.early)} against {_name(needs, 0)} · {needs.choice.timing}"
 
 
 def _told_ser(needs: MapNeeds) -> str:
-    early, late = needs.choice.early, needs.choice.late
-    return f"phase {early} over phase {late}, each minus phase 0 · {needs.choice.timing}"
+    early, late, pre = (_name(needs, k) for k in (needs.choice.early, needs.choice.late, 0))
+    return f"{early} over {late}, each minus {pre} · {needs.choice.timing}"
 
 
 def _told_type(needs: MapNeeds) -> str:
-    phases = f"phase {needs.choice.early} to phase {needs.choice.late}"
+    phases = f"{_name(needs, needs.choice.early)} to {_name(needs, needs.choice.late)}"
     return f"{phases}, where PE is at least 50 % · {needs.choice.timing}"
 
 
@@ -249,7 +254,7 @@ MAPS: Final = Registry(
     _MAPS,
     reserved=(*MapKind, *(kind.name.lower() for kind in MapKind)),
 )
-"""The built-in maps except FTV, which the Kinetics page computes; then those of packages."""
+"""The built-in maps except FTV, which the Kinetics page computes, and then the maps of packages."""
 
 
 def library_name(kind: str) -> str:
@@ -260,18 +265,18 @@ def library_name(kind: str) -> str:
 def map_recipe(kind: str, needs: MapNeeds) -> MapRecipe:
     """Return the recipe of a map, for a whole volume or a part of it.
 
-    Values are float32, curve types uint8.
+    Values are float32, or uint8 for curve types.
 
     Parameters
     ----------
     kind
-        The map: a `MapKind`, or the name of a plug-in.
+        The map, which is a `MapKind` or the name of a plug-in's map.
     needs
-        The phases, times and clock for the map.
+        The phases, times and timing rule for the map.
 
     Raises
     ------
     CaseError
-        If a phase or time that the map needs is undefined, with the reason.
+        If a phase or time that the map needs is undefined; the message gives the reason.
     """
     return replace(MAPS[kind].recipe(needs), text=f"Computing {kind}")

@@ -1,7 +1,7 @@
-"""The public functions ``mm.kinetics``: maps, FTV and curve of one case.
+"""The public functions of ``mm.kinetics``: maps, FTV and curve of one case.
 
-They return the numbers of ``mamamia kinetics``: the same clock, region, and treatment of a repeated
-pre-contrast scan.
+The results are the same as those of ``mamamia kinetics``, with the same timing rule, region, and
+treatment of a repeated pre-contrast scan.
 """
 
 import operator
@@ -39,11 +39,11 @@ _USUAL: Final = ("pe", "ser", "wash_in", "wash_out", "peak", "type")
 
 
 class OpensCase(Protocol):
-    """A case that is read on demand, with the expert's mask if there is one."""
+    """A case that is read on demand, with the expert's mask if it exists."""
 
     @property
     def reference(self) -> Mask | None:
-        """The expert mask; None if there is none."""
+        """The expert mask, or None."""
 
     def read(self) -> Case:
         """Return the case with all its phases."""
@@ -51,10 +51,10 @@ class OpensCase(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CaseMaps(Mapping[str, NDArray[Any]]):
-    """Maps by name: float32 ``(z, y, x)``, curve types uint8; NaN (0) where undefined.
+    """Maps by name: float32 ``(z, y, x)``, or uint8 for curve types; NaN (or 0) if undefined.
 
-    `units` has the unit of each map, `basis` the phases or the clock on which it depends, `missing`
-    the reason for each map that could not be computed.
+    `units` has the unit of each map, `basis` the phases or times on which each map depends, and
+    `missing` the reason for each map that could not be computed.
     """
 
     arrays: Mapping[str, NDArray[Any]]
@@ -99,33 +99,36 @@ def maps(
     Parameters
     ----------
     case
-        ``data_set["ID"]``, with two phases or more.
+        The case, such as ``data_set["ID"]``, with at least two phases.
     kinds
-        "pe" (percent enhancement of the early phase), "ser" (signal enhancement ratio), "wash_in",
-        "wash_out", "peak" (largest PE), "type" (0 none, 1 persistent, 2 plateau, 3 washout), and
-        every other of the table of maps in docs/methods/kinetics.md, such as "arrival" of ultrafast
-        phases. By default the first six; those that cannot be computed for the case are listed in
-        ``.missing``.
+        The names of the maps: "pe" (percent enhancement of the early phase), "ser" (signal
+        enhancement ratio), "wash_in", "wash_out", "peak" (largest PE), "type" (0 none, 1
+        persistent, 2 plateau, 3 washout), and all other maps in the table in
+        docs/methods/kinetics.md, such as "arrival" for ultrafast phases. By default, the first six
+        are computed; maps that cannot be computed for the case are listed in ``.missing``.
     timing
-        The clock on which the early (150 s) and late (450 s) phases are chosen.
+        The timing rule by which the early (150 s) and late (450 s) phases are chosen.
     injection_s
-        Time of the injection in seconds after the start of phase 0; times then count from it.
+        The injection time in seconds after the start of phase 0. Times are then relative to the
+        injection.
     phases
-        The early and the late phase, in place of a choice by time.
+        The early and the late phase, if they are not to be chosen by time.
     repeated_pre
-        Treatment of a repeated pre-contrast scan.
+        The treatment of a repeated pre-contrast scan.
 
     Returns
     -------
     CaseMaps
-        A mapping: ``maps(case)["pe"]`` is float32 ``(z, y, x)``, NaN where undefined.
+        A mapping from name to map: ``maps(case)["pe"]`` is a float32 array ``(z, y, x)`` that is
+        NaN where undefined.
 
     Raises
     ------
     CaseError
-        If the case cannot be opened, or a map in `kinds` cannot be computed, with the reason.
+        If the case cannot be opened, or a map in `kinds` cannot be computed; the message gives the
+        reason.
     ArgumentError
-        If the name of a map or of a clock is unknown.
+        If the name of a map or of a timing rule is unknown.
 
     Examples
     --------
@@ -137,7 +140,7 @@ def maps(
     kind_of_name = {library_name(kind): kind for kind in MAPS}
     if unknown := [name for name in names if name not in kind_of_name]:
         choices = ", ".join(f'"{name}"' for name in kind_of_name)
-        raise ArgumentError(f"expected maps from {choices}, but got {unknown[0]!r}")
+        raise ArgumentError(f"expected kinds to be among {choices}, but got {unknown[0]!r}")
     read = _prepare_case(case, repeated_pre)
     rule = rule_of(read, timing_rule(timing, injection_s, phases))
     arrays: dict[str, NDArray[Any]] = {}
@@ -171,41 +174,41 @@ def ftv(
     phases: tuple[int, int] | None = None,
     repeated_pre: Literal["leave-out", "average", "keep"] = "leave-out",
 ) -> FunctionalTumourVolume:
-    """Return the functional tumour volume of a case in the form of UCSF and I-SPY 2.
+    """Return the functional tumour volume (FTV) of a case as defined by UCSF and I-SPY 2.
 
-    It excludes tumour that does not enhance and includes other enhancing tissue inside its region:
-    it is not an outline of the tumour.
+    FTV excludes tumour that does not enhance and includes other enhancing tissue inside its region.
+    It is therefore not an outline of the tumour.
 
     Parameters
     ----------
     case
-        ``data_set["ID"]``, with an early and a late phase.
+        The case, such as ``data_set["ID"]``, with an early and a late phase.
     mask
         The mask that defines the region; by default the case's reference.
     box
-        The region: "mask" for the mask's bounding box with 10 mm margin, "breast" for the breast
-        box of the patient info, or two corners ``(z, y, x)``: the first voxel and the voxel after
-        the last.
+        The region: "mask" for the mask's bounding box with a margin of 10 mm, "breast" for the
+        breast box in the patient info, or two corners ``(z, y, x)``, which are the first voxel and
+        the voxel after the last.
     variant
-        "ucsf-extension" for 4 of 26 neighbours, or 9 neighbours as in UCSF's own results of I-SPY
-        1.
+        "ucsf-extension" for 4 of 26 neighbours, or "ucsf-ispy1" for 9 neighbours, as in UCSF's own
+        results for I-SPY 1.
     settings
-        Custom thresholds, in place of the variant's.
+        Custom thresholds that replace those of the variant.
     timing, injection_s, phases, repeated_pre
         As in `maps`.
 
     Returns
     -------
     FunctionalTumourVolume
-        ``volume_cc``, ``partial_cc`` (SER 0.9 and more), ``washout_cc`` (SER above 1.3), ``bins``
-        (by SER), ``mask`` in its ``box``, ``choice`` (the phases used).
+        The result with ``volume_cc``, ``partial_cc`` (SER of at least 0.9), ``washout_cc`` (SER
+        above 1.3), ``bins`` (by SER), ``mask`` in its ``box``, and ``choice`` (the phases used).
 
     Raises
     ------
     CaseError
         If there is no late phase, no mask, an empty region, or no breast box.
     ArgumentError, GridMismatchError
-        If an argument has the wrong type, or the mask another shape.
+        If an argument has the wrong type, or the mask has a different shape.
 
     Examples
     --------
@@ -230,31 +233,32 @@ def curve(
     phases: tuple[int, int] | None = None,
     repeated_pre: Literal["leave-out", "average", "keep"] = "leave-out",
 ) -> ContrastCurve:
-    """Return the contrast curve of a mask, or of a voxel with the surrounding patch.
+    """Return the contrast curve of a mask, or of a voxel and the patch around it.
 
     Parameters
     ----------
     case
-        ``data_set["ID"]``, with two phases or more.
+        The case, such as ``data_set["ID"]``, with at least two phases.
     where
         A mask, or a voxel ``(z, y, x)``; by default the case's reference.
     patch
-        For a voxel: side of the square patch in its slice whose mean is taken, an odd number.
+        For a voxel: the side length of the square patch in its slice over which the mean is taken,
+        an odd number.
     timing, injection_s, phases, repeated_pre
         As in `maps`.
 
     Returns
     -------
     ContrastCurve
-        ``times_s``, ``signal`` and ``percent`` (PE) of each phase, ``initial`` and ``delayed``
-        class, ``peak_percent``.
+        The curve with ``times_s``, ``signal`` and ``percent`` (PE) of each phase, the classes
+        ``initial`` and ``delayed``, and ``peak_percent``.
 
     Raises
     ------
     CaseError
         If the mask is empty, the voxel is outside the image, or the case has only one phase.
     ArgumentError, GridMismatchError
-        As `ftv`.
+        As in `ftv`.
 
     Examples
     --------
@@ -272,12 +276,14 @@ def curve(
         )
     mask = _choose_mask(case, read, cast("MaskLike | None", where))
     if not mask.any():
-        raise CaseError("the mask is empty; pass a mask with voxels")
+        raise CaseError(
+            "expected the mask to have voxels, but it is empty; pass a mask with voxels"
+        )
     return region_contrast_curve(read.signal, mask, read.times_s, rule)
 
 
 def _prepare_case(case: Case | OpensCase, repeated_pre: str) -> Case:
-    """Return a case with all phases, its repeated pre-contrast scans treated as requested."""
+    """Return a case with all phases, with repeated pre-contrast scans treated as requested."""
     if isinstance(case, Case):
         read = case
     elif callable(getattr(case, "read", None)):
@@ -293,31 +299,31 @@ def _prepare_case(case: Case | OpensCase, repeated_pre: str) -> Case:
     except ValueError as error:
         choices = ", ".join(f'"{one}"' for one in RepeatedPre)
         raise ArgumentError(
-            f"expected one of {choices} for repeated_pre, but got {repeated_pre!r}"
+            f"expected repeated_pre to be one of {choices}, but got {repeated_pre!r}"
         ) from error
 
 
 def timing_rule(
     timing: str, injection_s: float | None, phases: tuple[int, int] | None
 ) -> TimingRule:
-    """Return the clock for choosing phases; conflicting arguments raise an error.
+    """Return the timing rule for choosing phases; conflicting arguments raise an error.
 
     Parameters
     ----------
     timing
-        Value of a `Timing` that counts from a phase.
+        The value of a `Timing` that counts from a phase.
     injection_s
-        Time of the injection in s after the start of phase 0, or None.
+        The injection time in s after the start of phase 0, or None.
     phases
         The early and the late phase, or None.
     """
     if timing not in (Timing.UCSF_FTV, Timing.PHASE0_START):
         raise ArgumentError(
-            f'expected "{Timing.UCSF_FTV}" or "{Timing.PHASE0_START}" for timing, but got '
-            f"{timing!r}; give injection_s or phases for other clocks"
+            f'expected timing to be "{Timing.UCSF_FTV}" or "{Timing.PHASE0_START}", but got '
+            f"{timing!r}; pass injection_s or phases for other timing rules"
         )
     if injection_s is not None and phases is not None:
-        raise ArgumentError("give either injection_s or phases, not both")
+        raise ArgumentError("expected either injection_s or phases, but got both; pass one of them")
     try:
         if phases is not None:
             early, late = (operator.index(phase) for phase in phases)
@@ -325,7 +331,7 @@ def timing_rule(
         if injection_s is not None:
             return TimingRule(Timing.INJECTION, float(injection_s))
     except (TypeError, ValueError) as error:
-        # A CaseError is a ValueError too, and has the right message already.
+        # A CaseError is also a ValueError and already has the right message.
         if isinstance(error, CaseError):
             raise
         raise ArgumentError(
@@ -338,8 +344,8 @@ def timing_rule(
 def _require_variant(name: str) -> FtvVariant:
     if name not in (FtvVariant.EXTENSION, FtvVariant.ISPY1):
         raise ArgumentError(
-            f'expected "{FtvVariant.EXTENSION}" or "{FtvVariant.ISPY1}" for variant, but got '
-            f"{name!r}; give settings=FtvSettings(...) for custom thresholds"
+            f'expected variant to be "{FtvVariant.EXTENSION}" or "{FtvVariant.ISPY1}", but got '
+            f"{name!r}; pass settings=FtvSettings(...) for custom thresholds"
         )
     return FtvVariant(name)
 
@@ -350,7 +356,8 @@ def _choose_mask(case: Case | OpensCase, read: Case, given: MaskLike | None) -> 
         given = None if isinstance(case, Case) else case.reference
     if given is None:
         raise CaseError(
-            f"the case {read.case_id} has no reference mask; pass a mask, such as a prediction"
+            f"expected the case {read.case_id} to have a reference mask, but it has none; pass a "
+            "mask, such as a prediction"
         )
     return mask_array(given, f"the mask of {read.case_id}", read.grid)
 
@@ -361,19 +368,20 @@ def _find_region(
     if box == "breast":
         if read.breast_box is None:
             raise CaseError(
-                f'the patient info of {read.case_id} gives no usable breast box; pass box="mask"'
+                f"expected the patient info of {read.case_id} to have a breast box, but it has no "
+                'usable box; pass box="mask"'
             )
         return read.breast_box
     if isinstance(box, str):
         if box != "mask":
             raise ArgumentError(
-                f'expected "mask", "breast" or two corners for box, but got {box!r}'
+                f'expected box to be "mask", "breast" or two corners, but got {box!r}'
             )
         region = box_around_mask(_choose_mask(case, read, mask), read.grid, FTV_MARGIN_MM)
         if region.is_empty:
             raise CaseError(
-                f"the mask of {read.case_id} is empty, but FTV needs a region; pass a different "
-                "mask or a box"
+                f"expected the mask of {read.case_id} to have voxels for the FTV region, but it "
+                "is empty; pass a different mask or a box"
             )
         return region
     return box_of(box, read.grid.shape)
@@ -395,6 +403,6 @@ def _require_voxel(given: NDArray[Any], read: Case) -> tuple[int, int, int]:
 def _require_odd(size: int) -> int:
     if size < 1 or size % 2 == 0:
         raise ArgumentError(
-            f"expected an odd number of voxels for patch, but got {size}; pass 1 or 3"
+            f"expected patch to be an odd number of voxels, but got {size}; pass 1 or 3"
         )
     return size

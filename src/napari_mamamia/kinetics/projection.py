@@ -1,7 +1,7 @@
 """Maximum intensity projections of enhancement, over the whole volume or a slab.
 
 The projected value is the positive part of a subtraction, max(S_later - S_earlier, 0), in the
-signal's unit: falling signal is black.
+signal's unit, so a falling signal is black.
 """
 
 from collections.abc import Sequence
@@ -15,18 +15,18 @@ from napari_mamamia.core.progress import report_progress
 
 _AXES: Final = 3
 _BLOCK_VOXELS: Final = 1 << 20
-"""About 20 ms of work between two progress reports."""
+"""Number of voxels between two progress reports, about 20 ms."""
 
 
 def slab_slices(slab_mm: float, spacing_mm: float) -> int:
-    """Return the number of slices of a slab: the nearest whole number, at least 1.
+    """Return the number of slices in a slab, rounded to a whole number of at least 1.
 
     Parameters
     ----------
     slab_mm
-        Thickness of the slab, mm.
+        The thickness of the slab in mm.
     spacing_mm
-        Distance between slices, mm.
+        The distance between slices in mm.
 
     Examples
     --------
@@ -44,22 +44,22 @@ def project_enhancement(
     Parameters
     ----------
     signal
-        ``(phase, z, y, x)``, any real type; values that are not finite count as no enhancement.
+        The signal ``(phase, z, y, x)`` in any real data type. Values that are not finite count as
+        no enhancement.
     later, earlier
         The phases: `earlier` is subtracted from `later`.
     slabs
-        For z, y and x: the number of slices of one projection, 0 for the whole volume, None for no
-        projection along that axis.
+        The number of slices in a projection along z, y and x: 0 for the whole volume, None for no
+        projection along the axis.
 
     Returns
     -------
     tuple of numpy.ndarray
-        One ``(z, y, x)`` array for each axis, empty for axes without a projection; uint16 for
-        integers
-        of up to 16 bits, else float32. Voxel i holds the maximum of the slab around slice i,
-        n slices from i - (n - 1) // 2 on, cropped at the ends of the volume. A projection of the
-        whole
-        volume is the same for all slices, and uses the memory of one.
+        One array ``(z, y, x)`` for each axis, which is empty for an axis without a projection. The
+        data type is uint16 for integers of up to 16 bits, or else float32. Voxel i is the maximum
+        of the slab of n slices that starts at slice i - (n - 1) // 2, cropped at the ends of the
+        volume. A projection of the whole volume is the same for all slices and uses the memory of
+        one slice.
 
     Raises
     ------
@@ -68,8 +68,8 @@ def project_enhancement(
     """
     if signal.ndim != _AXES + 1 or not all(0 <= k < signal.shape[0] for k in (later, earlier)):
         raise CaseError(
-            f"a projection needs phases {later} and {earlier} of a (phase, z, y, x) array, but "
-            f"got shape {signal.shape}; choose phases of this case"
+            f"expected phases {later} and {earlier} of a (phase, z, y, x) array for a projection, "
+            f"but got shape {signal.shape}; choose phases of this case"
         )
     volume = _positive_difference(signal, later, earlier)
     projections: list[NDArray[Any]] = []
@@ -88,19 +88,19 @@ def project_enhancement(
 
 
 def sliding_maximum(block: NDArray[Any], axis: int, n_slices: int) -> NDArray[Any]:
-    """Return the maximum of `n_slices` neighbours along an axis, for values of 0 or more.
+    """Return the maximum of `n_slices` neighbours along an axis, for values of at least 0.
 
-    Windows of 1, 2, 4, ... slices are joined until two of them cover `n_slices`, so that the work
+    Windows of 1, 2, 4, ... slices are combined until two windows cover `n_slices`, so the work
     grows with the logarithm of the thickness.
 
     Parameters
     ----------
     block
-        Array with values of 0 or more.
+        An array with values of at least 0.
     axis
         The axis of the window.
     n_slices
-        Length of the window, at least 1.
+        The length of the window, at least 1.
     """
     length = block.shape[axis]
     padding = [(0, 0)] * block.ndim

@@ -1,4 +1,4 @@
-"""Find invalid signal values of a region, with their voxel and phase."""
+"""Find invalid signal values in a region, with their voxel and phase."""
 
 from typing import Any, Final
 
@@ -11,28 +11,28 @@ from napari_mamamia.core.names import count_of
 _MOST_TIMES_MEDIAN: Final = 1e5
 """Largest plausible signal, as a multiple of the region's median (our choice).
 
-16 bits span 65,535, so no image has a signal further above the median.
+A 16-bit image has values up to 65,535, so no such image exceeds this multiple.
 """
 
 
 def unmeasured_voxels(signal: NDArray[Any], mask: NDArray[np.bool_], region: str) -> str:
-    """Return a sentence with the number of non-finite voxels and the first of them; "" if none.
+    """Return a sentence with the number of non-finite voxels and the first such voxel, or "".
 
     These voxels are excluded from every mean (`region_curve`).
 
     Parameters
     ----------
     signal
-        ``(phase, z, y, x)``; integers are always valid.
+        The signal ``(phase, z, y, x)``; integers are always valid.
     mask
-        bool ``(z, y, x)``; voxels outside are not checked.
+        A boolean array ``(z, y, x)``; voxels outside it are not checked.
     region
-        Name of the region in words, such as "the mask of A_1".
+        The name of the region, such as "the mask of A_1".
 
     Raises
     ------
     CaseError
-        If no voxel is finite in every phase, or one exceeds 100,000 times the region's median.
+        If no voxel is finite in every phase, or a voxel exceeds 100,000 times the region's median.
     """
     if signal.dtype.kind != "f" or not mask.any():
         return ""
@@ -46,13 +46,15 @@ def unmeasured_voxels(signal: NDArray[Any], mask: NDArray[np.bool_], region: str
             f"beyond {_MOST_TIMES_MEDIAN:,.0f} times the median" if absurd.any() else "not finite"
         )
         raise CaseError(
-            f"expected a measured signal in every voxel of {region}, but found "
+            f"expected every voxel of {region} to have a plausible signal, but found "
             f"{_describe_voxels(absurd if absurd.any() else unknown, values, mask, what)}; export "
-            "that phase again, or draw the mask without them"
+            "that phase again, or exclude these voxels from the mask"
         )
     if not unknown.any():
         return ""
-    return f"{_describe_voxels(unknown, values, mask, 'not finite')} in {region}: left out"
+    return (
+        f"{_describe_voxels(unknown, values, mask, 'not finite')} in {region}, which were excluded"
+    )
 
 
 def _describe_voxels(

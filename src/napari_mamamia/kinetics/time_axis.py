@@ -1,4 +1,4 @@
-"""Acquisition times of phases on a named clock: from phase 0, UCSF's, or from the injection."""
+"""Acquisition times of phases on a named time axis: from phase 0, UCSF's, or from the injection."""
 
 import itertools
 import math
@@ -11,7 +11,7 @@ from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import CaseError
 
 _MERGED_S: Final = 2.0
-"""Starts less than this apart are one image to UCSF's program and do not give a gap."""
+"""Phases that start less than this many seconds apart count as one image in UCSF's program."""
 
 MOST_SPACING_S: Final = 15.0
 """Longest step between phases in s that counts as ultrafast. Source: methods/perfusion.md."""
@@ -21,18 +21,18 @@ _LEAST_SPAN_S: Final = 30.0
 _MOST_SPAN_S: Final = 7200.0
 """Longest plausible span of an exam in s (our choice).
 
-Half a minute shows no uptake, and no exam lasts two hours.
+Uptake is not visible within half a minute, and no exam lasts two hours.
 """
 
 
 class Timing(StrEnum):
-    """The rule that chose the phases; it is written next to every FTV, SER and curve number.
+    """The rule that selected the phases, which is reported with every FTV, SER and curve value.
 
-    UCSF_FTV: zero is the start of the first phase after contrast, and the time of an image is its
-    start plus half the temporal resolution. PHASE0_START: the start of an image, counted from the
-    start of phase 0. INJECTION: the middle of an image, counted from the injection. MANUAL: the
-    user chose the phases. PHASE_ORDER: times are unknown, so the first and last phase after
-    contrast.
+    With UCSF_FTV, zero is the start of the first phase after contrast, and the time of an image is
+    its start plus half the temporal resolution. With PHASE0_START, the time is the start of an
+    image after the start of phase 0. With INJECTION, it is the middle of an image after the
+    injection. With MANUAL, the user chose the phases. With PHASE_ORDER, times are unknown, and the
+    first and last phase after contrast are used.
 
     Source of UCSF_FTV: rnadkarni2/SlicerBreast_DCEMRI_FTV, chooseEarly_LateByManufacturer.py at
     f0e9ca57; confirmed on UCSF's own result of ISPY1_1002.
@@ -46,7 +46,7 @@ class Timing(StrEnum):
 
     @property
     def origin(self) -> str:
-        """A phrase that names the zero of this clock."""
+        """A phrase that describes the zero of this time axis."""
         return _ORIGINS[self]
 
 
@@ -61,27 +61,27 @@ _ORIGINS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class TimingRule:
-    """The clock by which phases are chosen, with further information from headers or the user.
+    """The rule by which phases are chosen, with additional information from headers or the user.
 
     Parameters
     ----------
     timing
-        UCSF_FTV, PHASE0_START, INJECTION or MANUAL.
+        The rule: UCSF_FTV, PHASE0_START, INJECTION or MANUAL.
     injection_s
-        INJECTION: seconds from the start of phase 0 to the injection.
+        For INJECTION: the time from the start of phase 0 to the injection in s.
     phases
-        MANUAL: the early and the late phase.
+        For MANUAL: the early and the late phase.
     resolution_s
-        The header's temporal resolution in s; None if only the times give it.
+        The temporal resolution in the header in s; None if it is derived from the times.
     positions
-        Number of images after contrast in the header, for UCSF's second choice.
+        The number of images after contrast in the header, for UCSF's second choice.
     n_before
-        Number of phases before contrast: 1, or more if the scan was repeated.
+        The number of phases before contrast, which is above 1 if the scan was repeated.
 
     Raises
     ------
     CaseError
-        If the clock lacks a value that it needs, or a number is invalid.
+        If the rule lacks a value that it needs, or a number is invalid.
     """
 
     timing: Timing = Timing.UCSF_FTV
@@ -94,29 +94,29 @@ class TimingRule:
     def __post_init__(self) -> None:
         if self.timing is Timing.PHASE_ORDER:
             raise CaseError(
-                f"expected a rule for phases with times, but got {self.timing!r}, which applies "
-                "automatically when times are unknown"
+                f"expected a timing rule for known times, but got {self.timing!r}, which applies "
+                "automatically if times are unknown"
             )
         if (self.timing is Timing.INJECTION) != (self.injection_s is not None):
             raise CaseError(
-                f"a time of the injection is required with timing {Timing.INJECTION} and not "
-                f"allowed otherwise, but got timing {self.timing} and {self.injection_s}: give "
-                "both or neither"
+                f"expected an injection time if, and only if, the timing is {Timing.INJECTION}, "
+                f"but got timing {self.timing} and injection time {self.injection_s}: enter both "
+                "or neither"
             )
         if (self.timing is Timing.MANUAL) != (self.phases is not None):
             raise CaseError(
-                f"two phases are required with timing {Timing.MANUAL} and not allowed otherwise, "
-                f"but got timing {self.timing} and phases {self.phases}: give both or neither"
+                f"expected two phases if, and only if, the timing is {Timing.MANUAL}, but got "
+                f"timing {self.timing} and phases {self.phases}: enter both or neither"
             )
         if self.injection_s is not None and not math.isfinite(self.injection_s):
             raise CaseError(
-                f"expected a time in seconds for the injection, but got {self.injection_s}; enter "
+                f"expected the injection time to be in seconds, but got {self.injection_s}; enter "
                 "a number"
             )
 
     @property
     def name(self) -> str:
-        """The rule as a short text, as in the provenance."""
+        """The rule as a short text for the provenance."""
         if self.phases is not None:
             return f"{self.timing}: phases {self.phases[0]} and {self.phases[1]}"
         if self.injection_s is not None:
@@ -125,15 +125,15 @@ class TimingRule:
 
 
 def rule_of(case: Case, rule: TimingRule | None = None) -> TimingRule:
-    """Return the rule completed by the case: its headers, and the phase of arrival from the pixels.
+    """Return the rule completed with the case's headers and the arrival detected in the voxels.
 
-    An injection or phases chosen by the user take precedence over the pixels, and values of the
-    rule over headers.
+    An injection time or phases chosen by the user take precedence over the voxels, and values in
+    the rule take precedence over headers.
 
     Parameters
     ----------
     case
-        The case, with headers and pixels.
+        The case with its headers and voxels.
     rule
         The user's rule; None for UCSF_FTV.
     """
@@ -148,10 +148,10 @@ def rule_of(case: Case, rule: TimingRule | None = None) -> TimingRule:
 
 
 def known_times(times_s: Sequence[float | None]) -> tuple[tuple[float, ...] | None, str]:
-    """Return seconds since the start of phase 0, or None with the reason why times are unusable.
+    """Return the times in s after phase 0, or None with the reason why times are unusable.
 
-    Every phase needs a finite time, and times must rise from phase to phase. Times that do not
-    start at 0 are counted from the first.
+    Every phase needs a finite time, and times must increase from phase to phase. Times that do not
+    start at 0 are shifted to start at 0.
     """
     numbers = [float(t) for t in times_s if t is not None]
     if not numbers:
@@ -163,12 +163,12 @@ def known_times(times_s: Sequence[float | None]) -> tuple[tuple[float, ...] | No
         return None, "an acquisition time is not a finite number"
     if any(b <= a for a, b in itertools.pairwise(numbers)):
         listed = ", ".join(f"{t:g}" for t in numbers)
-        return None, f"the acquisition times do not rise from phase to phase ({listed} s)"
+        return None, f"the acquisition times do not increase from phase to phase ({listed} s)"
     return tuple(t - numbers[0] for t in numbers), ""
 
 
 def odd_span(times_s: Sequence[float | None]) -> str:
-    """Return why the times are not plausible in seconds; "" if they are.
+    """Return why the times are not plausible in seconds, or "" if they are.
 
     Examples
     --------
@@ -190,18 +190,18 @@ def odd_span(times_s: Sequence[float | None]) -> str:
 def temporal_resolution_s(
     times: Sequence[float], header_s: float | None = None, n_before: int = 1
 ) -> float:
-    """Return the minimum of the header's value and the gaps between phases after contrast, in s.
+    """Return the smallest of the header's value and the gaps between phases after contrast, in s.
 
-    nan without a gap (one phase after contrast) and without a header value.
+    The result is NaN if there is neither a gap (only one phase after contrast) nor a header value.
 
     Parameters
     ----------
     times
-        Seconds of each phase.
+        The time of each phase in s.
     header_s
-        Temporal resolution in the header, s, or None.
+        The temporal resolution in the header in s, or None.
     n_before
-        Number of phases before contrast.
+        The number of phases before contrast.
 
     Examples
     --------
@@ -215,12 +215,12 @@ def temporal_resolution_s(
 
 
 def image_times(times: Sequence[float], rule: TimingRule) -> tuple[float, ...]:
-    """Return the time of each phase on the clock of `rule`, in s; nan where it is unknown.
+    """Return the time of each phase on the time axis of `rule` in s; NaN if unknown.
 
     Parameters
     ----------
     times
-        Seconds since the start of phase 0, as `known_times` gives them.
+        The times in s after the start of phase 0, as returned by `known_times`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Choice of the early and the late phase by acquisition time, never silently by position."""
+"""Choice of the early and late phase by acquisition time, never by position without notice."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -18,38 +18,34 @@ from napari_mamamia.kinetics.time_axis import (
 )
 
 EARLY_TARGET_S: Final = 150.0
-"""Target time of the early phase. Source: I-SPY 1 TCIA dictionary ("2'30''") and the defaults of
-the
-UCSF FTV extension.
-"""
+"""Target time of the early phase in s (I-SPY 1 TCIA dictionary; UCSF FTV extension)."""
 
 LATE_TARGET_S: Final = 450.0
-"""Target time of the late phase. Source: as `EARLY_TARGET_S` ("7'30''")."""
+"""Target time of the late phase in s. Source: as for `EARLY_TARGET_S` ("7'30''")."""
 
 INITIAL_WINDOW_S: Final = (90.0, 120.0)
-"""Window in s of the initial phase of a BI-RADS style curve: "the first 2 minutes".
+"""Time window in s of the initial phase of a BI-RADS style curve ("the first 2 minutes").
 
 The initial phase is the phase nearest to this window.
 """
 
 WASHOUT_FROM_S: Final = 270.0
-"""Earliest time in s of a delayed phase that can show washout: 4.5 minutes.
+"""Earliest time in s of a delayed phase that can show washout (4.5 minutes).
 
-Source: Partridge 2014, where moving the limit from 4.5 to 7.5 minutes raised the share of washout
-in cancers by 9.4 points.
+Source: Partridge 2014, in which moving the limit from 4.5 to 7.5 minutes raised the proportion of
+cancers with washout by 9.4 percentage points.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class PhaseChoice:
-    """The early and the late phase of a case, the rule, and their distance from the targets.
+    """The early and the late phase of a case, the rule, and their distances from the targets.
 
-    Phase 0 is always the pre-contrast phase. `late` is None if it is undefined, with the reason in
-    `reason`, which also says why times could not be used. `late_taken` is the late phase of the
-    rule: under UCSF's rule it may equal the early phase, which leaves `late`, and so SER,
-    undefined. `early_s` and `late_s` are seconds on the clock of `timing`; the gaps are these minus
-    the target. They are None without the phase and without times. `remark` is a further note for
-    the reader.
+    Phase 0 is always the pre-contrast phase. `late` is None if it is undefined; `reason` explains
+    why, or why times could not be used. `late_taken` is the late phase of the rule; under UCSF's
+    rule it may equal the early phase, and then `late` and SER are undefined. `early_s` and `late_s`
+    are in s on the time axis of `timing`, and the gaps are these times minus the targets. They are
+    None if the phase or the times are missing. `remark` is an additional note for the reader.
     """
 
     early: int
@@ -65,32 +61,34 @@ class PhaseChoice:
 
 
 def choose_phases(times_s: Sequence[float | None], rule: TimingRule | None = None) -> PhaseChoice:
-    """Return the phases nearest to 150 and 450 s on the clock of `rule`, for PE, SER and FTV.
+    """Return the phases nearest to 150 and 450 s under `rule`, for PE, SER and FTV.
 
-    Only phases after contrast are candidates: in the MAMA-MIA clinical table the phase nearest to
-    150 s is phase 0 itself in 274 of 1,473 cases. Of two equally near phases the earlier one is
-    chosen. The late phase is chosen among the phases after the early one. UCSF_FTV follows UCSF's
-    program instead: it chooses among all phases after contrast; of two or fewer it takes the first
-    and the second; and if early and late are the same, or early is the first of more than two, it
-    chooses again by the number of images.
+    Only phases after contrast are candidates, because in the MAMA-MIA clinical table the phase
+    nearest to 150 s is phase 0 itself in 274 of 1,473 cases. If two phases are equally near, the
+    earlier phase is chosen. The late phase is chosen among the phases after the early phase.
+    UCSF_FTV follows UCSF's program instead, which chooses the late phase among all phases after
+    contrast. If there are only two, it uses the first and the second. If the early and the late
+    phase are the same, or the early phase is the first of more than two, it chooses again by the
+    number of images.
 
     Parameters
     ----------
     times_s
-        One time for each phase, seconds since the start of phase 0; None where unknown.
+        The time of each phase in s after the start of phase 0; None if unknown.
     rule
-        Default: UCSF_FTV.
+        The timing rule; None for UCSF_FTV.
 
     Returns
     -------
     PhaseChoice
-        Without usable times the first post-contrast phase is early and the last is late. Late is
-        None if there is only one phase after phase 0, or none after early.
+        The early and the late phase. Without usable times, the first post-contrast phase is early
+        and the last is late. The late phase is None if there is only one phase after phase 0, or no
+        phase after the early phase.
 
     Raises
     ------
     CaseError
-        If there are fewer than two phases, none after the injection, or a chosen phase does not
+        If there are fewer than two phases, no phase after the injection, or a chosen phase does not
         exist.
 
     Examples
@@ -125,15 +123,15 @@ def choose_phases(times_s: Sequence[float | None], rule: TimingRule | None = Non
 
 
 def choose_image_phases(case: Case) -> PhaseChoice:
-    """Return the phases of a case for segmenters, brushes and models, on the clock PHASE0_START.
+    """Return the phases of a case for segmenters, brushes and models, under PHASE0_START.
 
-    The constants of segmenters and brushes, and the weights of models, were chosen on these phases.
-    No FTV, SER or curve number uses them.
+    The constants of segmenters and brushes, and the weights of models, were selected on these
+    phases. No FTV, SER or curve value uses these phases.
 
     Raises
     ------
     CaseError
-        As `choose_phases`.
+        As in `choose_phases`.
     """
     return choose_phases(case.times_s, rule_of(case, TimingRule(Timing.PHASE0_START)))
 
@@ -141,24 +139,24 @@ def choose_image_phases(case: Case) -> PhaseChoice:
 def choose_curve_phases(
     times_s: Sequence[float | None], rule: TimingRule | None = None
 ) -> PhaseChoice:
-    """Return the initial and the delayed phase of a BI-RADS style curve, on the clock of `rule`.
+    """Return the initial and the delayed phase of a BI-RADS style curve under `rule`.
 
-    The initial phase is the post-contrast phase nearest to the window of 90 to 120 s (`early` of
-    the result; its gap is the distance to the nearer edge, 0 inside). The delayed phase is the last
-    phase if it comes after the initial one, at 4.5 minutes or later (`late`; its gap is to 270 s).
-    Phases chosen by the user (MANUAL) are used unchanged.
+    The initial phase (`early` in the result) is the post-contrast phase nearest to the window of 90
+    to 120 s; its gap is the distance to the nearer edge, or 0 inside the window. The delayed phase
+    (`late`) is the last phase if it is after the initial phase, at 4.5 minutes or later; its gap is
+    relative to 270 s. Phases chosen by the user (MANUAL) are used unchanged.
 
     Parameters
     ----------
     times_s
-        Seconds since the start of phase 0, one for each phase; None where unknown.
+        The time of each phase in s after the start of phase 0; None if unknown.
     rule
-        The clock; None for UCSF_FTV.
+        The timing rule; None for UCSF_FTV.
 
     Raises
     ------
     CaseError
-        As `choose_phases`.
+        As in `choose_phases`.
 
     Examples
     --------
@@ -197,11 +195,11 @@ def choose_curve_phases(
 def _as_ucsf(
     seconds: Sequence[float], resolution_s: float, rule: TimingRule
 ) -> tuple[int, int | None, str]:
-    """Return early phase, late phase and a remark as UCSF's program chooses them.
+    """Return the early phase and the late phase that UCSF's program chooses, and a remark.
 
-    The program may choose a second time. That second choice puts image n at (n - 1/2) times the
-    temporal resolution, whatever the times are. It needs the number of images in the header, which
-    tables of times lack.
+    The program may choose a second time. In the second choice, image n is at (n - 1/2) times the
+    temporal resolution, regardless of the times. This requires the number of images in the header,
+    which tables of times lack.
     """
     first = rule.n_before
     posts = range(first, len(seconds))
@@ -228,8 +226,8 @@ def _as_ucsf(
         early,
         late,
         (
-            "UCSF's program would choose again on GE and Siemens, by a header value that is not "
-            f"known here: phases {again[0]} and {again[1]} for {count} images"
+            "UCSF's program would choose again on GE and Siemens by a header value that is "
+            f"unknown: phases {again[0]} and {again[1]} for {count} images"
         ),
     )
 
@@ -239,14 +237,15 @@ def _after_contrast(times: Sequence[float], rule: TimingRule) -> Sequence[int]:
     if rule.injection_s is None:
         return posts
     seconds = image_times(times, rule)
-    # With one phase after contrast its middle is not known (nan): its start decides.
+    # With one phase after contrast, the middle of the phase is unknown (NaN), so its start is
+    # used.
     after = [k for k in posts if seconds[k] > 0 or times[k] >= rule.injection_s]
     if rule.injection_s <= 0 or not after:
         where = "before the start of phase 0" if after else "after the last phase"
         raise CaseError(
-            "expected an injection between phase 0 and the last phase, but got one at "
-            f"{rule.injection_s:g} s, {where}; give seconds from the start of phase 0, at most "
-            f"{times[-1]:g}"
+            "expected the injection to be between phase 0 and the last phase, but it is at "
+            f"{rule.injection_s:g} s, {where}; enter the time in seconds from the start of phase "
+            f"0, at most {times[-1]:g}"
         )
     return after
 
@@ -271,12 +270,10 @@ def _make_choice(
 ) -> PhaseChoice:
     """Return the choice with its gaps.
 
-    A late phase that is not after the early one is undefined.
+    A late phase that is not after the early phase is undefined.
     """
     if late == early:
-        reason = (
-            f"the rule takes phase {early} as early and as late phase, which leaves SER undefined"
-        )
+        reason = f"the rule selects phase {early} as both early and late phase, so SER is undefined"
     elif late is None and not reason:
         reason = f"there is no phase after the early phase {early}"
     return PhaseChoice(
@@ -311,8 +308,8 @@ def _choose_named(
     early, late = phases
     if not 1 <= early < late < n_phases:
         raise CaseError(
-            f"expected an early and a later phase of 1 to {n_phases - 1}, but got {early} and "
-            f"{late}; give two phases after contrast, the early one first"
+            f"expected an early and a later phase from 1 to {n_phases - 1}, but got {early} and "
+            f"{late}; enter two phases after contrast, early phase first"
         )
     seconds = () if times is None else image_times(times, rule)
     return _make_choice(seconds, early, late, targets, Timing.MANUAL)
@@ -329,6 +326,6 @@ def _by_order(n_phases: int, first: int, why: str) -> PhaseChoice:
 def _require_post_contrast(n_phases: int, rule: TimingRule) -> None:
     if not 1 <= rule.n_before < n_phases:
         raise CaseError(
-            f"kinetics needs phase 0 and at least one post-contrast phase, but got "
+            "expected phase 0 and at least one post-contrast phase for kinetics, but got "
             f"{count_of(n_phases, 'phase')}; add the missing phases"
         )

@@ -1,7 +1,7 @@
-"""Functional tumour volume (FTV) as defined by UCSF and I-SPY 2: a volume of enhancement.
+"""Functional tumour volume (FTV) as defined by UCSF and I-SPY 2.
 
-FTV was developed to follow treatment. By design it excludes a tumour's necrotic core and includes
-vessels and other enhancing tissue inside its box: it is not an outline of the tumour.
+FTV was developed to monitor treatment. By design, it excludes a tumour's necrotic core and includes
+vessels and other enhancing tissue inside its box, so it is not an outline of the tumour.
 """
 
 import math
@@ -27,14 +27,14 @@ SER_BINS: Final = (
     ("red", 1.3, 1.75),
     ("yellow", 1.75, 3.0),
 )
-"""Colour and SER range of each bin; the lower end is open, the upper end closed.
+"""Colour and SER range of each bin; the lower limit is excluded, the upper limit included.
 
 Other values (0 and above 3) are white. Source: UCSF FTV code (``ftv_map_gen.py``) and the defaults
 of its window.
 """
 
 FTV_MARGIN_MM: Final = 10.0
-"""Margin of the box around a mask. Source: our choice; UCSF's readers draw the box by hand."""
+"""Margin of the box around a mask in mm. Our choice; UCSF's readers draw the box manually."""
 
 _PARTIAL_FROM: Final = 0.9  # Arasu 2011: plateau and washout
 _WASHOUT_ABOVE: Final = 1.3  # Arasu 2011
@@ -43,10 +43,11 @@ _MM3_IN_CC: Final = 1000.0
 
 
 class FtvVariant(StrEnum):
-    """The published variants of the FTV mask; both round the threshold of phase 0 to an integer.
+    """The variants of the FTV mask; published variants round the threshold of phase 0.
 
-    EXTENSION: 4 of 26 neighbours, the default of UCSF's Slicer extension. ISPY1: 9 of 26, as in
-    UCSF's own results of I-SPY 1, which it reproduces to the voxel. OWN: any other number.
+    EXTENSION requires 4 of 26 neighbours, the default of UCSF's Slicer extension. ISPY1 requires 9
+    of 26 neighbours, which reproduces UCSF's own results for I-SPY 1 in every voxel. OWN is any
+    other number.
     """
 
     EXTENSION = "ucsf-extension"
@@ -59,22 +60,22 @@ _NEIGHBOURS: Final = {FtvVariant.EXTENSION: 4, FtvVariant.ISPY1: 9}
 
 @dataclass(frozen=True, slots=True)
 class FtvSettings:
-    """Thresholds of FTV, with UCSF's defaults and ranges.
+    """Thresholds of FTV with UCSF's defaults and ranges.
 
     Parameters
     ----------
     background
-        Voxels below this share of the 95th percentile of phase 0 inside the region are excluded;
-        0.1 to 1.
+        The smallest signal of a counted voxel, as a fraction (0.1 to 1) of the 95th percentile of
+        phase 0 inside the region.
     enhancement
-        Least PE of the early phase, in percent; 10 to 150.
+        The smallest PE of the early phase in percent, from 10 to 150.
     neighbours
-        Number of a voxel's 26 neighbours that must also pass both thresholds, inside the region or
-        not; 0 to 26 (UCSF: 1 to 10).
+        The number of a voxel's 26 neighbours, inside or outside the region, that must also pass
+        both thresholds; 0 to 26 (UCSF: 1 to 10).
     ser
-        Least SER, no unit.
+        The smallest SER, without unit.
     least_signal
-        The least signal of phase 0, in place of the share of the 95th percentile.
+        The smallest signal of phase 0, which replaces the fraction of the 95th percentile.
 
     Raises
     ------
@@ -91,8 +92,8 @@ class FtvSettings:
     def __post_init__(self) -> None:
         if not (0 <= self.background <= 1 and 0 <= self.neighbours <= 26):
             raise ValueError(
-                "expected a background share of 0 to 1 and 0 to 26 neighbours for FTV, but got "
-                f"{self.background} and {self.neighbours}"
+                "expected the FTV background to be from 0 to 1 and the neighbours to be from 0 "
+                f"to 26, but got {self.background} and {self.neighbours}"
             )
 
     @classmethod
@@ -102,13 +103,13 @@ class FtvSettings:
 
     @property
     def variant(self) -> FtvVariant:
-        """The variant with this number of neighbours."""
+        """The variant with these numbers of neighbours."""
         named = (variant for variant, count in _NEIGHBOURS.items() if count == self.neighbours)
         return next(named, FtvVariant.OWN)
 
     @property
     def name(self) -> str:
-        """The variant and its thresholds, as written next to every FTV."""
+        """The variant and its thresholds, which are reported with every FTV."""
         return (
             f"FTV ({self.variant}: S0 >= {self.background:.0%} of P95, rounded, PE >= "
             f"{self.enhancement:g} %, >= {self.neighbours} of 26 neighbours, SER >= {self.ser:g})"
@@ -117,14 +118,14 @@ class FtvSettings:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FtvImages:
-    """The images of a region that FTV needs, computed once for all thresholds.
+    """The images of a region for FTV, which are computed once for all thresholds.
 
-    `pre` is float32 in the signal's unit and `enhancement` the PE of the early phase in percent.
-    Both have the shape of `around` (z, y, x): `box` and one voxel on each side inside the volume,
-    for the neighbours outside. `ser`, without unit, and `region` have the shape of `box`; `region`
-    is true for the voxels that count: inside one of the boxes and in no omitted box.
-    `bright_signal` is the 95th percentile of `pre` over the region, nan without a finite voxel;
-    `is_whole` is true if `pre` holds integers there. `choice` are the phases used.
+    `pre` is float32 in the signal's unit, and `enhancement` is the PE of the early phase in
+    percent. Both have the shape of `around` (z, y, x), which is `box` with a margin of one voxel
+    inside the volume for the neighbours. `ser`, without unit, and `region` have the shape of `box`.
+    `region` is True for voxels that are inside one of the boxes but in no omitted box.
+    `bright_signal` is the 95th percentile of `pre` over the region, or NaN without a finite voxel.
+    `is_whole` is True if `pre` has only integers in the region. `choice` has the phases used.
     """
 
     box: Box
@@ -140,7 +141,7 @@ class FtvImages:
 
 @dataclass(frozen=True, slots=True)
 class SerBin:
-    """The part of an FTV with SER in one range; `percent` is its share of the FTV."""
+    """The part of an FTV in one SER range; `percent` is its percentage of the FTV."""
 
     colour: str
     voxels: int
@@ -155,23 +156,24 @@ class FunctionalTumourVolume:
     Parameters
     ----------
     choice
-        The early and the late phase, their rule, and their distance from the targets.
+        The early and the late phase, their rule, and their distances from the targets.
     mask
-        bool of the shape of `box`: the voxels counted.
+        A boolean array with the shape of `box`: the counted voxels.
     background_signal
         The threshold of phase 0, in the signal's unit.
     enhancing
-        bool of the shape of `box`: the voxels counted whatever their SER, also without a SER.
+        A boolean array with the shape of `box`: the voxels that count regardless of their SER, even
+        if it is undefined.
     partial_cc, washout_cc
         The parts with SER >= 0.9 (plateau and washout) and SER > 1.3 (washout). Source: Arasu,
         Hylton et al. 2011.
     without_ser
-        Number of voxels that pass all other thresholds but have no SER (the late signal is not
-        above phase 0).
+        The number of voxels that pass all other thresholds but have no SER, because the late signal
+        is not above phase 0.
     too_dark
-        Number of voxels that enhance enough but are too dark before contrast: noise in suppressed
-        fat, or the
-        tumour itself where fat is not suppressed and sets the 95th percentile.
+        The number of voxels that enhance enough but are too dark before contrast. They are noise in
+        suppressed fat, or the tumour itself if fat is not suppressed and determines the 95th
+        percentile.
     """
 
     settings: FtvSettings
@@ -194,11 +196,11 @@ def box_around_mask(mask: NDArray[Any], grid: Grid, margin_mm: float = FTV_MARGI
     Parameters
     ----------
     mask
-        ``(z, y, x)``, not 0 inside.
+        The mask ``(z, y, x)``, which is not 0 inside.
     grid
         The grid of the mask.
     margin_mm
-        Margin on each side, mm.
+        The margin on each side in mm.
     """
     box = Box.around(mask)
     if box.is_empty:
@@ -217,9 +219,9 @@ def prepare_ftv(
     Parameters
     ----------
     signal
-        ``(phase, z, y, x)``, any real type.
+        The signal ``(phase, z, y, x)`` in any real data type.
     choice
-        The early and late phases, see `kinetics.timing.choose_phases`.
+        The early and late phases; see `kinetics.timing.choose_phases`.
     boxes, omitted
         The region is the union of `boxes` without `omitted`.
 
@@ -229,7 +231,7 @@ def prepare_ftv(
         If there is no box, the whole region is omitted, or there is no late phase.
     """
     if choice.late is None:
-        raise CaseError(f"FTV is undefined: it needs a late phase for SER, but {choice.reason}")
+        raise CaseError(f"expected a late phase for SER and FTV, but {choice.reason}")
     box = reduce(Box.union, boxes, Box.empty())
     around = box.grown((1, 1, 1), signal.shape[1:])
     region = np.zeros(box.shape, np.bool_)
@@ -239,7 +241,8 @@ def prepare_ftv(
         region[_locate_box(outside, box)] = False
     if not region.any():
         raise CaseError(
-            "all voxels of the box are omitted, but FTV needs some; draw a box around the tumour"
+            "expected the box to have voxels for FTV, but all are omitted; draw a box around the "
+            "tumour"
         )
     part = signal[:, *around.slices]
     pre = part[0].astype(np.float32)
@@ -264,22 +267,22 @@ def functional_tumour_volume(
     """Return the FTV of a region: the volume of bright voxels that enhance in clusters.
 
     A voxel counts if S0 >= `background` x P95(S0 over the region), rounded to a whole number, PE >=
-    `enhancement`, at least `neighbours` of its 26 neighbours in the whole volume pass both of these
-    conditions, and SER >= `ser`. Voxels with an undefined PE or SER do not count. For signals that
-    are not integers the threshold is not rounded.
+    `enhancement`, SER >= `ser`, and at least `neighbours` of its 26 neighbours in the whole volume
+    pass the conditions for S0 and PE. Voxels with an undefined PE or SER do not count. The
+    threshold is not rounded if signals are not integers.
 
     Parameters
     ----------
     images
-        The images of the region, see `prepare_ftv`.
+        The images of the region; see `prepare_ftv`.
     voxel_volume_mm3
-        Volume of a voxel, mm3.
+        The volume of a voxel in mm3.
     settings
         The thresholds; None for UCSF's defaults.
 
-    Source: UCSF FTV code (``ftv_map_gen.py``), whose 95th percentile includes the zeros that it
-    writes into omitted boxes; here it includes only voxels of the region. Rounding and neighbours
-    outside the region: UCSF's own result of ISPY1_1002, reproduced in every voxel.
+    Source: UCSF FTV code (``ftv_map_gen.py``), in which the 95th percentile includes the zeros
+    written into omitted boxes; here it includes only voxels of the region. Rounding, and neighbours
+    outside the region, follow UCSF's own result for ISPY1_1002, which is reproduced in every voxel.
     """
     limits = settings or FtvSettings()
     threshold = background_signal(images, limits)
@@ -329,8 +332,8 @@ def background_signal(images: FtvImages, limits: FtvSettings) -> float:
 def _count_neighbours(passed: NDArray[np.bool_]) -> NDArray[np.uint8]:
     """Return the number of each voxel's 26 neighbours that passed.
 
-    Voxels outside the array count as not passed. The count is three sums of three along the axes,
-    which is exact in uint8 (27 at most) and about twenty times faster than a convolution.
+    Voxels outside the array do not count. The count consists of sums of three along each axis,
+    which is exact in uint8 (at most 27) and about twenty times faster than a convolution.
     """
     counts = passed.astype(np.uint8)
     for axis in range(3):

@@ -1,7 +1,8 @@
-"""Ultrafast measures: maximum slope, arrival, time to enhancement, PE at a given time.
+"""Ultrafast measures: maximum slope, arrival, time to enhancement, and PE at a given time.
 
-They need phases close to each other (TWIST, DISCO and similar). Standard exams, with phases 60 to
-120 s apart, are refused with the reason. View sharing blurs time: the spacing is the nominal one.
+They need closely spaced phases (TWIST, DISCO and similar sequences). For standard exams, with
+phases 60 to 120 s apart, the measures are undefined. View sharing blurs time, and the phase spacing
+is nominal.
 """
 
 import math
@@ -20,10 +21,10 @@ from napari_mamamia.kinetics.map_formulas import Formula
 from napari_mamamia.kinetics.time_axis import known_times
 
 MOST_GAP_S: Final = 10.0
-"""Longest step in s between phases at the steepest rise for a measurable arrival."""
+"""Longest time in s between the phases of the steepest rise for which arrival can be measured."""
 
 PE_AT_S: Final = 20.0
-"""Default time of the PE in s: the first pass and its recirculation (no paper defines one)."""
+"""Default time of the PE in s, which covers first pass and recirculation. Our choice."""
 
 _ROUNDS: Final = 4
 _NOISE_SD: Final = 3.0
@@ -42,19 +43,19 @@ class UltrafastMeasure(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rise:
-    """The steepest rise of each voxel, arrays ``(...)``; NaN where there is none.
+    """The steepest rise of each voxel as arrays ``(...)``; NaN if the signal does not rise.
 
     Parameters
     ----------
     slope
-        In the signal's unit per second, between two phases.
+        The slope between two phases in the signal's unit per second.
     baseline
-        Mean signal of the phases before arrival.
+        The mean signal of the phases before arrival.
     arrival_s
-        Time at which the tangent of the rise meets the baseline, on the clock of the times.
+        The time at which the tangent of the rise meets the baseline.
     gap_s
-        Seconds between the two phases, or between the phases around the arrival if these are
-        farther apart: a rise that begins in a long gap was not observed.
+        The time in s between the two phases, or between the phases around the arrival if these are
+        farther apart, because a rise that begins in a long gap was not observed.
     phase
         The first of the two phases.
     """
@@ -68,12 +69,12 @@ class Rise:
 
 @dataclass(frozen=True, slots=True)
 class UltrafastNumbers:
-    """The ultrafast measures of one curve; undefined values are nan, with a reason.
+    """The ultrafast measures of one curve; undefined values are NaN, with a reason.
 
-    `slope_percent_per_s` is the two-point maximum slope of PE. `arrival_s` counts from the start of
-    phase 0, `time_to_enhancement_s` from the vessel's arrival. `pe_at_percent` is the PE at the
-    given time after the vessel's arrival (`counted_from` "vessel") or after the lesion's own
-    ("lesion").
+    `slope_percent_per_s` is the two-point maximum slope of PE. `arrival_s` is relative to the start
+    of phase 0, and `time_to_enhancement_s` is relative to the arrival in the vessel.
+    `pe_at_percent` is the PE at the given time after arrival in the vessel (`counted_from` is
+    "vessel") or in the lesion ("lesion").
     """
 
     spacing_s: float = math.nan
@@ -86,7 +87,7 @@ class UltrafastNumbers:
 
 
 def ultrafast_times(times_s: Sequence[float | None]) -> tuple[float, ...]:
-    """Return the phases' seconds since phase 0, or raise if no two phases are close enough.
+    """Return the times of the phases in s, or raise if no two phases are close enough.
 
     Raises
     ------
@@ -95,29 +96,29 @@ def ultrafast_times(times_s: Sequence[float | None]) -> tuple[float, ...]:
     """
     times, why = known_times(times_s)
     if times is None:
-        raise CaseError(f"ultrafast measures need times, but {why}; enter the times")
+        raise CaseError(f"expected times for ultrafast measures, but {why}; enter the times")
     least = min((late - early for early, late in pairwise(times[1:])), default=math.inf)
     if least > MOST_GAP_S:
         spacing = f"{least:g} s" if math.isfinite(least) else count_of(len(times), "phase")
         raise CaseError(
-            f"ultrafast measures need phases at most {MOST_GAP_S:g} s apart, but got {spacing}; "
-            "choose a different measure"
+            f"expected phases to be at most {MOST_GAP_S:g} s apart for ultrafast measures, but "
+            f"got {spacing}; choose a different measure"
         )
     return times
 
 
 def steepest_rise(times: Sequence[float], signal: NDArray[Any]) -> Rise:
-    """Return the steepest rise between two phases of ``(phase, ...)``, and its start.
+    """Return the steepest rise between two phases in ``(phase, ...)``, and its start.
 
-    The baseline starts as phase 0. It is replaced four times by the mean of all phases up to the
-    arrival that it gives, so that rising phases do not count.
+    The baseline is initially phase 0. It is replaced four times by the mean of all phases up to the
+    resulting arrival, which excludes rising phases.
 
     Parameters
     ----------
     times
-        Seconds of each phase.
+        The time of each phase in s.
     signal
-        ``(phase, ...)``, any real type.
+        The signal ``(phase, ...)`` in any real data type.
     """
     slope = np.full(signal.shape[1:], -np.inf, np.float32)
     phase = np.zeros(signal.shape[1:], np.int16)
@@ -136,7 +137,7 @@ def steepest_rise(times: Sequence[float], signal: NDArray[Any]) -> Rise:
         baseline, arrival = _find_foot(times, signal, slope, start, phase)
     gaps = np.array([late - early for early, late in pairwise(times)] or [np.nan], np.float32)
     index = np.searchsorted(np.asarray(times, np.float32), arrival, side="right") - 1
-    # An arrival of nan is sorted after the last phase, one before phase 0 at -1.
+    # An arrival of NaN is sorted after the last phase, and an arrival before phase 0 at -1.
     around = gaps[np.clip(index, 0, phase)]
     return Rise(slope, baseline, arrival, np.maximum(gaps[phase], around), phase)
 
@@ -168,15 +169,15 @@ def ultrafast_formula(
 ) -> Formula:
     """Return the formula of a map.
 
-    The map is undefined where the signal does not rise, where the baseline is not positive, where
-    the rise begins or is steepest between phases more than 10 s apart, or where it begins with
-    phase 0.
+    The map is undefined if the signal does not rise, the baseline is not positive, the rise begins
+    with phase 0, or the rise begins or is steepest between phases more than 10 s apart.
 
     Parameters
     ----------
     counted_from_s
-        The vessel's arrival on the clock of `times`. TIME_TO_ENHANCEMENT needs it;
-        ENHANCEMENT_AT counts `at_s` from it, or without it from each voxel's own arrival.
+        The arrival time in the vessel on the time axis of `times`, which TIME_TO_ENHANCEMENT
+        requires. ENHANCEMENT_AT measures `at_s` from this time, or from each voxel's own arrival if
+        it is None.
     """
 
     def fill(block: NDArray[Any], out: NDArray[Any]) -> None:
@@ -217,22 +218,22 @@ def ultrafast_numbers(
     vessel_arrival_s: float | None = None,
     at_s: float = PE_AT_S,
 ) -> UltrafastNumbers:
-    """Return the measures of a region's mean curve, in the signal's unit, one value for each phase.
+    """Return the ultrafast measures of a region's mean curve.
 
     Parameters
     ----------
     times_s
-        Seconds since the start of phase 0, one for each phase; None where unknown.
+        The time of each phase in s after the start of phase 0; None if unknown.
     curve
-        Mean signal of each phase.
+        The mean signal of each phase in the signal's unit.
     vessel_arrival_s
-        Arrival in the vessel, s since the start of phase 0, or None.
+        The arrival time in the vessel in s after the start of phase 0, or None.
     at_s
-        Time of the PE after arrival, s.
+        The time after arrival at which PE is measured, in s.
 
     Source: maximum slope of the relative enhancement, Mann 2012 (abstract, ECR); arrival relative
     to the aorta, Onishi 2020 (PMC7254650). The forms (two points; tangent; linear between phases)
-    are ours, see docs/methods/ultrafast.md.
+    are our choice; see docs/methods/ultrafast.md.
 
     Examples
     --------
@@ -264,7 +265,10 @@ def ultrafast_numbers(
         arrival - zero if has_vessel else math.nan,
         100 * (value - baseline) / baseline,
         "vessel" if has_vessel else "lesion",
-        f"no PE: there are no phases within {MOST_GAP_S:g} s around {zero + at_s:.1f} s"
+        (
+            f"PE is undefined, because there are no phases within {MOST_GAP_S:g} s around "
+            f"{zero + at_s:.1f} s"
+        )
         if late
         else "",
     )
@@ -282,7 +286,7 @@ def _why_undefined(curve: NDArray[np.float64], rise: Rise) -> str:
             f"{phase} to {phase + 1}), which is more than {MOST_GAP_S:g} s"
         )
     if phase < 1:
-        return "the curve rises most from phase 0 on: there is no phase before arrival"
+        return "the curve rises most from phase 0 on, so there is no phase before arrival"
     before = curve[:phase]
     if curve.max() - baseline <= _NOISE_SD * float(before.std()):
         return "the curve rises by less than three times the noise before contrast"

@@ -1,4 +1,4 @@
-"""Services as functions and records for scripts and notebooks (``import napari_mamamia as mm``).
+"""The functions and records for scripts and notebooks (``import napari_mamamia as mm``).
 
 Modules::
 
@@ -10,12 +10,12 @@ Modules::
     read_mask, to_nibabel ...                     masks
     make_phantoms        -> DataSet               phantoms
 
-A function checks its arguments (`arguments`) and calls the same service as the window and the
-command line. `progress.drive` runs all long work and shows its progress. The returned record holds
-the result of the service and makes pandas tables on request. The remedies of a service error are
-shown as arguments (`argument_words`).
+Each function checks its arguments (`arguments`) and calls the service that the window and the
+command line also call. `progress.drive` runs long work and shows its progress. The returned record
+holds the result and builds pandas tables on request. The remedies of a service error are shown as
+arguments (`argument_words`).
 
 ``napari_mamamia/__init__.py`` lists the public names, which are imported on first use. `metrics`
-and `kinetics` are also public and need no service. No other package imports this package, and it
+and `kinetics` are also public; they use no service. No other package imports this package, and it
 imports no napari, Qt, torch or nibabel.
 """

@@ -19,22 +19,22 @@ _OTHER_NAMES: Final = {
     "time_limit": ("time_limit_s",),
     "limit": ("time_limit_s",),
 }
-"""Options whose argument in the library has another name."""
+"""Command-line options whose library argument has a different name."""
 _ARGUMENTS: Final = {
     "resume": ("existing", 'existing="resume"'),
     "overwrite": ("existing", 'existing="overwrite"'),
     "passphrase_file": ("passphrase", "passphrase=..."),
 }
-"""Options whose argument has another name and value: the name, and the argument as written."""
+"""Command-line options whose library argument has a different name and value."""
 _OTHER_FUNCTIONS: Final = {"dry_run": "mm.inspect_dicom(...)"}
 
 
 def name_arguments(
     remedies: Iterable[Remedy], function: Callable[..., object], text: str = ""
 ) -> str:
-    """Return remedies as arguments of `function`, in brackets, to append to `text`.
+    """Return remedies written as arguments of `function`, in parentheses, to append to `text`.
 
-    Remedies that have no argument, or that `text` already names, are left out.
+    Remedies without a matching argument, and those that `text` already names, are omitted.
 
     Examples
     --------
@@ -49,7 +49,6 @@ def name_arguments(
 
 
 def _name_argument(remedy: Remedy, parameters: Mapping[str, inspect.Parameter]) -> str:
-    """Return a remedy as an argument or as the name of another function, "" if neither exists."""
     argument, words = _ARGUMENTS.get(remedy.option, ("", ""))
     if argument in parameters:
         return words
@@ -73,7 +72,7 @@ def _name_argument(remedy: Remedy, parameters: Mapping[str, inspect.Parameter]) 
 
 
 def advising_arguments(function: Callable[P, R]) -> Callable[P, R]:
-    """Add remedies to the errors of `function`, written as its arguments."""
+    """Decorate `function` so that its errors name their remedies as its arguments."""
 
     @wraps(function)
     def advising(*args: P.args, **named: P.kwargs) -> R:
@@ -90,7 +89,7 @@ def advising_arguments(function: Callable[P, R]) -> Callable[P, R]:
 def advise_failures(
     failures: Iterable[CaseFailure], function: Callable[..., object]
 ) -> tuple[CaseFailure, ...]:
-    """Return failures with their remedies written as arguments of `function`."""
+    """Return the failures with their remedies written as arguments of `function`."""
     return tuple(
         replace(
             failure,

@@ -25,22 +25,20 @@ E = TypeVar("E", bound=StrEnum)
 
 PathLike: TypeAlias = str | os.PathLike[str]
 ExistingName: TypeAlias = Literal["refuse", "resume", "overwrite"]
-"""What to do if the output folder is not empty: raise an error, resume the run, or overwrite files
-of
-the same names.
-"""
+"""The handling of a non-empty output folder: raise an error, resume the run, or overwrite files."""
 
 
 def path_of(given: object, what: str) -> Path:
-    """Return a path with ``~`` resolved; raise `ArgumentError` if `given` is not a path."""
+    """Return a path with ``~`` expanded; raise `ArgumentError` if `given` is not a path."""
     if not isinstance(given, str | os.PathLike) or not os.fspath(given):
         raise ArgumentError(
-            f"expected a path for {what}, got {_cut_value(given)}: pass a string or pathlib.Path"
+            f"expected {what} to be a path, but got {_cut_value(given)}: pass a string or "
+            "pathlib.Path"
         )
     path = os.fspath(given)
     if isinstance(path, bytes) or "\0" in path:
         raise ArgumentError(
-            f"expected the path for {what} to be a string, got {given!r}: pass a string"
+            f"expected the path of {what} to be a string, but got {given!r}: pass a string"
         )
     return Path(path).expanduser()
 
@@ -52,25 +50,27 @@ def named(kind: type[E], given: str, what: str) -> E:
     except ValueError:
         values = ", ".join(f'"{member.value}"' for member in kind)
         raise ArgumentError(
-            f"expected one of {values} for {what}, got {given!r}: name one"
+            f"expected {what} to be one of {values}, but got {given!r}: pass one of these"
         ) from None
 
 
 def existing_of(given: str, *, can_resume: bool = True) -> Existing:
-    """Return what to do with an output folder that is not empty."""
+    """Return how to handle a non-empty output folder."""
     allowed = (Existing.REFUSE, *([Existing.RESUME] if can_resume else []), Existing.OVERWRITE)
     if given not in allowed:
         choices = ", ".join(f'"{one.value}"' for one in allowed)
-        raise ArgumentError(f"expected one of {choices} for existing, got {given!r}: name one")
+        raise ArgumentError(
+            f"expected existing to be one of {choices}, but got {given!r}: pass one of these"
+        )
     return Existing(given)
 
 
 def place_of(workers: object, time_limit_s: float | None = None) -> Place:
-    """Return where a batch runs: in this process (`workers` 0) or in that many other processes."""
+    """Return where a batch runs: in this process if `workers` is 0, else in that many processes."""
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 0:
         raise ArgumentError(
-            f"expected a number of processes for workers, got {workers!r}: pass about the number "
-            "of this computer's cores, or 0 for none besides this process"
+            f"expected workers to be a number of processes, but got {workers!r}: pass about the "
+            "number of cores of this computer, or 0 to use only this process"
         )
     try:
         return Place(workers, "", time_limit_s)
@@ -80,10 +80,10 @@ def place_of(workers: object, time_limit_s: float | None = None) -> Place:
 
 @contextmanager
 def table_file(given: object, name: str, argument: str) -> Iterator[Any]:
-    """Yield a table as a file; a DataFrame is written to a temporary file first.
+    """Yield the path of a table; a DataFrame is first written to a temporary file.
 
-    A named index, such as case_id, becomes a column. An unnamed index of texts becomes the id
-    column of a table without one. Errors name the DataFrame, never the temporary file.
+    A named index, such as case_id, becomes a column. An unnamed index of strings becomes the id
+    column if the table has none. Errors name the DataFrame, never the temporary file.
     """
     if not hasattr(given, "to_csv"):
         yield given
@@ -109,7 +109,7 @@ def table_file(given: object, name: str, argument: str) -> Iterator[Any]:
 
 
 def name_frame(text: str, path: Path, argument: str) -> str:
-    """Return a message about a file of `table_file`, reworded for its DataFrame.
+    """Return a message about a temporary table file, reworded to refer to its DataFrame.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def name_frame(text: str, path: Path, argument: str) -> str:
 def name_frames(
     failures: Sequence[CaseFailure], notes: Sequence[str], path: Path, argument: str
 ) -> tuple[tuple[CaseFailure, ...], tuple[str, ...]]:
-    """Return failures and notes about a file of `table_file`, reworded for its DataFrame."""
+    """Return failures and notes about a temporary table file, reworded for its DataFrame."""
     named_failures = (
         replace(failure, reason=name_frame(failure.reason, path, argument)) for failure in failures
     )
@@ -134,25 +134,24 @@ def name_frames(
 
 
 def _say_missing(error: MissingColumnsError, argument: str) -> str:
-    """Return a message about the missing columns of a DataFrame, with the argument that helps."""
     there = ", ".join(map(repr, error.there)) or "none"
     proposed = dict(error.proposals)
     names = {field: proposed.get(field, "its column") for field in error.missing}
     renamed = {"its column": next(iter(error.missing), "case_id")}
-    remedy = f"rename its column, as by {argument}.rename(columns={renamed!r})"
+    remedy = f"rename the column, for example with {argument}.rename(columns={renamed!r})"
     if argument == "clinical":
-        remedy = f"name its columns with columns={names!r}"
+        remedy = f"pass the column names as columns={names!r}"
         if "case_id" not in error.missing:
             absent = dict.fromkeys(error.missing)
             remedy += f", or columns={absent!r} if the table has none"
     return (
-        f"expected values for {', '.join(error.missing)} in the DataFrame {argument}, found the "
-        f"columns {there}: {remedy}"
+        f"expected the DataFrame {argument} to have columns for {', '.join(error.missing)}, but "
+        f"found the columns {there}: {remedy}"
     )
 
 
 def columns_of(given: PathLike | Mapping[str, str | None] | None) -> ColumnChoice:
-    """Return the column of each field of a clinical table, from a file or a mapping."""
+    """Return the column of each field in a clinical table, from a file or a mapping."""
     if given is None:
         return BY_NAME
     if not isinstance(given, Mapping):
@@ -162,76 +161,78 @@ def columns_of(given: PathLike | Mapping[str, str | None] | None) -> ColumnChoic
     if unknown or wrong:
         culprit = f"the field {unknown[0]!r}" if unknown else f"the column {wrong[0]!r}"
         raise ArgumentError(
-            f"expected columns to map fields ({', '.join(COLUMNS)}) to column names or None, got "
-            f"{culprit}: correct it"
+            f"expected columns to map fields ({', '.join(COLUMNS)}) to column names or None, but "
+            f"got {culprit}: correct the mapping"
         )
     return ColumnChoice(tuple(given.items()))
 
 
 def case_ids_of(given: str | Iterable[str] | None) -> tuple[str, ...]:
-    """Return the requested case ids, empty for all."""
+    """Return the requested case ids, or an empty tuple if all cases are requested."""
     if given is None:
         return ()
     ids = texts_of(given, "case_ids")
     if wrong := [identifier for identifier in ids if not isinstance(identifier, str)]:
-        raise ArgumentError(f"expected case ids to be strings, got {wrong[0]!r}: pass strings")
+        raise ArgumentError(f"expected case ids to be strings, but got {wrong[0]!r}: pass strings")
     if not ids:
         raise ArgumentError(
-            "the list of case ids is empty: leave the argument out to use every case"
+            "expected at least one case id, but the list is empty: omit the argument to use every "
+            "case"
         )
     return ids
 
 
 def texts_of(given: str | Iterable[str], what: str) -> tuple[str, ...]:
-    """Return one or several texts as a tuple; raise `ArgumentError` for any other value."""
+    """Return one or several strings as a tuple; raise `ArgumentError` for any other value."""
     if isinstance(given, str):
         return (given,)
     try:
         return tuple(given)
     except TypeError:
         raise ArgumentError(
-            f"expected a string or a list of strings for {what}, got {_cut_value(given)}: pass one"
+            f"expected {what} to be a string or a list of strings, but got {_cut_value(given)}: "
+            "pass one of these"
         ) from None
 
 
 def label_of(given: Any) -> float | None:
     """Return a label value, or None for any label; raise `ArgumentError` if it is not a number.
 
-    No voxel equals a string or NaN, so such a label would silently remove the tumour.
+    No voxel equals a string or NaN, so such a label would silently give an empty mask.
     """
     if given is None:
         return None
     is_number = isinstance(given, int | float | np.integer | np.floating)
     if isinstance(given, bool) or not is_number or not math.isfinite(given):
         raise ArgumentError(
-            f"expected a number for label, got {_cut_value(given)}: pass the value of the tumour "
-            "in the file, such as 1"
+            f"expected label to be a number, but got {_cut_value(given)}: pass the value of the "
+            "tumour in the file, such as 1"
         )
     return float(given)
 
 
 def is_path(given: object) -> bool:
-    """Return whether a value names a file or a folder."""
+    """Return whether a value can be the path of a file or folder."""
     return isinstance(given, str) or hasattr(given, "__fspath__")
 
 
 def segment_of(given: Any) -> float | str | None:
-    """Return a label value or the name of a segment; raise `ArgumentError` for other values.
+    """Return a label value or a segment name; raise `ArgumentError` for other values.
 
-    A number in quotes is refused, because it is ambiguous: a value or a name.
+    A string that holds a number is an error, because it could be a value or a name.
     """
     is_name = isinstance(given, str) and given.strip() and not is_number(given)
     return str(given) if is_name else label_of(given)
 
 
 def seconds_of(given: Any, what: str) -> float | None:
-    """Return a time in seconds, None for no limit; raise `ArgumentError` if it is not positive."""
+    """Return a time in s, or None for no limit; raise `ArgumentError` if it is not positive."""
     if given is None:
         return None
     if isinstance(given, bool) or not isinstance(given, int | float) or not given > 0:
         raise ArgumentError(
-            f"expected a number of seconds above 0 for {what}, got {_cut_value(given)}: pass, for "
-            "example, 60"
+            f"expected {what} to be a positive number of seconds, but got {_cut_value(given)}: "
+            "pass a number such as 60"
         )
     return float(given)
 

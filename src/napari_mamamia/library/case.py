@@ -31,8 +31,9 @@ class Case:
     """One DCE-MRI exam of one patient: ``data_set["DUKE_001"]``.
 
     Files are read on first use and stay in memory as long as this object exists. Delete the object
-    to free the memory; a loop over a data set does so. Arrays are ``(z, y, x)`` and stacks of
-    phases are ``(phase, z, y, x)``. ``case.grid`` gives the position of the voxels in the patient.
+    to free the memory; a loop over a data set does this for each case. Arrays have the shape ``(z,
+    y, x)``, stacks of phases ``(phase, z, y, x)``. ``case.grid`` maps voxels to patient
+    coordinates.
     """
 
     def __init__(self, context: CaseContext) -> None:
@@ -48,34 +49,35 @@ class Case:
         case_id: str = "",
         workspace: PathLike | None = None,
     ) -> "Case":
-        """Return a case of your own files; their headers are read at once.
+        """Return a case made from your own files; their headers are read at once.
 
         Parameters
         ----------
         phases
-            The files of the phases in the order of time, or one 4-D file; NIfTI, NRRD, MetaImage.
+            The phase files in order of time, or one 4-D file, as NIfTI, NRRD or MetaImage.
         mask
-            The file of the expert mask, on the grid of the phases.
+            The file of the expert mask, on the same grid as the phases.
         times_s
-            Seconds of each phase since the first one began.
+            Start of each phase in seconds after the start of the first phase.
         case_id
-            Its id; without it the name of the first file.
+            The case id; by default the name of the first file.
         workspace
-            Folder for predictions and refined masks; without it a temporary one.
+            The folder for predictions and refined masks; by default a temporary folder.
 
         Returns
         -------
         Case
-            `predict`, `grow` and ``kinetics`` take it; `DataSet.from_cases` joins several.
+            The case, for `predict`, `grow` and ``kinetics``. `DataSet.from_cases` combines several
+            cases.
 
         Raises
         ------
         ArgumentError
-            If an argument is of the wrong kind, or there are not as many times as phases.
+            If an argument has the wrong type, or the numbers of times and phases differ.
         FormatError
             If a file cannot be read.
         GridMismatchError
-            If a phase or the mask lies on another grid than the first phase.
+            If the grid of a phase or of the mask differs from the grid of the first phase.
 
         Examples
         --------
@@ -98,36 +100,37 @@ class Case:
         case_id: str = "case",
         workspace: PathLike | None = None,
     ) -> "Case":
-        """Return a case of arrays; they are written to a temporary folder first.
+        """Return a case made from arrays, which are first written to a temporary folder.
 
         Parameters
         ----------
         array
-            Signal ``(phase, z, y, x)``, whole numbers or floating point.
+            Signal ``(phase, z, y, x)`` as integers or floating-point numbers.
         affine
-            4x4, voxel ``(x, y, z)`` to RAS mm. Either this or `spacing_mm`.
+            4x4 matrix that maps voxel ``(x, y, z)`` to RAS mm. Pass either this or `spacing_mm`.
         spacing_mm
-            Distance of voxel centres along ``(z, y, x)`` in mm, for an upright volume.
+            Distance between voxel centres along ``(z, y, x)`` in mm, for axes parallel to the
+            patient's.
         times_s
-            Seconds of each phase since the first one began.
+            Start of each phase in seconds after the start of the first phase.
         mask
             The expert mask ``(z, y, x)``.
         case_id
-            Its id.
+            The case id.
         workspace
-            Folder for predictions and refined masks; without it a temporary one.
+            The folder for predictions and refined masks; by default a temporary folder.
 
         Returns
         -------
         Case
-            As `from_files`.
+            The case, as from `from_files`.
 
         Raises
         ------
         ArgumentError
-            If an argument is of the wrong kind or shape.
+            If an argument has the wrong type or shape.
         GridMismatchError
-            If the mask has another shape than a phase.
+            If the shapes of the mask and a phase differ.
 
         Examples
         --------
@@ -152,7 +155,7 @@ class Case:
 
     @property
     def context(self) -> CaseContext:
-        """The case as the services use it."""
+        """The record of the case that the services use."""
         return self._context
 
     @property
@@ -167,7 +170,7 @@ class Case:
 
     @property
     def record(self) -> CaseRecord | None:
-        """Row of the clinical table (age, menopausal status, density, pCR), or None."""
+        """Row of the case in the clinical table (age, menopausal status, density, pCR), or None."""
         return self._context.record
 
     @property
@@ -177,46 +180,48 @@ class Case:
 
     @property
     def n_phases(self) -> int:
-        """Number of phases; reads headers if the case is a DICOM study, else no file."""
+        """Number of phases; only the headers of a DICOM study are read."""
         return len(self.files.phases)
 
     @cached_property
     def grid(self) -> Grid:
-        """Shape, affine, spacing and orientation of all phases; reads only a header.
+        """Shape, affine, spacing and orientation of all phases; only a file header is read.
 
         Raises
         ------
         CaseError, FormatError
-            If there is no phase, or its file is damaged.
+            If the case has no phase, or the file of the first phase is damaged.
         """
         if not self.files.phases:
             raise CaseError(
-                f"expected phases for {self.case_id}, found none: add {self.case_id}_0000.nii.gz"
+                f"expected phases for {self.case_id}, but found none: add "
+                f"{self.case_id}_0000.nii.gz"
             )
         return read_phase_header(self.files.phases[0]).grid
 
     @property
     def affine(self) -> NDArray[np.float64]:
-        """4x4 affine as in the file: voxel ``(x, y, z)`` to RAS mm."""
+        """4x4 affine as stored in the file; it maps voxel ``(x, y, z)`` to RAS mm."""
         return self.grid.affine
 
     @property
     def spacing_mm(self) -> tuple[float, float, float]:
-        """Distance between voxel centres along ``(z, y, x)``, mm."""
+        """Distance between voxel centres along ``(z, y, x)`` in mm."""
         return self.grid.spacing_mm
 
     def read(self) -> ReadCase:
-        """Return the case with all its phases in memory; a second call returns the same object.
+        """Return the case with all phases in memory; later calls return the same object.
 
         Returns
         -------
         napari_mamamia.core.case.Case
-            ``.signal`` is ``(phase, z, y, x)``, ``.phases`` one record for each phase.
+            ``.signal`` has the shape ``(phase, z, y, x)``; ``.phases`` has one record for each
+            phase.
 
         Raises
         ------
         CaseError
-            If phases are missing, or differ in shape or affine.
+            If a phase is missing, or phases differ in shape or affine.
         FormatError
             If a file is damaged.
         """
@@ -228,57 +233,57 @@ class Case:
 
     @property
     def signal(self) -> NDArray[Any]:
-        """All phases, read-only ``(phase, z, y, x)`` in the files' type; errors as `read`."""
+        """Read-only array ``(phase, z, y, x)`` in the files' data type; errors as in `read`."""
         view = self.read().signal.view()
         view.setflags(write=False)
         return view
 
     @property
     def phases(self) -> tuple[Phase, ...]:
-        """Each phase's ``index``, ``time_s`` and ``sources``; errors as `read`."""
+        """The ``index``, ``time_s`` and ``sources`` of each phase; errors as in `read`."""
         return self.read().phases
 
     @property
     def times_s(self) -> tuple[float | None, ...]:
-        """Seconds since the start of phase 0 for each phase, None if unknown; errors as `read`."""
+        """Start of each phase in seconds after phase 0, or None if unknown; errors as in `read`."""
         return self.read().times_s
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Unusual properties of the case, in sentences; errors as `read`."""
+        """Sentences about unusual properties of the case; errors as in `read`."""
         return self.read().warnings
 
     @property
     def reference(self) -> Mask | None:
-        """The expert mask on the case's grid, None if the data set has none.
+        """The expert mask on the case's grid, or None if the data set has none.
 
         Raises
         ------
         FormatError, GridMismatchError, CaseError
-            If its file is damaged, has another grid, or is an image.
+            If the file is damaged, is on a different grid, or holds an image and not a mask.
         """
         path = self.files.reference
         return None if path is None else self._to_mask(read_reference(path, self.files), path)
 
     @property
     def automatic(self) -> Mask | None:
-        """The data set's own automatic mask, None without one; errors as `reference`."""
+        """The automatic mask that comes with the data set, or None; errors as in `reference`."""
         return self._read_mask(self.files.automatic)
 
     @property
     def predictions(self) -> tuple[str, ...]:
-        """Names of the models with a prediction of this case in the data set's workspace."""
+        """Names of the models with a prediction for this case in the workspace."""
         masks = self._context.workspace.masks_of(self.case_id)
         return tuple(mask.name for mask in masks if mask.role == "prediction")
 
     @property
     def readers(self) -> tuple[str, ...]:
-        """Names of the readers with a refined mask of this case in the data set's workspace."""
+        """Names of the readers with a refined mask for this case in the workspace."""
         masks = self._context.workspace.masks_of(self.case_id)
         return tuple(mask.name for mask in masks if mask.role == "refined")
 
     def prediction(self, model: str = "kinetic") -> Mask:
-        """Return a model's mask in the data set's workspace.
+        """Return a model's mask from the data set's workspace.
 
         Parameters
         ----------
@@ -293,14 +298,14 @@ class Case:
         Raises
         ------
         CaseError
-            If there is none; the message lists the existing ones.
+            If this model has no prediction; the message lists the models that have one.
         FormatError, GridMismatchError
-            As `reference`.
+            As in `reference`.
         """
         return self._own_mask("prediction", model, self.predictions)
 
     def refined(self, reader: str) -> Mask:
-        """Return a reader's refined mask in the data set's workspace.
+        """Return a reader's refined mask from the data set's workspace.
 
         Parameters
         ----------
@@ -315,9 +320,9 @@ class Case:
         Raises
         ------
         CaseError
-            If there is none; the message lists the existing ones.
+            If this reader has no mask; the message lists the readers who have one.
         FormatError, GridMismatchError
-            As `reference`.
+            As in `reference`.
         """
         return self._own_mask("refined", reader, self.readers)
 
@@ -327,31 +332,31 @@ class Case:
         Returns
         -------
         nibabel.Nifti1Image
-            Its axes are ``(x, y, z, phase)``; voxels are a view of ``case.signal``.
+            The image with axes ``(x, y, z, phase)``; its voxels are a view of ``case.signal``.
 
         Raises
         ------
         CaseError, FormatError
-            As `read`.
+            As in `read`.
         """
         return nifti_image(self.signal, self.grid)
 
     def to_simpleitk(self) -> "list[Any]":
-        """Return the phases as ``SimpleITK.Image``, in LPS mm; voxel values are unchanged.
+        """Return each phase as a ``SimpleITK.Image`` in LPS mm; voxel values are unchanged.
 
         Returns
         -------
         list of SimpleITK.Image
-            One 3-D image for each phase; ``GetArrayFromImage`` gives ``(z, y, x)`` again.
+            One 3-D image for each phase; ``GetArrayFromImage`` returns its array ``(z, y, x)``.
 
         Raises
         ------
         MissingExtraError
             If SimpleITK is not installed.
         ArgumentError
-            If the axes are not at right angles.
+            If the axes of the grid are not perpendicular.
         CaseError, FormatError
-            As `read`.
+            As in `read`.
 
         Examples
         --------
@@ -362,16 +367,16 @@ class Case:
         return [make_sitk_image(phase, self.grid) for phase in self.signal]
 
     def to_torchio(self) -> Any:
-        """Return ``torchio.Subject``: ``dce`` (channels are phases), ``mask``, ``times_s``.
+        """Return a ``torchio.Subject`` with ``dce`` (phases as channels), ``mask`` and ``times_s``.
 
-        Tensors are ``(channel, x, y, z)``, the affine maps to RAS mm.
+        Tensors have the shape ``(channel, x, y, z)``; the affine maps voxels to RAS mm.
 
         Raises
         ------
         MissingExtraError
             If torchio is not installed.
         CaseError, FormatError
-            As `read`.
+            As in `read`.
 
         Examples
         --------
@@ -382,14 +387,14 @@ class Case:
         return make_torchio_subject(self)
 
     def to_monai(self) -> dict[str, Any]:
-        """Return ``{"image", "label", "case_id"}`` with MONAI's MetaTensor, ``(channel, x, y, z)``.
+        """Return a dict of "image", "label" (MetaTensors ``(channel, x, y, z)``) and "case_id".
 
         Raises
         ------
         MissingExtraError
             If monai is not installed.
         CaseError, FormatError
-            As `read`.
+            As in `read`.
 
         Examples
         --------
@@ -400,14 +405,14 @@ class Case:
         return make_monai_item(self)
 
     def to_xarray(self) -> Any:
-        """Return ``xarray.DataArray`` ``(phase, z, y, x)`` with axes in mm and times in s.
+        """Return an ``xarray.DataArray`` ``(phase, z, y, x)`` with coordinates in mm and s.
 
         Raises
         ------
         MissingExtraError
             If xarray is not installed.
         CaseError, FormatError
-            As `read`.
+            As in `read`.
 
         Examples
         --------
@@ -425,8 +430,8 @@ class Case:
                     return own_mask
         there = ", ".join(known) or "none"
         raise CaseError(
-            f"expected a {role} mask of {self.case_id} by {name!r} in the workspace, found "
-            f"{there}: name one of these, or create it first"
+            f"expected the workspace to have a {role} mask of {self.case_id} by {name!r}, but "
+            f"found {there}: choose one of these, or create the mask first"
         )
 
     def _read_mask(self, path: Path | None) -> Mask | None:

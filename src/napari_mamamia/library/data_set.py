@@ -46,34 +46,34 @@ def open_data_set(
     layout: PathLike = "",
     progress: bool = True,
 ) -> "DataSet":
-    """Open a data set: its cases, its clinical table, and your workspace for it.
+    """Open a data set with its cases, its clinical table and your workspace.
 
-    Known layouts: MAMA-MIA (``images/ID/ID_0000.nii.gz``), nnU-Net raw, a folder of one case, one
-    4-D file, a DICOM series. The folder is only read; your results are written to the workspace.
+    The known layouts are MAMA-MIA (``images/ID/ID_0000.nii.gz``), nnU-Net raw, the folder of one
+    case, a 4-D file and a DICOM series. Nothing is written to the folder; your results are written
+    to the workspace.
 
     Parameters
     ----------
     path
         The folder, or the file.
     workspace
-        The folder of your predictions and refined masks; by default the one that the window and
+        The folder for your predictions and refined masks; by default the folder that the window and
         the command line use for this data set.
     columns
         The column of each field of the clinical table, such as ``{"age": "age at exam",
-        "breast_density": None}`` (None: the table lacks the field), or a JSON file with this
-        mapping.
-        By default columns are found by their usual names.
+        "breast_density": None}`` (None if the table lacks the field), or a JSON file with this
+        mapping. By default, columns are recognised by their usual names.
     layout
-        The name of a known layout (`mm.list_layouts`), or a TOML file that describes one; by
-        default
-        the layout is recognised from the files.
+        The name of a known layout (see `mm.list_layouts`), or a TOML file that describes a layout.
+        By default, the layout is recognised from the files.
     progress
         Whether to show a progress bar.
 
     Returns
     -------
     DataSet
-        ``data_set.cases`` is a table, ``data_set["ID"]`` is a case; a loop yields every case.
+        The data set: ``data_set.cases`` is a table, ``data_set["ID"]`` is a case, and a loop over
+        the data set yields every case.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def open_data_set(
     CaseError
         If `workspace` belongs to another data set with the same case ids.
     ArgumentError
-        If an argument has a wrong type.
+        If an argument has the wrong type.
 
     Examples
     --------
@@ -98,14 +98,14 @@ def open_data_set(
 
 
 class DataSet:
-    """A data set: ``.cases`` is a table, ``data_set["ID"]`` is a case; a loop yields every case."""
+    """A data set: ``.cases`` is a table, ``data_set["ID"]`` is a case; iteration yields cases."""
 
     def __init__(self, opened: OpenDataSet) -> None:
         self._opened = opened
 
     @classmethod
     def from_cases(cls, cases: Iterable[Case], *, workspace: PathLike | None = None) -> "DataSet":
-        """Return a data set of separate cases, such as those of `Case.from_files`.
+        """Return a data set made from single cases, such as those that `Case.from_files` returns.
 
         Parameters
         ----------
@@ -123,12 +123,14 @@ class DataSet:
 
         if isinstance(cases, Case) or not isinstance(cases, Iterable):
             raise ArgumentError(
-                f"expected a list of cases, got {type(cases).__name__}: pass [case]"
+                f"expected a list of cases, but got {type(cases).__name__}: pass [case]"
             )
         given = list(cases)
         for case in given:
             if not isinstance(case, Case):
-                raise ArgumentError(f"expected cases, got {type(case).__name__}: pass Case objects")
+                raise ArgumentError(
+                    f"expected only cases, but got {type(case).__name__}: pass Case objects"
+                )
         return cls(open_cases([case.files for case in given], workspace))
 
     def __repr__(self) -> str:
@@ -142,7 +144,7 @@ class DataSet:
 
     @property
     def opened(self) -> OpenDataSet:
-        """The data set as a record of the services."""
+        """The record of the data set that the services use."""
         return self._opened
 
     @property
@@ -158,41 +160,41 @@ class DataSet:
 
     @property
     def root(self) -> Path:
-        """Folder of the data set, which is only read."""
+        """Folder of the data set, to which nothing is written."""
         return self._opened.data_set.root
 
     @property
     def workspace(self) -> Path:
-        """Folder of your predictions, refined masks and scores of this data set."""
+        """Folder for your predictions, refined masks and scores of this data set."""
         return self._opened.workspace.root
 
     @property
     def clinical(self) -> Path | None:
-        """Path of the clinical table for ``score(..., clinical=...)``, None without a table."""
+        """Path of the clinical table for ``score(..., clinical=...)``, or None without a table."""
         return self._opened.data_set.clinical
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Unusual properties of the data set, in sentences."""
+        """Sentences about unusual properties of the data set."""
         return (*self._opened.clinical_notes, *self._opened.warnings)
 
     @property
     def case_ids(self) -> tuple[str, ...]:
-        """Ids of the cases, in the order of the data set."""
+        """Ids of the cases in the order of the data set."""
         return tuple(files.case_id for files in self._opened.data_set.cases)
 
     def findings(self, reader: str | None = None, *, progress: bool = True) -> "pd.DataFrame":
-        """Return the findings of readers from the Findings page: one row for each lesion.
+        """Return the readers' findings from the Findings page, with one row for each lesion.
 
-        Columns: ``case_id``, ``reader``, ``lesion``, ``at``, ``measured_from``, the lesion's centre
-        (``x_mm``, ``y_mm``, ``z_mm``, RAS), each question of the form with its ``.codes`` (for a
-        breast ``assessment@right``), and ``auto``: the answers that no reader edited. Values that
-        the program fills in are measured again from the reader's own mask.
+        The columns are ``case_id``, ``reader``, ``lesion``, ``at``, ``measured_from``, the lesion's
+        centre (``x_mm``, ``y_mm``, ``z_mm``, RAS), each question of the form with its ``.codes``
+        (for a breast, ``assessment@right``), and ``auto``, which lists the answers that no reader
+        edited. Answers that the program computes are measured again from the reader's own mask.
 
         Parameters
         ----------
         reader
-            Name of a reader; by default all readers.
+            The name of a reader; by default all readers.
         progress
             Whether to show a progress bar.
 
@@ -204,7 +206,7 @@ class DataSet:
         Raises
         ------
         FormatError
-            If the record cannot be read.
+            If the file of the findings cannot be read.
 
         Examples
         --------
@@ -214,16 +216,16 @@ class DataSet:
 
         table = drive(partial(list_findings, self._opened, reader), progress)
         for failure in table.failures:
-            warn(f"{failure.case_id} is not measured: {failure.reason}", stacklevel=2)
+            warn(f"{failure.case_id} could not be measured: {failure.reason}", stacklevel=2)
         return pd.DataFrame(table.rows, columns=list(table.columns))
 
     @property
     def cases(self) -> "pd.DataFrame":
-        """Table with one row for each case, indexed by case id; a new copy at each call.
+        """Table with one row for each case, indexed by case id; each access returns a new copy.
 
-        Columns: ``phases`` (number), ``reference`` (whether the case has one), ``predictions`` and
-        ``refined`` (names, joined by ", "), ``status``, ``problems``, and the fields of the
-        clinical table (missing if it lacks them).
+        The columns are ``phases`` (their number), ``reference`` (whether the case has one),
+        ``predictions`` and ``refined`` (names, joined by ", "), ``status``, ``problems``, and the
+        fields of the clinical table, with missing values for fields that the table lacks.
         """
         import pandas as pd
 
@@ -233,18 +235,19 @@ class DataSet:
         return pd.DataFrame(rows, index=index, columns=[*columns, *_CLINICAL])
 
     def to_torch(self, phases: Sequence[int] | None = None) -> "TorchDataSet":
-        """Return the cases for ``torch.utils.data.DataLoader``; each case is read on use.
+        """Return a dataset for ``torch.utils.data.DataLoader`` that reads each case when needed.
 
         Parameters
         ----------
         phases
-            Phases that become channels; by default all, whose number may differ between cases.
+            The phases that become channels. By default, all phases of each case are used, and their
+            number may differ between cases.
 
         Returns
         -------
         TorchDataSet
-            Items are dicts: ``image`` float32 ``(phase, z, y, x)``, ``mask`` uint8 ``(z, y, x)``,
-            ``spacing_mm``, ``case_id``.
+            A dataset whose items are dicts with ``image`` (float32, ``(phase, z, y, x)``), ``mask``
+            (uint8, ``(z, y, x)``), ``spacing_mm`` and ``case_id``.
 
         Raises
         ------
@@ -275,26 +278,25 @@ class DataSet:
     def __getitem__(self, case_id: slice | list[str] | list[int]) -> "DataSet": ...
 
     def __getitem__(self, case_id: str | int | slice | list[str] | list[int]) -> "Case | DataSet":
-        """Return a case by id or index, or a data set of several cases: ``[:3]``, ``[["A", "B"]]``.
+        """Return one case by id or index, or a data set of several: ``[:3]``, ``[["A", "B"]]``.
 
         Parameters
         ----------
         case_id
-            An id (ignoring letter case), an index from 0 in the order of the data set, a slice, or
-            a list
-            of ids or indices.
+            A case id in upper or lower case, an index that counts from 0, a slice, or a list of ids
+            or indices.
 
         Returns
         -------
         Case or DataSet
-            The case, or the data set of the selected cases; nothing is read yet.
+            The case, or a data set of the selected cases. No image is read.
 
         Raises
         ------
         CaseError
-            If there is no such case; the message names some existing ids.
+            If the case does not exist; the message lists some existing ids.
         ArgumentError
-            If `case_id` has another type.
+            If `case_id` has the wrong type.
         """
         if isinstance(case_id, str):
             return Case(CaseContext(self._opened, self._find_spelling(case_id)))
@@ -305,19 +307,18 @@ class DataSet:
         return self[self._find_id(case_id)]
 
     def where(self, **values: Any) -> "DataSet":
-        """Return the data set of the cases whose columns have these values.
+        """Return a data set of the cases whose columns have the given values.
 
         Parameters
         ----------
         **values
-            A column of `cases` or of the data set's own table (ignoring letter case and blanks) and
-            its
-            value, or a list of values.
+            Each keyword is a column of `cases` or of the data set's own table, ignoring letter case
+            and blanks. Its value is the required value or a list of accepted values.
 
         Raises
         ------
         ArgumentError
-            If there is no such column; the message names the existing columns.
+            If a column does not exist; the message lists the existing columns.
 
         Examples
         --------
@@ -329,7 +330,7 @@ class DataSet:
         for name, value in values.items():
             if spell_column(name) not in known:
                 raise ArgumentError(
-                    f"{self.name} has no column {name!r}; its columns are "
+                    f"expected a column of {self.name}, but got {name!r}: choose one of "
                     f"{name_some([str(column) for column in table.columns], 60)}"
                 )
             wanted = [value] if isinstance(value, str) or not isinstance(value, Iterable) else value
@@ -343,8 +344,8 @@ class DataSet:
     def columns(self) -> "pd.DataFrame":
         """The columns of `cases`, and all columns of the data set's own tables.
 
-        One row for each case, indexed by case id; with patient, visit and side if the layout has
-        them.
+        The table has one row for each case and is indexed by case id. It includes patient, visit
+        and side if the layout has them.
         """
         import pandas as pd
 
@@ -384,9 +385,10 @@ class DataSet:
 
     @property
     def patients(self) -> "tuple[Patient, ...]":
-        """Patients with their visits in order of time; each visit holds its exams.
+        """Patients with their visits in order of time; each visit contains its exams.
 
-        If a table says that two names belong to one person, there is one `Patient` with both names.
+        If a table states that two names belong to the same person, there is one `Patient` with both
+        names.
         """
         return _list_patients(self)
 
@@ -396,24 +398,22 @@ class DataSet:
         return DataSet(replace(self._opened, data_set=replace(data_set, cases=cases)))
 
     def _find_id(self, case_id: object) -> str:
-        """Return the id of a case, given its id or its index."""
         if isinstance(case_id, str):
             return self._find_spelling(case_id)
         if isinstance(case_id, bool) or not hasattr(case_id, "__index__"):
             raise ArgumentError(
-                f"expected a case id or an index of 0 or above, got {case_id!r}: pass one such as "
-                f"{self.case_ids[0]!r}"
+                f"expected a case id or a non-negative index, but got {case_id!r}: pass an id "
+                f"such as {self.case_ids[0]!r}"
             )
         place = index(case_id)
         if not -len(self) <= place < len(self):
             raise CaseError(
-                f"expected an index from 0 to {len(self) - 1}, got {place}: {self.name} holds "
+                f"expected an index from 0 to {len(self) - 1}, but got {place}: {self.name} has "
                 f"{len(self)} cases"
             )
         return self.case_ids[place]
 
     def _find_spelling(self, case_id: str) -> str:
-        """Return an id as the data set spells it, ignoring letter case."""
         if case_id in self.case_ids:
             return case_id
         spelled = {case_key(name): name for name in self.case_ids}
@@ -422,10 +422,11 @@ class DataSet:
 
 @dataclass(frozen=True, slots=True)
 class PatientVisit:
-    """The exams of one patient at one time.
+    """The exams of a patient on one occasion.
 
-    `name` is the name of the visit in the data set, "" without one. `index` is its number in time
-    from 0, None if the order is unknown. `cases` are its exams, one for each side.
+    `name` is the visit's name in the data set, or "". `index` counts the visits in order of time
+    from 0; it is None if the order is unknown. `cases` has the cases of the visit, such as one for
+    each side.
     """
 
     name: str
@@ -434,7 +435,7 @@ class PatientVisit:
 
     @property
     def exams(self) -> "tuple[Exam, ...]":
-        """Exams at this visit, each with its sides."""
+        """Exams of this visit, each with its sides."""
         by_exam: dict[tuple[tuple[str, str], ...], list[tuple[str, Case]]] = {}
         for case in self.cases:
             files = case.files
@@ -445,24 +446,24 @@ class PatientVisit:
 
 @dataclass(frozen=True, slots=True)
 class Exam:
-    """One exam: ``sides`` has a case for each side, under "" if a case shows both sides."""
+    """One exam: ``sides`` maps each side to its case; a case with both breasts has the side ""."""
 
     sides: Mapping[str, Case]
 
     @property
     def left(self) -> Case | None:
-        """The case of the left side, None without one."""
+        """The case of the left side, or None."""
         return self.sides.get("left")
 
     @property
     def right(self) -> Case | None:
-        """The case of the right side, None without one."""
+        """The case of the right side, or None."""
         return self.sides.get("right")
 
 
 @dataclass(frozen=True, slots=True)
 class Patient:
-    """A person with all exams; `names` has several items if a table joins several names."""
+    """A person with all exams; `names` has several items if a table links several names."""
 
     names: tuple[str, ...]
     visits: tuple[PatientVisit, ...]
@@ -470,12 +471,11 @@ class Patient:
 
     @property
     def name(self) -> str:
-        """The first name."""
+        """The first of the patient's names."""
         return self.names[0]
 
 
 def _list_patients(data_set: DataSet) -> tuple[Patient, ...]:
-    """Return the patients in the order of the data set, with their visits in order of time."""
     persons: dict[str, list[str]] = {}
     files_of = {files.case_id: files for files in data_set.opened.data_set.cases}
     for case_id, files in files_of.items():
@@ -516,12 +516,12 @@ def _make_row(row: CaseRow) -> dict[str, Any]:
 
 
 def spell_column(name: object) -> str:
-    """Return a column's name for comparison: lower case, without blanks and punctuation."""
+    """Return a normalised column name: lower case, without blanks and punctuation."""
     return re.sub(r"[^a-z0-9]+", "", str(name).casefold())
 
 
 def _is_value(cell: object, wanted: object) -> bool:
-    """Return whether a cell equals a value: numbers as numbers, texts ignoring letter case."""
+    """Return whether a cell equals a value; strings are compared ignoring letter case."""
     try:
         return float(cell) == float(wanted)  # type: ignore[arg-type]
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""`import_dicom` makes cases from DICOM studies; `inspect_dicom` previews the import."""
+"""Import of DICOM studies as cases (`import_dicom`), and a preview of it (`inspect_dicom`)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -48,7 +48,7 @@ _SHOWN: Final = (
 
 
 class Imported:
-    """The result of an import: ``.cases`` is a table, ``.data_set`` opens the data set."""
+    """The result of an import: ``.cases`` is a table, and ``.data_set`` opens the data set."""
 
     def __init__(self, summary: ImportSummary, out: Path) -> None:
         self._summary, self._out = summary, out
@@ -67,25 +67,26 @@ class Imported:
 
     @property
     def folder(self) -> Path:
-        """The data set that the cases were written to."""
+        """The folder of the data set to which the cases were written."""
         return self._out
 
     @property
     def failures(self) -> tuple[CaseFailure, ...]:
-        """The studies that were refused, each with its reason."""
+        """The studies that could not be imported, each with its reason."""
         return advise_failures(self._summary.failures, import_dicom)
 
     @property
     def data_set(self) -> DataSet:
-        """The data set, opened again."""
+        """The data set, opened anew at each access."""
         return open_data_set(self._out, progress=False)
 
     @property
     def cases(self) -> "pd.DataFrame":
-        """One row for each case written, by case id.
+        """One row for each imported case, indexed by case id.
 
-        ``phases``, ``shape`` ``(z, y, x)``, ``times_s``, ``clock`` (what ordered the phases),
-        ``scaling``, ``warnings``, ``kept`` (the facts kept from the headers).
+        The columns are ``phases``, ``shape`` ``(z, y, x)``, ``times_s``, ``clock`` (the DICOM
+        element that ordered the phases), ``scaling``, ``warnings``, and ``kept`` (the DICOM
+        attributes kept from the headers).
         """
         import pandas as pd
 
@@ -130,32 +131,35 @@ def import_dicom(
 ) -> Imported:
     """Import each DICOM study as a case of the data set `out`, as ``mamamia import`` does.
 
-    Nothing that identifies the patient is kept; ``.cases["kept"]`` lists the DICOM attributes that
-    are kept.
+    Nothing that identifies the patient is kept; ``.cases["kept"]`` lists the remaining DICOM
+    attributes.
 
     Parameters
     ----------
     source
-        Folder, searched with its subfolders, or zip archive; only read.
+        A folder, which is searched with its subfolders, or a zip archive. Neither is changed.
     out
-        Data set in the MAMA-MIA layout, created if it does not exist; its other cases stay.
+        A data set in the MAMA-MIA layout. It is created if it does not exist; its other cases are
+        not changed.
     case_id
-        Id of the case, or the prefix of several ids; by default the folder's name.
+        The id of the case, or the prefix of several ids; by default the folder's name.
     phases
-        Phases to keep, counted from 0 in order of time; empty keeps all.
+        The phases to keep, counted from 0 in order of time. By default, all phases are kept.
     use, leave_out
-        Parts to use and to leave out, such as ``"series=5,role=water"``; see `inspect_dicom`.
+        Selectors of the series parts to use and to leave out, such as ``"series=5,role=water"``;
+        see `inspect_dicom`.
     clock
-        The DICOM element that orders the phases, such as "AcquisitionTime"; None chooses one.
+        The DICOM element that orders the phases, such as "AcquisitionTime". By default, it is
+        chosen automatically.
     sides
         How two breasts in two sagittal stacks are imported: "ask" raises an error, "join" makes one
-        case, "two" makes ID_left and ID_right.
+        case, and "two" makes the cases ID_left and ID_right.
     dates
-        Whether the date of the exam is dropped, or kept shifted.
+        Whether the exam date is removed, or kept but shifted.
     allow_thin
         Whether exams of one or two slices are accepted.
     columns
-        Columns of the data set's clinical table, see `open_data_set`.
+        The columns of the data set's clinical table, as in `open_data_set`.
     existing
         What to do if the case exists: "refuse", "resume" (keep the case) or "overwrite".
     progress
@@ -164,14 +168,15 @@ def import_dicom(
     Returns
     -------
     Imported
-        ``.cases`` (a table), ``.failures``, ``.data_set``.
+        The result, with ``.cases`` (a table), ``.failures`` and ``.data_set``.
 
     Raises
     ------
     MissingExtraError
         If pydicom is not installed.
     FormatError, CaseError
-        If the source or its only study is refused; the message gives the reason and the remedies.
+        If the source or its only study cannot be imported; the message gives the reason and the
+        remedies.
     SaveConflictError
         If the case exists already.
     ArgumentError
@@ -202,7 +207,7 @@ def inspect_dicom(
     allow_thin: bool = False,
     progress: bool = True,
 ) -> "pd.DataFrame":
-    """List the contents of a DICOM folder or zip and their use in an import; write nothing.
+    """List the contents of a DICOM folder or zip archive, and how an import would use them.
 
     Parameters
     ----------
@@ -212,14 +217,15 @@ def inspect_dicom(
     Returns
     -------
     pandas.DataFrame
-        One row for each part of each series: ``study``, ``number`` (of the series), ``part``,
-        ``description``, ``n_images``, ``n_slices``, ``n_phases``, ``role``, ``evidence``, ``use``,
-        ``fate``, and ``problem`` (the reason why the import would refuse the study).
+        A table with one row for each part of each series. The columns are ``study``, ``number`` (of
+        the series), ``part``, ``description``, ``n_images``, ``n_slices``, ``n_phases``, ``role``,
+        ``evidence``, ``use``, ``fate``, and ``problem`` (the reason why the study cannot be
+        imported).
 
     Raises
     ------
     MissingExtraError, FormatError, ArgumentError
-        As `import_dicom`.
+        As in `import_dicom`.
 
     Examples
     --------
@@ -254,7 +260,8 @@ def _make_settings(
 ) -> ImportSettings:
     if not all(_is_index(k) for k in phases):
         raise ArgumentError(
-            f"expected phase numbers of 0 or above, got {phases!r}: pass, for example, [0, 1, 2]"
+            f"expected phase numbers to be 0 or above, but got {phases!r}: pass, for example, [0, "
+            "1, 2]"
         )
     return ImportSettings(
         None if clock is None else named(Clock, clock, "clock"),
@@ -275,5 +282,7 @@ def _is_index(value: object) -> bool:
 
 def _require_id(case_id: str) -> str:
     if not isinstance(case_id, str):
-        raise ArgumentError(f"expected the case id to be a string, got {case_id!r}: pass a string")
+        raise ArgumentError(
+            f"expected the case id to be a string, but got {case_id!r}: pass a string"
+        )
     return case_id

@@ -1,4 +1,4 @@
-"""`export` writes masks as a bundle; `verify` checks a bundle against its manifest."""
+"""Export of masks as a bundle (`export`), and verification of a bundle (`verify`)."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -42,13 +42,12 @@ _MOST: Final = 999
 
 
 class Exported:
-    """The result of a verified export: ``.cases`` is a table, ``.folder`` the bundle."""
+    """The result of a verified export: ``.cases`` is a table, and ``.folder`` is the bundle."""
 
     def __init__(self, summary: ExportSummary) -> None:
         self._summary = summary
 
     def __fspath__(self) -> str:
-        """Return the folder, so that this object can be used as a path."""
         return str(self.folder)
 
     def __repr__(self) -> str:
@@ -65,7 +64,7 @@ class Exported:
 
     @property
     def folder(self) -> Path:
-        """The bundle, with ``manifest.json``."""
+        """The folder of the bundle, with ``manifest.json``."""
         return self._summary.out
 
     @property
@@ -75,17 +74,17 @@ class Exported:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Problems that the verification of the bundle found; empty if there are none."""
+        """Problems found when the bundle was verified; empty if there are none."""
         return self._summary.problems
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences for the user, for example that a reader has no mask of a case."""
+        """Notes for the user, for example that a reader has no mask for a case."""
         return tuple(filter(None, (*self._summary.notes, self._summary.search)))
 
     @property
     def cases(self) -> "pd.DataFrame":
-        """One row for each mask, by case id: ``volume_ml``, ``quality`` (colour), ``files``."""
+        """Table of masks, indexed by case id: ``volume_ml``, ``quality`` (a colour), ``files``."""
         import pandas as pd
 
         rows = [
@@ -123,40 +122,43 @@ def export(
     existing: Literal["refuse", "overwrite"] = "refuse",
     progress: bool = True,
 ) -> Exported:
-    """Write masks as a bundle with exact geometry, provenance, checksums and quality; verify it.
+    """Write masks as a bundle with geometry, provenance, checksums and quality, and verify it.
 
     Parameters
     ----------
     data_set
         The images that the masks were made for.
     masks
-        A folder of masks ``ID.nii.gz`` or in another format that `read_mask` accepts (or the result
-        of
-        `predict`), several by name, or a mask in memory for each case id, as for `score`.
+        The masks: a folder with ``ID.nii.gz`` or files in another format that `read_mask` accepts,
+        the result of `predict`, a mapping from name to folder, or a mapping from case id to a mask
+        in memory.
     out
-        The folder of the bundle.
+        The folder to write the bundle to.
     formats
-        One format or several; the guide "Export and verify" explains their purpose.
+        One or more formats; the guide "Export and verify" explains when to use each.
     harmonise
-        A further orientation to write, by flips and permutations only.
+        An additional orientation in which to write the masks, using only flips and permutations of
+        axes.
     label, label_map
-        The one value to keep, or the name of its segment; or a JSON file of rules for each value.
+        `label` is the only value to keep, or the name of its segment. `label_map` is a JSON file
+        with a rule for each value.
     case_ids
-        Only these cases.
+        The ids of the cases to export; by default all.
     with_images
-        Write the phases too.
+        Whether to write the phases too.
     fuse
-        Add a mask fused from several readers': by majority, or by STAPLE.
+        The method for an additional mask that combines the masks of several readers: majority vote
+        or STAPLE.
     study
-        The DICOM study that segmentations refer to; for several, the folder above them.
+        The DICOM study to which the segmentations refer, or a folder that contains several studies.
     made_by
-        For "dicom-seg": how the masks were made. By default this is read from the provenance
-        beside a mask, which a mask in memory does not have.
+        For "dicom-seg": how the masks were made. By default, this is read from the provenance file
+        next to each mask. It is required for masks in memory.
     channels, dataset_number
-        For "nnunet": the number of phases (by default all, if all cases have as many), and the
-        number of its data set.
+        For "nnunet": the number of phases and the number of the data set. By default, all phases
+        are used, provided that every case has the same number.
     quality
-        Read the images and check each mask against them.
+        Whether to read the images and check each mask against them.
     existing
         What to do if `out` is not empty: "refuse" or "overwrite".
     progress
@@ -165,16 +167,16 @@ def export(
     Returns
     -------
     Exported
-        ``.cases`` (a table), ``.failures``, ``.problems``, ``.folder``.
+        The result, with ``.cases`` (a table), ``.failures``, ``.problems`` and ``.folder``.
 
     Raises
     ------
     CaseError, FormatError
         If a folder is missing or holds no mask, an id is unknown, or a format cannot be written.
     SaveConflictError
-        If `out` holds other results.
+        If `out` has other results.
     ArgumentError
-        If an argument has a wrong type.
+        If an argument has the wrong type.
 
     Examples
     --------
@@ -183,7 +185,7 @@ def export(
     """
     if not isinstance(data_set, DataSet):
         raise ArgumentError(
-            f"expected a data set, got {type(data_set).__name__}: pass  open_data_set(path)"
+            f"expected a data set, but got {type(data_set).__name__}: pass  open_data_set(path)"
         )
     source = None if study is None else path_of(study, "study")
     if source is not None:
@@ -194,7 +196,8 @@ def export(
     ):
         if number is not None and not (isinstance(number, int) and 1 <= number <= most):
             raise ArgumentError(
-                f"expected a whole number from 1 to {most} for {what}, got {number!r}: correct it"
+                f"expected {what} to be a whole number from 1 to {most}, but got {number!r}: "
+                "correct the number"
             )
     chosen = texts_of(formats, "formats")
     settings = ExportSettings(
@@ -232,24 +235,25 @@ def verify(
     Parameters
     ----------
     bundle
-        The folder, or the result of `export`.
+        The folder of the bundle, or the result of `export`.
     images
-        The data set that the masks must lie on.
+        The data set whose grids the masks must match.
     study
-        The source DICOM: no byte of the bundle may identify its patients.
+        The DICOM source of the masks. The bundle is searched for the identifiers of its patients.
     progress
         Whether to show a progress bar.
 
     Returns
     -------
     Verification
-        ``.is_sound``, ``.problems`` (sentences), ``.n_files``, ``.n_masks``, ``.search``.
+        The result, with ``.is_sound``, ``.problems`` (sentences), ``.n_files``, ``.n_masks`` and
+        ``.search``.
 
     Raises
     ------
     FormatError
-        If `images` or `study` cannot be read. Problems of the bundle, even a missing manifest,
-        are in ``.problems``.
+        If `images` or `study` cannot be read. Problems with the bundle, even a missing manifest,
+        are listed in ``.problems`` instead.
 
     Examples
     --------
@@ -269,7 +273,6 @@ def verify(
 def _mask_folders(
     data_set: DataSet, masks: "PathLike | Mapping[str, PathLike | MaskLike]"
 ) -> Iterator[tuple[MaskFolder, ...]]:
-    """Yield the folders of masks; masks in memory are written into a temporary one."""
     if not isinstance(masks, Mapping):
         yield (MaskFolder(path_of(masks, "masks")),)
         return
@@ -280,12 +283,13 @@ def _mask_folders(
         return
     if len(in_memory) < len(masks):
         raise ArgumentError(
-            "give either folders by name or masks by case id, not both: write the masks with "
-            "write_mask  and pass their folder"
+            "expected either folders by name or masks by case id, but got both: write the masks "
+            "with write_mask and pass their folder"
         )
     with own_folder() as folder:
         for case_id, mask in in_memory.items():
-            # An array lies on its case's grid; the export refuses a `Mask` on another one.
+            # The array has the grid of its case; the export raises an error for a `Mask` on a
+            # different grid.
             grid = None if mask_in(mask) is not None else data_set[case_id].grid
             write_mask(mask, folder / f"{case_id}.nii.gz", grid=grid)
         yield (MaskFolder(folder, "masks"),)
@@ -297,5 +301,5 @@ def _find_format(name: str) -> str:
     except ValueError:
         names = ", ".join(f'"{known}"' for known in EXPORT_FORMATS.names)
         raise ArgumentError(
-            f"expected one of {names} for formats, got {name!r}: name one"
+            f"expected formats to be among {names}, but got {name!r}: pass one of these"
         ) from None

@@ -28,7 +28,7 @@ from napari_mamamia.smartpaint.grow.start import Outline
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Growth:
-    """A grown region: `mask` is on the case's grid, `notes` are for the reader."""
+    """A segmented region: `mask` is on the case's grid; `notes` are sentences for the reader."""
 
     mask: Mask
     notes: tuple[str, ...] = ()
@@ -53,28 +53,29 @@ def grow(
     case
         The case, such as ``data_set["ID"]``.
     click
-        A voxel ``(z, y, x)`` in the lesion.
+        A voxel ``(z, y, x)`` inside the lesion.
     box
-        A box around the lesion: its first voxel and the voxel after its last, each ``(z, y, x)``.
-        Voxels outside the box do not belong to the region.
+        A box around the lesion, as its first voxel and the voxel after its last, each ``(z, y,
+        x)``. The region does not extend outside the box.
     outline
-        ``Outline(axis, index, inside)`` or several. `inside` is a bool plane with the inside of an
-        outline, `index` the position of the plane along array axis `axis` (0 z, 1 y, 2 x). In these
-        planes the result follows the outline.
+        One or more ``Outline(axis, index, inside)``. `inside` is a boolean plane that is True
+        inside the outline, and `index` is the position of the plane along array axis `axis` (0 for
+        z, 1 for y, 2 for x). In these planes the region follows the outline.
     mask
-        A rough mask, such as a prediction; the region grows or shrinks to the nearest edge.
+        A rough mask, such as a prediction, which is grown or shrunk to the nearest edge.
     progress
         Whether to show a progress bar.
 
     Returns
     -------
     Growth
-        ``.mask`` is a `Mask`, empty if no lesion is found; ``.notes`` are sentences.
+        The result. ``.mask`` is a `Mask`, which is empty if no lesion is found; ``.notes`` are
+        sentences.
 
     Raises
     ------
     ArgumentError
-        If not exactly one of the four is given, or it has a wrong type.
+        If not exactly one of the four arguments is passed, or it has the wrong type.
     CaseError
         If the case cannot be opened, or the outline or mask is empty.
 
@@ -85,14 +86,15 @@ def grow(
     """
     if not isinstance(case, Case):
         raise ArgumentError(
-            f'expected a case, got {type(case).__name__}: pass one such as  data_set["DUKE_001"]'
+            f"expected a case, but got {type(case).__name__}: pass one such as  "
+            'data_set["DUKE_001"]'
         )
     given = {"click": click, "box": box, "outline": outline, "mask": mask}
     asked = [name for name, value in given.items() if value is not None]
     if len(asked) != 1:
         raise ArgumentError(
-            f"expected one of click, box, outline and mask, got {', '.join(asked) or 'none'}: pass "
-            "exactly one"
+            "expected exactly one of click, box, outline and mask, but got "
+            f"{', '.join(asked) or 'none'}: pass one of them"
         )
     grid = case.grid
     start = _convert_start(case, asked[0], given[asked[0]])
@@ -104,7 +106,6 @@ def grow(
 
 
 def _convert_start(case: Case, kind: str, value: Any) -> Any:
-    """Return the start of the growth in the form of the service."""
     if kind == "click":
         return voxel_of(value, case)
     if kind == "box":
@@ -112,13 +113,16 @@ def _convert_start(case: Case, kind: str, value: Any) -> Any:
     if kind == "mask":
         start = mask_array(value, "the mask", case.grid)
         if not start.any():
-            raise CaseError(f"the mask of {case.case_id} is empty: give a click or a box instead")
+            raise CaseError(
+                "expected a mask with foreground voxels, but the mask of "
+                f"{case.case_id} is empty: pass a click or a box"
+            )
         return start
     outlines = (value,) if isinstance(value, Outline) else tuple(value)
     if not outlines or not all(isinstance(outline, Outline) for outline in outlines):
         raise ArgumentError(
-            f"expected an outline, got {value!r}: pass  Outline(axis, index, inside)  or a list "
-            "of them"
+            f"expected one or more outlines, but got {value!r}: pass Outline(axis, index, inside) "
+            "or a list of them"
         )
     return tuple(
         Outline(outline.axis, outline.index, _convert_outline(outline)) for outline in outlines

@@ -1,4 +1,4 @@
-"""`measure_kinetics`: measure curves, FTV and sizes of every case of a data set."""
+"""Measurement of contrast curves, FTV and sizes in a data set (`measure_kinetics`)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -53,7 +53,7 @@ class Measurements:
 
     @property
     def folder(self) -> Path:
-        """The folder of ``kinetics.csv``, ``curves.csv``, ``kinetics.json`` and figures."""
+        """The folder with ``kinetics.csv``, ``curves.csv``, ``kinetics.json`` and the figures."""
         return self._summary.folder
 
     @property
@@ -65,7 +65,7 @@ class Measurements:
     def cases(self) -> "pd.DataFrame":
         """One row for each case, indexed by case id: the columns of ``kinetics.csv``.
 
-        Undefined values are NaN.
+        Values that are undefined are NaN.
         """
         import pandas as pd
 
@@ -91,42 +91,42 @@ def measure_kinetics(
     workers: int = 0,
     progress: bool = True,
 ) -> Measurements:
-    """Measure contrast curves, curve types, FTV and sizes of every case.
+    """Measure contrast curves, curve types, FTV and sizes in every case.
 
     Parameters
     ----------
     data_set
         The data set, as returned by `open_data_set`.
     out
-        The folder for ``kinetics.csv`` (``.xlsx``), ``curves.csv`` and figures.
+        The folder for ``kinetics.csv`` (and ``.xlsx``), ``curves.csv`` and the figures.
     masks
-        Folder of masks, or the result of `predict`; by default the references.
+        A folder of masks, or the result of `predict`; by default the reference masks.
     case_ids
         The cases to measure; by default all.
     times_s
-        Seconds of each phase, in place of those of the data set.
+        The time of each phase in seconds, if it differs from the times in the data set.
     box, variant
-        Region and variant of FTV, as in ``kinetics.ftv``.
+        The region and the variant of FTV, as in ``kinetics.ftv``.
     timing, injection_s, phases, repeated_pre
         As in ``kinetics.maps``.
     existing
-        Handling of an `out` that is not empty: "refuse", "resume" or "overwrite".
+        What to do if `out` is not empty: "refuse", "resume" or "overwrite".
     workers
-        Number of parallel processes; 0 works in this process.
+        The number of parallel processes; 0 uses only this process.
     progress
         Whether to show a progress bar.
 
     Returns
     -------
     Measurements
-        ``.cases`` is the table; cases that failed are in ``.failures``.
+        The result. ``.cases`` is a table; ``.failures`` lists the cases that could not be measured.
 
     Raises
     ------
     CaseError, FormatError
-        If a case id does not exist, or `masks` does not exist or holds no mask.
+        If a case id is unknown, or the folder `masks` is missing or has no mask.
     SaveConflictError
-        If `out` holds other results.
+        If `out` has other results.
     ArgumentError
         If an argument has the wrong type.
 
@@ -159,14 +159,14 @@ def measure_kinetics(
 
 
 def _find_variant(given: str) -> FtvVariant:
-    """Return the variant with a value; refuse OWN, whose thresholds only the window accepts."""
+    """Return the variant with a value; raise for OWN, whose thresholds only the window accepts."""
     if given == FtvVariant.OWN:
         given = f"{given} (which only the window accepts)"
     try:
         return FtvVariant(given)
     except ValueError:
         raise ArgumentError(
-            f'expected "{FtvVariant.EXTENSION}" or "{FtvVariant.ISPY1}" for variant, but got '
+            f'expected variant to be "{FtvVariant.EXTENSION}" or "{FtvVariant.ISPY1}", but got '
             f"{given!r}"
         ) from None
 
@@ -178,6 +178,6 @@ def _parse_times(given: Sequence[float] | None) -> tuple[float, ...] | None:
         return tuple(float(time) for time in given)
     except (TypeError, ValueError) as error:
         raise ArgumentError(
-            f"expected the time of each phase in seconds for times_s, but got {given!r}; pass "
+            f"expected times_s to be the time of each phase in seconds, but got {given!r}; pass "
             "numbers such as (0, 90, 180)"
         ) from error

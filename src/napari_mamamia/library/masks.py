@@ -27,38 +27,39 @@ if TYPE_CHECKING:
 def read_mask(
     path: PathLike, label: float | str | None = None, *, grid: Grid | None = None
 ) -> Mask:
-    """Return the mask in a file of any format with its grid.
+    """Return the mask in a file, with its grid.
 
-    Formats are NIfTI (also ``.hdr`` with ``.img``), NRRD, ``.seg.nrrd`` of 3D Slicer, MetaImage,
-    and with the extra ``dicom`` DICOM SEG.
+    The formats are NIfTI (including ``.hdr`` with ``.img``), NRRD, 3D Slicer's ``.seg.nrrd``,
+    MetaImage, and, with the extra ``dicom``, DICOM SEG.
 
     Parameters
     ----------
     path
         The file.
     label
-        The value that is foreground, or the name of the segment; by default any value above 0, in a
-        floating-point file 0.5 and more.
+        The foreground value, or the name of the segment. By default, any value above 0 is
+        foreground; in a floating-point file, any value of at least 0.5.
     grid
-        The grid that the mask must have, such as ``case.grid``. DICOM SEG and ``.seg.nrrd`` may
-        store a
-        part of their image, which is placed on it; without it the mask is on the grid of that part.
+        The grid that the mask must have, such as ``case.grid``. A DICOM SEG or ``.seg.nrrd`` file
+        may store only a region of the image; the region is then placed on this grid. Without
+        `grid`, the mask is on the grid of the region.
 
     Returns
     -------
     Mask
-        ``mask.array`` is bool ``(z, y, x)``, ``mask.grid`` gives the position of its voxels.
+        The mask. ``mask.array`` is a boolean array ``(z, y, x)``; ``mask.grid`` maps its voxels to
+        patient coordinates.
 
     Raises
     ------
     FormatError
-        If the file is missing, damaged or of another format, or has no segment of that name.
+        If the file is missing, damaged or in an unknown format, or has no segment with that name.
     CaseError
-        If it holds an image.
+        If the file holds an image.
     GridMismatchError
-        If it does not lie on `grid`.
+        If the grid of the mask differs from `grid`.
     MissingExtraError
-        If it is a DICOM SEG and the extra ``dicom`` is not installed.
+        If the file is a DICOM SEG and the extra ``dicom`` is not installed.
 
     Examples
     --------
@@ -82,16 +83,16 @@ def read_mask(
 def write_mask(
     mask: MaskLike, path: PathLike, *, grid: Grid | None = None, overwrite: bool = False
 ) -> None:
-    """Write a mask as 0 and 1 to ``.nii.gz``, ``.nii`` or ``.nrrd``; read back and compared.
+    """Write a mask as 0 and 1 to ``.nii.gz``, ``.nii`` or ``.nrrd``, and verify the file.
 
     Parameters
     ----------
     mask
-        A `Mask`, or an array ``(z, y, x)`` with its `grid`, such as ``case.grid``.
-        On a grid that was read from NIfTI the file gets that file's geometry byte for byte. For a
-        prediction, ``ID.json`` beside it holds its provenance.
+        A `Mask`, or an array ``(z, y, x)`` with its `grid`, such as ``case.grid``. If the grid was
+        read from a NIfTI file, the geometry fields of that file are copied byte for byte. The
+        provenance of a prediction is written to ``ID.json`` next to the file.
     path
-        The file to make.
+        The file to write.
     grid
         The grid of an array; not needed for a `Mask`.
     overwrite
@@ -100,17 +101,16 @@ def write_mask(
     Raises
     ------
     ArgumentError, GridMismatchError
-        If `mask` is no mask, or has no grid.
+        If `mask` is not a mask, or has no grid.
     SaveConflictError
-        If `path` exists and `overwrite` is off.
+        If `path` exists and `overwrite` is False.
     SaveError
-        If the system refuses, or the file does not read back equal.
+        If the system does not allow writing, or the written file differs from the mask.
     """
     place = grid_of(grid, mask)
     if place is None:
         raise ArgumentError(
-            "expected a grid for an array, got none: pass  grid=case.grid, which gives the "
-            "position of its voxels"
+            "expected an array to come with its grid, but got only the array: pass grid=case.grid"
         )
     voxels, target = mask_array(mask, "the mask", place), path_of(path, "a mask")
     record = mask_in(mask)
@@ -123,7 +123,7 @@ def write_mask(
 
 
 def to_nibabel(what: "Case | MaskLike", grid: Grid | None = None) -> "Nifti1Image":
-    """Return a case, a mask or any volume as a nibabel image, with the file's own geometry.
+    """Return a case, a mask or any volume as a nibabel image with the geometry of its file.
 
     Parameters
     ----------
@@ -136,13 +136,13 @@ def to_nibabel(what: "Case | MaskLike", grid: Grid | None = None) -> "Nifti1Imag
     Returns
     -------
     nibabel.Nifti1Image
-        Its axes are ``(x, y, z)`` or ``(x, y, z, phase)``; voxels are a view if NIfTI supports
-        their type, bool becomes uint8.
+        The image with axes ``(x, y, z)`` or ``(x, y, z, phase)``. Its voxels are a view if NIfTI
+        supports their data type; bool becomes uint8.
 
     Raises
     ------
     ArgumentError
-        If an array has no grid, or another shape.
+        If an array has no grid, or its shape differs from that of the grid.
     """
     if isinstance(what, Case):
         return nifti_image(what.signal, what.grid)
@@ -152,19 +152,19 @@ def to_nibabel(what: "Case | MaskLike", grid: Grid | None = None) -> "Nifti1Imag
     if place is None or array.shape[-3:] != place.shape or array.ndim not in (3, 4):
         has = "no grid" if place is None else f"a grid of {place.shape}"
         raise ArgumentError(
-            f"expected an array (z, y, x) and its grid, got shape {array.shape} and {has}: pass "
-            "grid=case.grid"
+            f"expected an array (z, y, x) and its grid, but got shape {array.shape} and {has}: "
+            "pass grid=case.grid"
         )
     return nifti_image(array, place)
 
 
 def from_nibabel(image: "SpatialImage") -> Mask:
-    """Return the mask in a nibabel image; its axes ``(x, y, z)`` become ``(z, y, x)``.
+    """Return the mask in a nibabel image; the axes ``(x, y, z)`` become ``(z, y, x)``.
 
     Parameters
     ----------
     image
-        A nibabel image of one volume: 0 is background, one other value foreground.
+        A nibabel image with one volume, in which 0 is background and one other value is foreground.
 
     Returns
     -------
@@ -174,12 +174,12 @@ def from_nibabel(image: "SpatialImage") -> Mask:
     Raises
     ------
     ArgumentError
-        If it is no image of one volume, or holds no mask.
+        If `image` is not an image with one volume, or does not hold a mask.
     """
     if not hasattr(image, "dataobj") or not hasattr(image, "affine"):
         raise ArgumentError(
-            f"expected a mask as a nibabel image, got {type(image).__name__}: open the file with  "
-            "read_mask(path)"
+            f"expected the mask to be a nibabel image, but got {type(image).__name__}: open the "
+            "file with  read_mask(path)"
         )
     grid, voxels = grid_and_voxels(image)
     return Mask(grid, mask_array(voxels, "the image", grid))

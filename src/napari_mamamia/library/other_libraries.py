@@ -1,7 +1,8 @@
-"""Convert cases for SimpleITK, TorchIO, MONAI and xarray; packages are imported on use.
+"""Conversion of cases for SimpleITK, TorchIO, MONAI and xarray, which are imported on use.
 
-Axes: our arrays are ``(phase, z, y, x)``. SimpleITK counts voxels ``(x, y, z)`` and gives arrays as
-``(z, y, x)``. TorchIO and MONAI have tensors ``(channel, x, y, z)``. xarray keeps our order.
+Our arrays have axes ``(phase, z, y, x)``. SimpleITK numbers voxels ``(x, y, z)`` but returns arrays
+``(z, y, x)``. Tensors of TorchIO and MONAI have axes ``(channel, x, y, z)``. For xarray the order
+of axes is unchanged.
 
 `case` is a `library.case.Case`.
 """
@@ -26,7 +27,7 @@ def load_package(name: str) -> Any:
     Raises
     ------
     MissingExtraError
-        If it is not installed.
+        If the package is not installed.
     """
     try:
         return import_module(name)
@@ -35,12 +36,12 @@ def load_package(name: str) -> Any:
 
 
 def make_sitk_image(array: Any, grid: Grid) -> Any:
-    """Return an array ``(z, y, x)`` on a grid as ``SimpleITK.Image``, in LPS mm.
+    """Return an array ``(z, y, x)`` on a grid as a ``SimpleITK.Image`` in LPS mm.
 
     Raises
     ------
     ArgumentError
-        If the grid is sheared: ITK has axes at right angles only.
+        If the grid is sheared, because ITK supports only perpendicular axes.
     MissingExtraError
         If SimpleITK is not installed.
     """
@@ -50,8 +51,8 @@ def make_sitk_image(array: Any, grid: Grid) -> Any:
     directions = matrix / spacing
     if np.abs(directions.T @ directions - np.eye(3)).max() > _RIGHT_ANGLE:
         raise ArgumentError(
-            "expected axes at right angles for SimpleITK, but the grid is sheared: straighten it "
-            "first"
+            "expected the axes to be perpendicular for SimpleITK, but the grid is sheared: "
+            "resample the image first"
         )
     voxels = array.astype(np.uint8) if array.dtype == np.bool_ else np.ascontiguousarray(array)
     image = sitk.GetImageFromArray(voxels)
@@ -62,7 +63,7 @@ def make_sitk_image(array: Any, grid: Grid) -> Any:
 
 
 def make_torchio_subject(case: Any) -> Any:
-    """Return ``torchio.Subject`` with ``dce`` (channels are phases), ``mask`` and ``case_id``."""
+    """Return a ``torchio.Subject`` with ``dce`` (phases as channels), ``mask`` and ``case_id``."""
     tio, torch = load_package("torchio"), load_package("torch")
     parts: dict[str, Any] = {
         "dce": tio.ScalarImage(
@@ -80,7 +81,7 @@ def make_torchio_subject(case: Any) -> Any:
 
 
 def make_monai_item(case: Any) -> dict[str, Any]:
-    """Return ``{"image", "label", "case_id"}`` with MetaTensor, channels first, RAS."""
+    """Return a dict of "image", "label" (MetaTensors, channels first, RAS) and "case_id"."""
     meta, torch = load_package("monai.data").MetaTensor, load_package("torch")
     affine = torch.from_numpy(np.array(case.grid.affine))
     item: dict[str, Any] = {
@@ -94,7 +95,7 @@ def make_monai_item(case: Any) -> dict[str, Any]:
 
 
 def make_xarray(case: Any) -> Any:
-    """Return ``xarray.DataArray`` ``(phase, z, y, x)``, axes in mm from the first voxel."""
+    """Return an ``xarray.DataArray`` ``(phase, z, y, x)`` with mm from the first voxel."""
     xarray = load_package("xarray")
     sizes = dict(zip("zyx", case.grid.shape, strict=True))
     steps = dict(zip("zyx", case.grid.spacing_mm, strict=True))
@@ -123,8 +124,8 @@ def _to_xyz(array: Any) -> Any:
 class TorchDataSet:
     """Cases for ``torch.utils.data.DataLoader``; each case is read when it is needed.
 
-    An item is a dict: ``image`` float32 ``(phase, z, y, x)``, ``mask`` uint8 ``(z, y, x)`` if there
-    is a reference, ``spacing_mm`` ``(z, y, x)``, ``case_id``.
+    Each item is a dict with ``image`` (float32, ``(phase, z, y, x)``), ``mask`` (uint8, ``(z, y,
+    x)``, only if the case has a reference), ``spacing_mm`` ``(z, y, x)`` and ``case_id``.
     """
 
     def __init__(self, cases: Any, phases: Sequence[int] | None = None) -> None:
@@ -145,7 +146,7 @@ class TorchDataSet:
             If the case lacks one of the phases.
         """
         if not -len(self) <= place < len(self):
-            raise IndexError(f"expected an index below {len(self)}, got {place}")
+            raise IndexError(f"expected an index below {len(self)}, but got {place}")
         torch, case = load_package("torch"), self._cases[place]
         signal = case.signal if self._phases is None else case.signal[list(self._phases)]
         item: dict[str, Any] = {

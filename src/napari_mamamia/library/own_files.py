@@ -1,4 +1,4 @@
-"""Cases and data sets of separate files and arrays, without a folder in a known layout."""
+"""Cases and data sets made from separate files and arrays, without a known folder layout."""
 
 import atexit
 from collections.abc import Iterable, Sequence
@@ -34,25 +34,25 @@ def open_files(
     times_s: Sequence[float] | None,
     case_id: str,
 ) -> CaseFiles:
-    """Return the files of a case; their headers are read and must match each other.
+    """Return the files of a case after checking that their headers match.
 
     Raises
     ------
     ArgumentError
-        If an argument is of the wrong kind, or the numbers of phases and times differ.
+        If an argument has the wrong type, or the numbers of phases and times differ.
     FormatError, GridMismatchError
-        If a file cannot be read, or lies on another grid than the first phase.
+        If a file cannot be read, or its grid differs from that of the first phase.
     """
     if not isinstance(case_id, str) or (case_id and safe_case_id(case_id) != case_id):
         raise ArgumentError(
-            "expected a case_id that can be used as a file name (no / or control characters), "
-            f"got {case_id!r}: choose a different one"
+            "expected case_id to be usable as a file name (without / or control characters), but "
+            f"got {case_id!r}: choose a different id"
         )
     given = [phases] if isinstance(phases, str | Path) else phases
     if not isinstance(given, Sequence) or not given:
         raise ArgumentError(
-            f"expected the phase files in order, got {phases!r}: pass a list of paths, or one 4-D "
-            "file"
+            f"expected the phase files in order, but got {phases!r}: pass a list of paths, or one "
+            "4-D file"
         )
     paths = [path_of(path, "a phase").absolute() for path in given]
     headers = [read_header(path) for path in paths]
@@ -63,7 +63,7 @@ def open_files(
             if header.n_volumes > 1:
                 raise ArgumentError(
                     f"expected one phase in each of {len(paths)} files, but {path} holds "
-                    f"{header.n_volumes}: pass it alone, or 3-D files"
+                    f"{header.n_volumes} phases: pass this file alone, or pass 3-D files"
                 )
             require_same_grid(header.grid, headers[0].grid, str(path), str(paths[0]))
         sources = [PhaseSource((path,)) for path in paths]
@@ -83,21 +83,21 @@ def open_files(
 
 
 def check_times(times_s: Sequence[float] | None, count: int) -> tuple[float | None, ...]:
-    """Return the time of each phase in s, None if unknown; refuse impossible times."""
+    """Return the time of each phase in s, None if unknown; raise if a time is impossible."""
     if times_s is None:
         return (None,) * count
     try:
         times = tuple(float(time) for time in times_s)
     except (TypeError, ValueError) as error:
         raise ArgumentError(
-            f"expected the time of each phase in seconds for times_s, got {times_s!r}: pass, for "
-            "example, (0, 90)"
+            f"expected times_s to be the time of each phase in seconds, but got {times_s!r}: "
+            "pass, for example, (0, 90)"
         ) from error
     rises = all(np.isfinite(times)) and all(b > a for a, b in pairwise(times))
     if len(times) != count or not rises:
         raise ArgumentError(
-            f"expected {count} rising numbers (seconds) for times_s, got {times}: pass one for "
-            "each phase"
+            f"expected times_s to be {count} increasing numbers in seconds, but got {times}: pass "
+            "one for each phase"
         )
     return times
 
@@ -108,20 +108,21 @@ def save_arrays(
     spacing_mm: tuple[float, float, float] | None,
     mask: MaskLike | None,
 ) -> tuple[list[Path], Path | None]:
-    """Write phases and a mask to a temporary folder, which is removed when Python ends.
+    """Write phases and a mask to a temporary folder, which is removed when Python exits.
 
-    Returns the files of the phases and of the mask.
+    The phase files and the mask file are returned.
 
     Raises
     ------
     ArgumentError
-        If `array` is not ``(phase, z, y, x)``, or not one of `affine` and `spacing_mm` is given.
+        If the axes of `array` are not ``(phase, z, y, x)``, or not exactly one of `affine` and
+        `spacing_mm` is passed.
     """
     signal: NDArray[Any] = np.asarray(array)
     if signal.ndim != 4 or not signal.size or signal.dtype.kind not in "iuf":
         raise ArgumentError(
-            f"expected an array of numbers (phase, z, y, x), got {signal.dtype} {signal.shape}: "
-            "stack the phases first"
+            f"expected a numeric array with axes (phase, z, y, x), but got {signal.dtype} "
+            f"{signal.shape}: stack the phases first"
         )
     if signal.dtype.kind == "f" and signal.dtype.itemsize not in (4, 8):
         signal = signal.astype(np.float32 if signal.dtype.itemsize < 4 else np.float64)
@@ -144,8 +145,8 @@ def _make_grid(
 ) -> Grid:
     if (affine is None) is (spacing_mm is None):
         raise ArgumentError(
-            "give either affine or spacing_mm: affine is 4x4, voxel (x, y, z) to RAS mm, and "
-            "spacing_mm is (z, y, x)"
+            "expected either affine or spacing_mm: pass a 4x4 affine from voxel (x, y, z) to RAS "
+            "mm, or the spacing (z, y, x)"
         )
     z, y, x = shape
     try:
@@ -154,23 +155,23 @@ def _make_grid(
             return Grid.of_spacing((z, y, x), (a, b, c))
         return Grid((z, y, x), np.asarray(affine, dtype=np.float64))
     except (TypeError, ValueError) as error:
-        raise ArgumentError(f"cannot use this affine or spacing: {error}") from error
+        raise ArgumentError(f"the affine or the spacing cannot be used: {error}") from error
 
 
 def open_cases(cases: Iterable[CaseFiles], workspace: PathLike | None) -> OpenDataSet:
-    """Return a data set of separate cases; without `workspace`, use a temporary folder.
+    """Return a data set made from separate cases, by default with a temporary workspace.
 
     Raises
     ------
     ArgumentError
-        If there is no case, or two share an id.
+        If there is no case, or two cases have the same id.
     """
     files = tuple(cases)
     ids = [case_key(case.case_id) for case in files]
     twins = sorted({case_id for case_id in ids if ids.count(case_id) > 1})
     if not files or twins:
         raise ArgumentError(
-            "expected each case to have its own id, got "
+            "expected each case to have its own id, but got "
             f"{name_some(twins) or 'none'}{' more than once' if twins else ''}: pass case_id for "
             "each"
         )

@@ -30,20 +30,20 @@ def fairness_table(
     table: "pd.DataFrame | None",
     minimum_group: int,
 ) -> "pd.DataFrame":
-    """Return fairness and disparities over own groups, with intervals and tests.
+    """Return fairness and disparities over custom groups, with intervals and tests.
 
     Parameters
     ----------
     scores
         The scores of the cases.
     profile
-        The profile of the scores.
+        The name of the scoring profile.
     groups
-        The variables: a column of `table`, or values by case id.
+        For each variable, a column of `table`, or a mapping from case id to value.
     table
-        A table with the case ids as index; None if `groups` holds values.
+        A table indexed by case id; None if `groups` has the values.
     minimum_group
-        The number of cases from which on a group counts in intervals and tests.
+        The smallest number of cases with which a group counts in intervals and tests.
 
     Raises
     ------
@@ -54,7 +54,7 @@ def fairness_table(
 
     if not isinstance(groups, Mapping) or not groups:
         raise ArgumentError(
-            f"expected groups as a dict, got {groups!r}: pass, for example,  "
+            f"expected groups to be a dict, but got {groups!r}: pass, for example,  "
             f"groups={{'race': 'race'}}, table=data_set.columns"
         )
     groupings = [
@@ -100,23 +100,23 @@ def fairness_table(
 
 
 def _find_values(name: str, source: Any, table: "pd.DataFrame | None") -> dict[str, object]:
-    """Return the values of a variable by case id in lower case."""
+    """Return the values of a variable by lower-case case id."""
     if isinstance(source, str):
         if table is None:
             raise ArgumentError(
-                f"expected a table that contains the column {source!r} of {name}, got none: pass  "
+                f"expected a table with the column {source!r} for {name}, but got no table: pass  "
                 "table=data_set.columns  or the values by case id"
             )
         if source not in table.columns:
             raise ArgumentError(
-                f"expected a column of the table for {name}, got {source!r}: it has "
-                f"{name_some(list(map(str, table.columns)))}"
+                f"expected the source of {name} to be a column of the table, but got {source!r}: "
+                f"choose one of {name_some(list(map(str, table.columns)))}"
             )
         source = table[source]
     if not hasattr(source, "items"):
         raise ArgumentError(
-            f"expected a column or values by case id for {name}, got {type(source).__name__}: pass "
-            "a dict or a pandas Series with the case ids as index"
+            f"expected {name} to be a column name or values by case id, but got "
+            f"{type(source).__name__}: pass a dict or a pandas Series with the case ids as index"
         )
     return {case_key(str(case_id)): value for case_id, value in source.items()}
 
@@ -127,8 +127,9 @@ def _group(name: str, values: Mapping[str, object], case_ids: tuple[str, ...]) -
     labels = sorted({text for text in texts if text}, key=natural_key)
     if not 0 < len(labels) <= MOST_GROUPS:
         raise ArgumentError(
-            f"expected 1 to {MOST_GROUPS} different values of {name} in the scored cases, got "
-            f"{len(labels)}: pass a grouping variable with the ids of the scored cases"
+            f"expected {name} to have 1 to {MOST_GROUPS} different values in the scored cases, "
+            f"but got {len(labels)}: pass a variable with fewer groups and with the ids of the "
+            "scored cases"
         )
     codes = [labels.index(text) if text else -1 for text in texts]
     unassigned = tuple(

@@ -10,7 +10,7 @@ _LONGEST: Final = 90
 
 
 def html_of(table: "pd.DataFrame") -> str:
-    """Return a table as HTML without empty columns; shorten long texts and show NaN as a dash."""
+    """Return a table as HTML without empty columns; shorten long strings, show NaN as a dash."""
     columns = [name for name in table.columns if not (len(table) and table[name].eq("").all())]
     shown = table[columns].map(_shorten_cell)
     page = shown.to_html(

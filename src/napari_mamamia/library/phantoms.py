@@ -1,4 +1,4 @@
-"""Phantoms: synthetic data with known truth, to try everything on."""
+"""Phantoms: synthetic data with known ground truth, for trials of every function."""
 
 from functools import partial
 from pathlib import Path
@@ -26,32 +26,33 @@ def make_phantoms(
     mix: Literal["mixed", "one-breast"] = "mixed",
     progress: bool = True,
 ) -> DataSet:
-    """Write phantom cases in the MAMA-MIA layout and return their data set.
+    """Write synthetic cases in the MAMA-MIA layout and return their data set.
 
-    Each case has several phases and the true mask as reference; three in four have a degraded mask
-    as ``case.automatic``. The clinical table is synthetic too. Scores on phantoms say nothing about
-    patients.
+    Each case has several phases and the true mask as reference. Three cases in four have a degraded
+    mask as ``case.automatic``. The clinical table is also synthetic. Scores on phantoms say nothing
+    about patients.
 
     Parameters
     ----------
     folder
-        The new folder; it appears only when it is complete.
+        The new folder, which appears only when it is complete.
     n_cases
-        Number of cases, 1 to 2000; the first twelve are all different.
+        The number of cases, from 1 to 2000. The first twelve cases differ in type.
     seed
-        Random seed; equal seeds give equal voxels.
+        The random seed; equal seeds give identical voxels.
     shape
-        Shape ``(z, y, x)`` of every case over the same field of view; small shapes are faster. By
-        default each case has its own, like real exams.
+        The shape ``(z, y, x)`` of every case for the same field of view; small shapes are faster.
+        By default, the shape varies between cases as in real exams.
     mix
-        "mixed" for a mix like real data sets, "one-breast" for sagittal exams of one breast.
+        "mixed" for a mixture like that in real data sets, or "one-breast" for sagittal exams of one
+        breast.
     progress
         Whether to show a progress bar.
 
     Raises
     ------
     SaveConflictError
-        If `folder` exists and is not an empty folder.
+        If `folder` exists and is not empty.
     CaseError
         If `n_cases` is out of range, or a tumour does not fit into the voxels of `shape`.
     ArgumentError
@@ -71,8 +72,8 @@ def make_phantoms(
     for option, number in (("n_cases", n_cases), ("seed", seed)):
         if isinstance(number, bool) or not isinstance(number, int) or number < 0:
             raise ArgumentError(
-                f"expected a whole number of 0 or above for {option}, but got {number!r}; pass a "
-                "number such as 12"
+                f"expected {option} to be a whole number of 0 or above, but got {number!r}; pass "
+                "a number such as 12"
             )
     job = partial(write_data_set, root, n_cases, seed, shape, named(PhantomMix, mix, "mix"))
     return open_data_set(drive(job, progress), progress=progress)
@@ -86,12 +87,12 @@ def make_phantom_study(
     shape: tuple[int, int, int] | None = None,
     progress: bool = True,
 ) -> Path:
-    """Write one phantom as a DICOM study, to try `import_dicom` on, and return its folder.
+    """Write a phantom as a DICOM study for trials of `import_dicom`, and return its folder.
 
     Parameters
     ----------
     folder
-        The new folder; it appears only when it is complete.
+        The new folder, which appears only when it is complete.
     seed, shape, progress
         As in `make_phantoms`.
 
@@ -115,8 +116,8 @@ def make_phantom_study(
     _require_shape(shape)
     if target.exists():
         raise SaveConflictError(
-            f"expected a new folder, but {target} exists; nothing was written; choose a different "
-            "name"
+            f"expected the folder {target} not to exist, but it exists, so nothing was written; "
+            "choose a different name"
         )
     with own_folder() as place:
         drive(partial(write_data_set, place / "one", 1, seed, shape), progress)
@@ -132,6 +133,6 @@ def _require_shape(shape: tuple[int, int, int] | None) -> None:
     is_three = isinstance(shape, tuple | list) and len(shape) == 3
     if not is_three or not all(isinstance(n, int) and n >= 8 for n in shape):
         raise ArgumentError(
-            f"expected three extents (z, y, x) of at least 8 for shape, but got {shape!r}; pass a "
-            "shape such as (24, 64, 64)"
+            f"expected shape to be three numbers (z, y, x) of at least 8, but got {shape!r}; pass "
+            "a shape such as (24, 64, 64)"
         )

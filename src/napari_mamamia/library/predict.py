@@ -106,52 +106,52 @@ def predict(
     Parameters
     ----------
     case
-        A `Case`, whose prediction is returned; or a `DataSet`, whose masks are written to `out`.
+        A `Case`, whose prediction is returned, or a `DataSet`, whose masks are written to `out`.
     model
-        "kinetic" (needs no weights; a kinetic threshold, not a trained model), the name of an added
-        model, or the path of a model.
+        "kinetic" (a kinetic threshold, which needs no weights and is not trained), the name of an
+        added model, or the path of a model.
     click, box
-        For one case: a voxel ``(z, y, x)`` in the tumour, or a box that contains it (first voxel,
-        and the voxel after the last).
+        For one case: a voxel ``(z, y, x)`` in the tumour, or a box around the tumour, as its first
+        voxel and the voxel after its last.
     out
-        For a data set: the folder for ``ID.nii.gz`` and ``ID.json``.
+        For a data set: the folder in which ``ID.nii.gz`` and ``ID.json`` are written.
     case_ids
         For a data set: the cases to predict; by default all.
     existing
-        Handling of an `out` that is not empty: "refuse", "resume" (finished cases are kept) or
-        "overwrite".
+        What to do if `out` is not empty: "refuse", "resume" (keep finished cases) or "overwrite".
     workers
-        For a data set: number of parallel processes; 0 works in this process.
+        For a data set: the number of parallel processes; 0 uses only this process.
     device, folds, fast, recipe
-        For a trained model: the device, the folds to average, half precision (not exact), and the
-        steps around the network (a preset's name or a file).
+        For a trained model: the device, the folds to average, whether to use half precision (which
+        is inexact), and the recipe of steps before and after the network (the name of a preset, or
+        a file).
     time_limit_s
-        Longest time for one case, in seconds.
+        The time limit for each case in seconds.
     probability
-        For a trained model: keep the probability map (``prediction.probability``, or
-        ``out/probability/ID.nii.gz``).
+        For a trained model: whether to keep the probability map, as ``prediction.probability`` or
+        ``out/probability/ID.nii.gz``.
     progress
         Whether to show a progress bar.
 
     Returns
     -------
     Prediction or Predictions
-        For a case: ``.mask``, ``.candidates``, ``.notes``, ``.probability``. For a data set:
-        ``.cases`` (a table), ``.failures``, ``.folder``; ``score(data_set, predictions)`` accepts
-        it.
+        For a case, a record with ``.mask``, ``.candidates``, ``.notes`` and ``.probability``. For a
+        data set, a record with ``.cases`` (a table), ``.failures`` and ``.folder``, which can be
+        passed to `score`.
 
     Raises
     ------
     ModelError
-        If there is no such model, it cannot be run, or it could not segment the case.
+        If the model does not exist, cannot be run, or could not segment the case.
     MissingExtraError
         If the runtime of the model is not installed.
     CaseError, FormatError
-        If the case cannot be opened. In a data set only that case fails.
+        If the case cannot be opened. In a data set, only that case fails.
     SaveConflictError
-        If `out` holds other results.
+        If `out` has other results.
     ArgumentError
-        If an argument has the wrong type, or does not apply here.
+        If an argument has the wrong type, or does not apply to this kind of input.
 
     Examples
     --------
@@ -162,7 +162,9 @@ def predict(
     """
     if not is_device(device):
         devices = ", ".join(f'"{name}"' for name in DEVICES)
-        raise ArgumentError(f'expected one of {devices}, "cuda:N" for device, but got {device!r}')
+        raise ArgumentError(
+            f'expected device to be one of {devices} or "cuda:N", but got {device!r}'
+        )
     place_of(workers, seconds_of(time_limit_s, "time_limit_s"))
     choices = RunChoices(
         device=device,
@@ -184,7 +186,8 @@ def predict(
     _refuse_arguments("to one case", "a data set", click=click, box=box)
     if out is None:
         raise ArgumentError(
-            f"expected a folder for the masks of {len(case)} cases, but got none; pass out=FOLDER"
+            f"expected out to be a folder for the masks of {len(case)} cases, but got no folder; "
+            "pass out=FOLDER"
         )
     folder, how = path_of(out, "out"), existing_of(existing)
     with _open_segmenter(model, choices) as segmenter:
@@ -203,13 +206,12 @@ def predict(
 
 
 class Predictions:
-    """Masks that a model made for a data set: ``.cases`` is a table, ``["ID"]`` is a mask."""
+    """A model's masks for a data set: ``.cases`` is a table, and ``["ID"]`` is a mask."""
 
     def __init__(self, summary: PredictSummary, folder: Path, note: str) -> None:
         self._summary, self._folder, self._note = summary, folder, note
 
     def __fspath__(self) -> str:
-        """Return the folder, so that the object can be used as a path."""
         return str(self._folder)
 
     def __repr__(self) -> str:
@@ -225,12 +227,12 @@ class Predictions:
 
     @property
     def folder(self) -> Path:
-        """The folder of the masks."""
+        """The folder with the masks."""
         return self._folder
 
     @property
     def note(self) -> str:
-        """Caveat that must be shown with these masks, such as that the model was not trained."""
+        """Caveat that must be shown with these masks, for example that the model is not trained."""
         return self._note
 
     @property
@@ -257,8 +259,8 @@ class Predictions:
             failed = {failure.case_id: failure.reason for failure in self.failures}
             why = failed.get(case_id, "it is not in the folder")
             raise CaseError(
-                f"expected a prediction for {case_id!r} in {self._folder}, but {why}; choose a "
-                "different case"
+                f"expected the folder {self._folder} to have a prediction for {case_id!r}, but "
+                f"{why}; choose a different case"
             )
         return read_labels(path).mask()
 
@@ -283,7 +285,7 @@ def _open_segmenter(model: PathLike, choices: RunChoices) -> Iterator[Segmenter]
 
 
 def _limit_of_place(segmenter: Segmenter, workers: int, limit_s: float | None) -> float | None:
-    """Return the time limit that the batch enforces, None if the model enforces the limit itself.
+    """Return the time limit that the batch enforces, or None if the model enforces it.
 
     A trained model that runs in this process enforces its own limit.
     """
@@ -301,7 +303,7 @@ def _make_prompt(
 
 
 def voxel_of(given: tuple[int, int, int], case: Case) -> tuple[int, int, int]:
-    """Return a voxel ``(z, y, x)`` of a case; raise `ArgumentError` if it is not one."""
+    """Return a voxel ``(z, y, x)``; raise `ArgumentError` if it is not a voxel of the case."""
     shape = case.grid.shape
     try:
         z, y, x = (index(at) for at in given)
@@ -315,7 +317,7 @@ def voxel_of(given: tuple[int, int, int], case: Case) -> tuple[int, int, int]:
 
 
 def _refuse_arguments(whose: str, got: str, **given: Any) -> None:
-    """Refuse arguments that would have no effect."""
+    """Raise an error for arguments that would have no effect."""
     asked = [
         name
         for name, value in given.items()
@@ -323,5 +325,5 @@ def _refuse_arguments(whose: str, got: str, **given: Any) -> None:
     ]
     if asked:
         raise ArgumentError(
-            f"{asked[0]} applies only {whose}, but got it with {got}; leave {asked[0]} out"
+            f"{asked[0]} applies only {whose}, but got it with {got}; omit {asked[0]}"
         )

@@ -1,4 +1,4 @@
-"""`drive` runs the long work of the library with a progress bar."""
+"""Run long work of the library with a progress bar."""
 
 import sys
 import threading
@@ -14,16 +14,16 @@ T = TypeVar("T")
 Report = Callable[[Progress], None]
 
 _PATIENCE_S: Final = 0.5
-"""Delay in seconds before the bar appears."""
+"""Delay before the bar appears, in seconds."""
 _PACE_S: Final = 0.1
 
 
 def drive(work: Callable[[], T], progress: bool = True, *, starts_processes: bool = False) -> T:
-    """Return the result of long work; Ctrl-C stops it without leaving unfinished files.
+    """Run long work and return its result; Ctrl-C stops it without leaving unfinished files.
 
-    With `progress`, a bar is shown in a terminal and in a notebook, if this is the main thread. In
-    other threads, and if the output goes to a file, nothing is shown. With `starts_processes`, the
-    new processes do not run the caller's script, see `_script_unnamed`.
+    With `progress`, a bar is shown in a terminal or a notebook, but only in the main thread and not
+    if the output goes to a file. With `starts_processes`, new processes do not run the caller's
+    script; see `_script_unnamed`.
     """
     place = _script_unnamed() if starts_processes else nullcontext()
     with _show_bar(progress) as report, place, listening(report):
@@ -32,10 +32,10 @@ def drive(work: Callable[[], T], progress: bool = True, *, starts_processes: boo
 
 @contextmanager
 def _script_unnamed() -> Iterator[None]:
-    """Prevent processes that start in the block from running the caller's script again.
+    """Prevent processes that are started in this context from running the caller's script again.
 
     multiprocessing runs the file of ``__main__`` in each process. A script without ``if __name__ ==
-    "__main__"`` would score everything again in each of them. Our processes do not need the script.
+    "__main__"`` would repeat its work in each process. Our processes do not need the script.
     """
     main = sys.modules["__main__"]
     names = {name: getattr(main, name) for name in ("__file__", "__spec__") if hasattr(main, name)}
@@ -88,7 +88,6 @@ def _terminal_bar() -> Iterator[Report]:
 
 @contextmanager
 def _notebook_bar() -> Iterator[Report]:
-    """Yield a progress bar as one output of the cell; it is removed at the end."""
     show: Any = import_module("IPython.display")
     begun = spoken = time.monotonic()
     handle: Any = None

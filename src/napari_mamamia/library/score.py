@@ -76,70 +76,72 @@ def score(
     workers: int = 0,
     progress: bool = True,
 ) -> Scores:
-    """Return the scores of predicted masks, with the numbers of ``mamamia score``.
+    """Score predicted masks against reference masks, with the same results as ``mamamia score``.
 
     Parameters
     ----------
     reference, prediction
-        Two folders of masks (``ID.nii.gz``, or another format of `read_mask`), two files,
+        Two folders of masks (``ID.nii.gz``, or another format that `read_mask` accepts), two files,
         two masks in memory (`Mask` or array ``(z, y, x)``), or two mappings from case id to mask.
-        The reference may also be a `DataSet`, whose expert masks are used then. The profile says
-        how a case without a prediction counts. A file that cannot be read only costs its own case.
+        The reference may also be a `DataSet`, whose expert masks are then used. The profile defines
+        how a case without a prediction counts. If a file cannot be read, only its own case is
+        affected.
     grid
-        The grid of arrays; a `Mask` has its own.
+        The grid of the arrays; not needed for a `Mask`, which has its own grid.
     clinical
-        The clinical table for fairness (``.xlsx``, ``.ods``, ``.csv``, or a DataFrame),
-        or the data set that has it; without it fairness is undefined.
+        The clinical table for fairness (``.xlsx``, ``.ods``, ``.csv``, or a DataFrame), or the data
+        set that contains it. Without a clinical table, fairness is undefined.
     columns
-        The column of each field of the clinical table, see `open_data_set`; ``{"age": None}``
-        declares
-        that there is no age, which leaves fairness over age undefined.
+        The column of each field in the clinical table, as in `open_data_set`. ``{"age": None}``
+        declares that the table has no age; fairness over age is then undefined.
     profile
-        The definitions of all numbers: "clinical" (HD95 in mm), "official-code" (the
+        The set of definitions for all scores: "clinical" (HD95 in mm), "official-code" (the
         challenge's scripts) or "paper".
     label
-        The value that is tumour, or for files also the name of its segment; by default any value
-        above 0. Only for the profile "clinical".
+        The tumour's label value or, for files, the name of its segment; by default any value above
+        0. Only for the profile "clinical".
     bootstrap, seed
-        Number of resamples for the 95 % intervals (0: only those of disparities and fairness, which
-        come from group means), and the seed of all random draws.
+        The number of resamples for the 95 % intervals, and the random seed. With 0 resamples, only
+        disparities and fairness have intervals, which are computed from group means.
     minimum_group
-        Groups with fewer cases (2 or more) are left out of the intervals of disparities and
-        fairness, of tests and of sentences, and listed; the score still counts them.
+        The smallest group size (at least 2). Smaller groups are listed and are excluded from tests,
+        from sentences, and from the intervals of disparities and fairness, but still count in the
+        score.
     unusable
-        How a case without a usable prediction counts in all numbers for ranking: "reject",
-        "least-favourable", "worst-score" or "leave-out"; None: the profile's rules.
+        How a case without a usable prediction counts in the ranking numbers: "reject",
+        "least-favourable", "worst-score" or "leave-out". By default, the profile's rule applies.
     cases
-        A file with the cases that count: one id per line, or a table with case_id (and
+        A file that lists the cases to count, with one id per line, or a table with case_id (and the
         sha256 of the reference). Only for files.
     images
-        The data set of the masks, to check for low contrast; only for files.
+        The data set with the images of the masks, for checks of low contrast. Only for files.
     name
         The model's name; by default the name of the folder.
     case_id
-        The id of a single case in memory.
+        The id of the case, if a single case in memory is scored.
     workers
-        Number of processes; 0: this process only. Only for files.
+        The number of parallel processes; 0 uses only this process. Only for files.
     progress
         Whether to show a progress bar.
 
     Returns
     -------
     Scores
-        ``.cases``, ``.groups`` and ``.cohort`` are tables; ``.report(path)`` writes a page,
-        ``.save(folder)`` writes the files of the command line; ``.compare(other)`` compares models.
+        The results. ``.cases``, ``.groups`` and ``.cohort`` are tables, ``.report(path)`` writes an
+        HTML page, ``.save(folder)`` writes the same files as the command line, and
+        ``.compare(other)`` compares models.
 
     Raises
     ------
     ArgumentError
-        If an argument has the wrong type, a mask in memory is not a mask, or both are the same
-        files.
+        If an argument has the wrong type, an array does not hold a mask, or reference and
+        prediction are the same files.
     GridMismatchError
-        If an array does not have the shape of `grid`. Masks on different grids raise no error: the
-        ``status`` of the case says so.
+        If an array does not have the shape of `grid`. Masks on different grids do not raise an
+        error, but are reported in the ``status`` of the case.
     FormatError
-        If a folder is missing or holds no mask, or the clinical table cannot be read or lacks a
-        field that fairness needs.
+        If a folder is missing or has no mask, or the clinical table cannot be read or lacks a field
+        that fairness needs.
 
     Examples
     --------
@@ -192,19 +194,19 @@ def score_table(
     name: str = "",
     progress: bool = True,
 ) -> Scores:
-    """Return a cohort's numbers from case scores that were computed elsewhere.
+    """Return the results for a cohort from case scores that were computed elsewhere.
 
     Parameters
     ----------
     table
-        ``.csv``, ``.xlsx`` or a DataFrame with the columns case_id (or patient_id), dsc and
-        norm_hd. A bad row becomes a failure with its row number; the other rows count.
+        A ``.csv`` or ``.xlsx`` file or a DataFrame with the columns case_id (or patient_id), dsc
+        and norm_hd. An invalid row becomes a failure with its row number; all other rows count.
     clinical, columns, profile, bootstrap, seed, minimum_group, unusable, progress
         As in `score`.
     cases
         As in `score`; by default the cases of the table.
     metric_definition
-        How the numbers were computed, in words; "" uses the table's own description.
+        A description of how the scores were computed; by default the table's own description.
     name
         The model's name; by default the name of the file.
 
@@ -255,14 +257,14 @@ def _make_settings(
     for option, number in (("bootstrap", bootstrap), ("seed", seed)):
         if isinstance(number, bool) or not isinstance(number, int) or number < 0:
             raise ArgumentError(
-                f"expected a whole number of 0 or above for {option}, got {number!r}: give one "
-                "such as 1000"
+                f"expected {option} to be a whole number of 0 or above, but got {number!r}: pass "
+                "one such as 1000"
             )
     choice = columns_of(columns)
     if columns is not None and clinical is None:
         raise ArgumentError(
-            "expected a clinical table for columns, got none: pass clinical too, or leave columns "
-            "out"
+            "expected a clinical table to use columns with, but got none: pass clinical too, or "
+            "omit columns"
         )
     root = images.root if isinstance(images, DataSet) else images
     try:
@@ -285,8 +287,8 @@ def _with_least(settings: ScoreSettings, minimum_group: int) -> ScoreSettings:
     is_number = isinstance(minimum_group, int) and not isinstance(minimum_group, bool)
     if not is_number or minimum_group < 2:
         raise ArgumentError(
-            f"expected a whole number of 2 or above for minimum_group, got {minimum_group!r}: "
-            "give one such as 5"
+            "expected minimum_group to be a whole number of 2 or above, but got "
+            f"{minimum_group!r}: pass one such as 5"
         )
     return replace(settings, minimum_group=minimum_group)
 
@@ -297,7 +299,8 @@ def _with_policy(
     rules = [rule.value for rule in UnusableRule]
     if unusable is not None and unusable not in rules:
         raise ArgumentError(
-            f"expected one of {', '.join(rules)} for unusable, got {unusable!r}: give one of them"
+            f"expected unusable to be one of {', '.join(rules)}, but got {unusable!r}: pass one "
+            "of them"
         )
     listed = None if cases is None else read_case_list(path_of(cases, "a list of cases"))
     try:
@@ -314,8 +317,8 @@ def _clinical_table(clinical: "PathLike | DataSet | None") -> Path | None:
         return path_of(clinical, "the clinical table")
     if clinical.clinical is None:
         raise ArgumentError(
-            f"the data set {clinical.name} has no clinical table: pass the path of a table, or "
-            "leave clinical out"
+            f"expected the data set {clinical.name} to have a clinical table, but it has none: "
+            "pass the path of a table, or omit clinical"
         )
     return clinical.clinical
 
@@ -326,19 +329,19 @@ def _are_files(reference: object, prediction: object) -> bool:
 
 
 def _file_pairs(reference: Any, prediction: Any) -> tuple[FoundPairs, tuple[Path, Path]]:
-    """Return the files of each case by id, and the two folders or files."""
     there = _require_place(prediction, "the prediction")
     if isinstance(reference, DataSet):
         return _pairs_of_data_set(reference, there), (reference.root, there)
     here = _require_place(reference, "the reference")
     if here.resolve() == there.resolve():
         raise ArgumentError(
-            f"expected references and predictions in different folders, got {here} for both, "
-            "which makes every score perfect: pass the folder of the predictions"
+            f"expected references and predictions in different folders, but got {here} for both, "
+            "so every score would be perfect: pass the folder of the predictions"
         )
     if here.is_file() != there.is_file():
         raise ArgumentError(
-            f"expected two folders or two files, got {here} and {there}: pass two of the same kind"
+            f"expected two folders or two files, but got {here} and {there}: pass two of the same "
+            "kind"
         )
     if here.is_file():
         return FoundPairs({volume_stem(there): (here, there)}), (here, there)
@@ -351,11 +354,10 @@ def _folders_of(reference: object) -> frozenset[Path]:
 
 
 def _pairs_of_data_set(data_set: DataSet, folder: Path) -> FoundPairs:
-    """Return the expert masks of a data set, each with its prediction in a folder."""
     if not folder.is_dir():
         raise ArgumentError(
-            f"expected a folder of predictions of {data_set.name}, got the file {folder}: pass the "
-            "folder"
+            f"expected a folder of predictions for {data_set.name}, but got the file {folder}: "
+            "pass the folder"
         )
     references = {
         files.case_id: files.reference
@@ -364,8 +366,8 @@ def _pairs_of_data_set(data_set: DataSet, folder: Path) -> FoundPairs:
     }
     if not references:
         raise ArgumentError(
-            f"the data set {data_set.name} has no references: pass the folder of the reference "
-            "masks"
+            f"expected the data set {data_set.name} to have reference masks, but it has none: "
+            "pass the folder of the reference masks"
         )
     listing = list_masks(folder, tuple(references))
     if listing.is_empty:
@@ -377,23 +379,24 @@ def _require_place(given: Any, what: str) -> Path:
     path = path_of(given, what)
     if path.suffix.lower() in _TABLES and path.is_file():
         raise ArgumentError(
-            f"expected masks for {what}, got the table {path}: use  score_table(table)  for case "
-            "scores"
+            f"expected {what} to be masks, but got the table {path}: use  score_table(table)  for "
+            "case scores"
         )
     if not path.exists():
         raise FormatError(
-            f"expected a folder or a file of masks at {path} for {what}, but there is nothing: "
+            f"expected {what} to be a mask file or a folder of masks, but {path} does not exist: "
             "check the path"
         )
     return path
 
 
 def _require_files_for(**given: object) -> None:
-    """Refuse arguments that only apply to files."""
+    """Raise an error for arguments that apply only to files."""
     refused = [name for name, value in given.items() if value]
     if refused:
         raise ArgumentError(
-            f"expected files or folders with {refused[0]}, got masks in memory: leave it out"
+            f"expected files or folders for {refused[0]}, but got masks in memory: omit "
+            f"{refused[0]}"
         )
 
 
@@ -418,8 +421,8 @@ def _mask_pairs(
     common = grid_of(grid, reference, prediction)
     if reference is None or prediction is None:
         raise ArgumentError(
-            "the reference or the prediction is None: pass two masks, or mappings by case id, in "
-            "which one may be missing"
+            "expected a reference and a prediction, but one of them is None: pass two masks, or "
+            "mappings by case id, which may lack a mask"
         )
     expert = convert(reference, "the reference", common)
     model = convert(prediction, "the prediction", common)
@@ -438,8 +441,8 @@ def _require_mapping(*given: object) -> None:
     for one in given:
         if not isinstance(one, Mapping) or not all(isinstance(key, str) for key in one):
             raise ArgumentError(
-                f"expected masks by case id on both sides, got {type(one).__name__}: pass mappings "
-                'such as  {"DUKE_001": mask}'
+                f"expected masks by case id on both sides, but got {type(one).__name__}: pass "
+                'mappings such as  {"DUKE_001": mask}'
             )
 
 
@@ -460,14 +463,14 @@ def _convert_labels(
         path = _require_place(given, name)
         if path.is_dir():
             raise ArgumentError(
-                f"expected one mask for {name}, got the folder {path}: pass folders on both "
+                f"expected {name} to be one mask, but got the folder {path}: pass folders on both "
                 "sides, or one file from the folder"
             )
         return read_tumour(path) if finds_tumour else read_labels(path)
     place = grid_of(None if mask_in(given) is not None else grid, given)
     if place is None:
         raise ArgumentError(
-            f"expected a grid for {name}, since distances are in mm, got only an array: pass  "
-            "grid=case.grid  or  grid=Grid.of_spacing(array.shape, (z, y, x) in mm)"
+            f"expected {name} to have a grid, because distances are in mm, but got only an array: "
+            "pass  grid=case.grid  or  grid=Grid.of_spacing(array.shape, (z, y, x) in mm)"
         )
     return LabelMap.of(label_array(given, name, place), place)

@@ -1,4 +1,4 @@
-"""Results of scoring: cases, groups and cohort as tables, reports, and comparisons of models."""
+"""Results of scoring: tables of cases, groups and cohort, reports, and comparisons of models."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
@@ -54,7 +54,7 @@ _SHOWN_OF_TESTS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ScoreSource:
-    """The origin of scores: the equivalent command, its parameters, and the folders read."""
+    """The origin of scores: the equivalent command, its parameters, and the input folders."""
 
     command: Literal["score", "score-table"]
     parameters: tuple[tuple[str, Setting], ...]
@@ -64,7 +64,8 @@ class ScoreSource:
 class Scores:
     """The scores of one model: ``.cases``, ``.groups`` and ``.cohort`` are tables.
 
-    All numbers are under one profile, ``.profile``. Returned by `score` and `score_table`.
+    All scores are computed under one profile, ``.profile``. `score` and `score_table` return this
+    record.
     """
 
     def __init__(self, scored: Scored, settings: ScoreSettings, source: ScoreSource) -> None:
@@ -80,7 +81,7 @@ class Scores:
         if len(shown):
             rest = len(set(groups["variable"]) - set(shown["variable"]))
             columns = ["variable", "group", "n", "mean_dsc", "mean_norm_hd", "is_small"]
-            title = f"Groups that fairness counts; .groups has {rest} further variable(s)"
+            title = f"Groups that count in fairness; variables listed only in .groups: {rest}"
             tables.append(_format_table(shown[columns].set_index(["variable", "group"]), title))
         head = cohort_lines(self.model)[0]
         notes = "".join(f"<p>⚠ {escape(text)}</p>" for text in self.notes)
@@ -88,7 +89,7 @@ class Scores:
 
     @property
     def model(self) -> ModelScores:
-        """Results of the model as one record."""
+        """The results of the model as one record."""
         return self._scored.model
 
     @property
@@ -98,22 +99,22 @@ class Scores:
 
     @property
     def profile(self) -> str:
-        """Profile of all numbers: "clinical", "official-code" or "paper"."""
+        """Profile of all scores: "clinical", "official-code" or "paper"."""
         return self.model.profile
 
     @property
     def failures(self) -> tuple[CaseFailure, ...]:
-        """The cases that were not scored normally, each with its reason."""
+        """The cases that were not scored without a problem, each with its reason."""
         return self.model.failures
 
     @property
     def all_ok(self) -> bool:
-        """Whether every case was scored normally."""
+        """Whether every case was scored without a problem."""
         return self.model.all_ok
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes on the numbers, in plain sentences."""
+        """Notes on the scores, in plain sentences."""
         failed, n = len(self.failures), self.model.n_cases
         first = (f"{f.case_id}: {f.reason}" for f in self.failures[:1])
         failures = (f"{failed} of {n} cases with a problem: {next(first, '')}",) if failed else ()
@@ -121,19 +122,20 @@ class Scores:
 
     @cached_property
     def cases(self) -> "pd.DataFrame":
-        """One row for each case, by case id: the columns of ``case_scores.csv``; nan: undefined.
+        """Table of the case scores, indexed by case id, with the columns of ``case_scores.csv``.
 
-        ``status`` is the result of the case, ``reason`` says why it is not "ok".
+        Undefined values are NaN. ``status`` states whether the case was scored, and ``reason``
+        explains any status except "ok".
         """
         return _case_table(self.model.rows)
 
     @cached_property
     def groups(self) -> "pd.DataFrame":
-        """One row for each group of each variable; empty without a clinical table.
+        """Table with one row for each group of each variable; empty without a clinical table.
 
-        ``variable``, ``group``, ``n``, ``mean_dsc``, ``mean_norm_hd``, ``sd_dsc``, ``sd_norm_hd``,
-        ``is_small`` (fewer cases than the profile requires), ``in_fairness`` (whether the ranking
-        score counts the variable).
+        The columns are ``variable``, ``group``, ``n``, ``mean_dsc``, ``mean_norm_hd``, ``sd_dsc``,
+        ``sd_norm_hd``, ``is_small`` (whether the group has fewer cases than the profile requires)
+        and ``in_fairness`` (whether the variable counts in the ranking score).
         """
         import pandas as pd
 
@@ -143,12 +145,12 @@ class Scores:
 
     @cached_property
     def cohort(self) -> "pd.DataFrame":
-        """One row for each number of the cohort: ``value``, ``low``, ``high`` (95 %), ``reason``.
+        """Table of the cohort's results with ``value``, ``low``, ``high`` (95 %) and ``reason``.
 
-        Numbers: mean_dsc, mean_norm_hd, performance, fairness of each variable, fairness,
-        ranking_score. Intervals of the first three are bootstrap percentiles over cases; those of
-        fairness and ranking score come from the contrasts of groups. Intervals are nan without a
-        bootstrap. ``reason`` says why a value is undefined.
+        The rows are mean_dsc, mean_norm_hd, performance, the fairness of each variable, fairness
+        and ranking_score. Intervals of the first three are bootstrap percentiles over cases;
+        intervals of fairness and ranking score are computed from contrasts between groups.
+        Intervals are NaN without a bootstrap. ``reason`` explains why a value is undefined.
         """
         import pandas as pd
 
@@ -158,12 +160,13 @@ class Scores:
 
     @cached_property
     def disparities(self) -> "pd.DataFrame":
-        """One row for each disparity, by ``variable`` and ``measure`` ("dsc", "norm_hd").
+        """Table of disparities, indexed by ``variable`` and ``measure`` ("dsc" or "norm_hd").
 
-        ``value`` is the scored disparity. The other columns refer to groups of ``minimum_group``
-        cases or more: ``counted``, its expectation by chance (``by_chance``), the excess over
-        chance (``beyond_chance``), the 95 % interval (``low``, ``high``), p of the permutation test
-        corrected by Holm, and ``left_out``, the smaller groups.
+        ``value`` is the disparity that counts in the score. The other columns refer to groups with
+        at least ``minimum_group`` cases: the disparity between them (``counted``), its expectation
+        by chance (``by_chance``), the excess over chance (``beyond_chance``), the 95 % interval
+        (``low``, ``high``), the Holm-corrected p-value of the permutation test, and the smaller
+        groups (``left_out``).
         """
         import pandas as pd
 
@@ -179,25 +182,26 @@ class Scores:
         table: "pd.DataFrame | None" = None,
         minimum_group: int = 5,
     ) -> "pd.DataFrame":
-        """Return fairness and disparities over groups of your own, such as race or scanner.
+        """Return fairness and disparities over custom groups, such as race or scanner.
 
         Parameters
         ----------
         groups
-            Each variable's name and its groups: the name of a column of `table`, or a dict or
-            Series with the case ids as keys. Empty values belong to no group.
+            Maps the name of each variable to a column of `table`, or to a dict or Series with the
+            case ids as keys. A case with an empty value belongs to no group.
         table
-            A table with the case ids as index, such as ``data_set.columns``.
+            A table indexed by case id, such as ``data_set.columns``.
         minimum_group
-            Number of cases from which on a group counts in intervals.
+            The smallest number of cases with which a group counts in intervals.
 
         Returns
         -------
         pandas.DataFrame
-            A row for each ``variable`` and ``measure``: the disparities "dsc" and "norm_hd", and
-            "fairness". ``value``, its 95 % interval (``low``, ``high``), ``p`` of the permutation
-            test and ``p_holm``, ``n_groups`` and ``reason``. The last row is the mean fairness of
-            these variables; it is not the official fairness.
+            A table with a row for each ``variable`` and ``measure``: the disparities "dsc" and
+            "norm_hd", and "fairness". The columns are ``value``, its 95 % interval (``low``,
+            ``high``), the p-value of the permutation test (``p``, and ``p_holm`` after Holm's
+            correction), ``n_groups`` and ``reason``. The last row is the mean fairness over these
+            variables, which is not the official fairness.
 
         Raises
         ------
@@ -213,37 +217,38 @@ class Scores:
         result = self.model.segmentation
         if result is None:
             raise ArgumentError(
-                "expected scores of masks, got none: score masks, or check the reasons in .cases"
+                "expected at least one scored mask, but found none: score masks, or check the "
+                "reasons in .cases"
             )
         return fairness_table(result.scores, self.profile, groups, table, minimum_group)
 
     @property
     def summary(self) -> dict[str, Any]:
-        """All results as plain values, as in ``summary.json``; None: undefined."""
+        """All results as plain values, as in ``summary.json``; undefined values are None."""
         content: dict[str, Any] = plain_content(summary_content(self.model))
         return content
 
     def compare(self, *others: "Scores", baseline: str = "") -> "Comparison":
-        """Return the comparison of this model with others: ranks and paired tests.
+        """Compare this model with other models by ranks and paired tests.
 
         Parameters
         ----------
         others
-            Scores under the same profile. Tests are over the common cases.
+            The scores of the other models under the same profile. Tests use the cases that the
+            models have in common.
         baseline
-            Name of the baseline model; "" for none.
+            The name of the baseline model; by default there is none.
 
         Returns
         -------
         Comparison
-            The tables ``.ranking``, ``.tests`` and ``.weights``.
+            The comparison, with the tables ``.ranking``, ``.tests`` and ``.weights``.
 
         Raises
         ------
         ArgumentError
-            If there is no other model, or an argument is not a `Scores` with a name of its own
-            under the
-            same profile.
+            If there is no other model, an argument is not a `Scores`, two models have the same
+            name, or the profiles differ.
         """
         return Comparison.of((self, *others), baseline)
 
@@ -267,9 +272,9 @@ class Scores:
         Raises
         ------
         SaveConflictError
-            If the file exists and `overwrite` is off.
+            If the file exists and `overwrite` is False.
         SaveError
-            If the system refuses to write.
+            If the system does not allow writing.
         """
         return _write_page((self,), None, path, overwrite, progress)
 
@@ -279,15 +284,16 @@ class Scores:
     ) -> Path:
         """Write the files of ``mamamia score`` into `folder`, and return it.
 
-        The files are ``case_scores.csv``, ``.xlsx``, ``.parquet``, ``summary.json``,
-        ``report.html`` and figures.
+        The files are ``case_scores.csv`` (and ``.xlsx``, ``.parquet``), ``summary.json``,
+        ``report.html`` and the figures.
 
         Parameters
         ----------
         folder
             The folder to write to.
         existing
-            "refuse": refuse a folder that holds files; "overwrite": replace files of the same name.
+            What to do if the folder is not empty: "refuse" raises an error, and "overwrite"
+            replaces files of the same name.
         progress
             Whether to show a progress bar.
 
@@ -299,9 +305,9 @@ class Scores:
         Raises
         ------
         SaveConflictError
-            If the folder holds other results, or the scored files.
+            If the folder has other results, or the scored files.
         SaveError
-            If the system refuses to write.
+            If the system does not allow writing.
         """
         out, how = path_of(folder, "a folder"), existing_of(existing, can_resume=False)
         source, overwrite = self._source, how is not Existing.REFUSE
@@ -320,23 +326,23 @@ class Comparison:
 
     @classmethod
     def of(cls, models: tuple[Scores, ...], baseline: str = "") -> "Comparison":
-        """Return the comparison of models; errors as `Scores.compare`."""
+        """Return the comparison of several models; errors as in `Scores.compare`."""
         if wrong := [model for model in models if not isinstance(model, Scores)]:
             raise ArgumentError(
-                f"expected the scores of models, got {type(wrong[0]).__name__}: pass results of "
-                "score()"
+                f"expected the scores of models, but got {type(wrong[0]).__name__}: pass results "
+                "of score()"
             )
         names = [model.name for model in models]
         if len(models) < 2:
             raise ArgumentError(
-                f"expected at least two models, got only {', '.join(names)}: pass another model's "
-                "scores"
+                f"expected at least two models, but got only {', '.join(names)}: pass the scores "
+                "of a second model"
             )
         if len({model.profile for model in models}) > 1:
             listed = ", ".join(f"{model.name} ({model.profile})" for model in models)
             raise ArgumentError(
-                f"expected the same profile for all models, got {listed}: score them under one "
-                "profile"
+                f"expected the same profile for all models, but got {listed}: score all models "
+                "under one profile"
             )
         try:
             require_names(names)
@@ -347,7 +353,7 @@ class Comparison:
         except CaseError as error:
             raise ArgumentError(
                 str(error).replace(
-                    "give them as NAME=DIR", 'name them with  score(..., name="...")'
+                    "name them with NAME=DIR", 'name them with  score(..., name="...")'
                 )
             ) from error
         return cls(models, comparison)
@@ -367,17 +373,17 @@ class Comparison:
 
     @property
     def record(self) -> ModelComparison:
-        """All results of the comparison as one record."""
+        """All results of the comparison in one record."""
         return self._comparison
 
     @property
     def profile(self) -> str:
-        """Profile of all numbers."""
+        """Profile of all scores."""
         return self._comparison.profile
 
     @cached_property
     def ranking(self) -> "pd.DataFrame":
-        """One row for each model, the best first: scores and ranks; nan: undefined."""
+        """Table of scores and ranks, the best model first; undefined values are NaN."""
         import pandas as pd
 
         ranked = sorted(self._comparison.ranking, key=lambda m: (isnan(m.rank), m.rank))
@@ -385,14 +391,14 @@ class Comparison:
 
     @cached_property
     def tests(self) -> "pd.DataFrame":
-        """One row for each pair of models and metric: the paired tests, with and without Holm."""
+        """Table of paired tests by model pair and metric, with and without Holm's correction."""
         import pandas as pd
 
         return pd.DataFrame([asdict(test) for test in self._comparison.tests])
 
     @cached_property
     def weights(self) -> "pd.DataFrame":
-        """Ranking score of each model (column) for each fairness weight from 0 to 1 (row)."""
+        """Ranking score of each model (column) for fairness weights from 0 to 1 (rows)."""
         import pandas as pd
 
         sweep = self._comparison.sweep
@@ -401,7 +407,7 @@ class Comparison:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """All results as plain values, as in ``comparison.json``; None: undefined."""
+        """All results as plain values, as in ``comparison.json``; undefined values are None."""
         content: dict[str, Any] = plain_content(comparison_content(self._comparison))
         return content
 
@@ -425,9 +431,9 @@ class Comparison:
         Raises
         ------
         SaveConflictError
-            If the file exists and `overwrite` is off.
+            If the file exists and `overwrite` is False.
         SaveError
-            If the system refuses to write.
+            If the system does not allow writing.
         """
         return _write_page(self._models, self._comparison, path, overwrite, progress)
 
@@ -435,17 +441,18 @@ class Comparison:
     def save(
         self, folder: PathLike, *, existing: ExistingName = "refuse", progress: bool = True
     ) -> Path:
-        """Write the files of ``mamamia score`` for several models, and return `folder`.
+        """Write the files of ``mamamia score`` for several models into `folder`, and return it.
 
-        ``NAME/...`` holds the files of each model as in `Scores.save`; ``comparison.json``,
-        ``report.html`` and figures cover all models.
+        The subfolder ``NAME`` holds the files of each model, as in `Scores.save`.
+        ``comparison.json``, ``report.html`` and the figures cover all models.
 
         Parameters
         ----------
         folder
             The folder to write to.
         existing
-            "refuse": refuse a folder that holds files; "overwrite": replace files of the same name.
+            What to do if the folder is not empty: "refuse" raises an error, and "overwrite"
+            replaces files of the same name.
         progress
             Whether to show a progress bar.
 
@@ -457,9 +464,9 @@ class Comparison:
         Raises
         ------
         SaveConflictError
-            If the folder holds other results, or the scored files.
+            If the folder has other results, or the scored files.
         SaveError
-            If the system refuses to write.
+            If the system does not allow writing.
         """
         out, how = path_of(folder, "a folder"), existing_of(existing, can_resume=False)
         overwrite, first = how is not Existing.REFUSE, self._models[0]._source
@@ -495,8 +502,8 @@ def _write_page(
     target = path_of(path, "a report")
     if target.suffix.lower() not in (".html", ".htm"):
         raise ArgumentError(
-            f"expected the name of an HTML file, got {target}: name it such as report.html, or "
-            "write all files to a folder with  save(folder)"
+            f"expected the path of an HTML file, but got {target}: use a name such as "
+            "report.html, or write all files to a folder with save(folder)"
         )
     scored, settings = [model._scored for model in models], models[0]._settings
     drive(
@@ -568,7 +575,7 @@ def _cohort_rows(model: ModelScores) -> Iterator[tuple[str, float, float, float,
     }
     if defined and len(defined) < len(content["fairness_by_variable"]):
         mean = sum(defined.values()) / len(defined)
-        reason = f"not the official fairness: over {', '.join(defined)} only"
+        reason = f"this is not the official fairness, because it covers only {', '.join(defined)}"
         numbers["fairness_of_known_variables"] = mean, reason
     for name in ("fairness", "ranking_score"):
         numbers[name] = content[name], content["reasons"].get(name, "")
@@ -579,5 +586,4 @@ def _cohort_rows(model: ModelScores) -> Iterator[tuple[str, float, float, float,
 
 
 def _format_table(table: "pd.DataFrame", title: str) -> str:
-    """Return a table with its title; an undefined number is a dash, an empty text stays empty."""
     return f"<p>{escape(title)}</p>{html_of(table)}"

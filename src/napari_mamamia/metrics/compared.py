@@ -14,10 +14,10 @@ from napari_mamamia.metrics.surface import ContourRule, SurfaceDistances, surfac
 class ComparedMasks:
     """Two masks cropped to one block, with the distances between their contours.
 
-    `reference` and `prediction` are bool (z, y, x); where foreground touches an edge of the block,
-    that edge is an edge of the image (`joint_crop` cuts such a block). `matrix_mm` is 3x3
-    (`Grid.matrix_mm`). `mm` holds the distances between closed contours in mm, `voxels` those
-    between open contours in voxels.
+    `reference` and `prediction` are boolean arrays (z, y, x). If foreground touches an edge of the
+    block, this edge is an edge of the image (see `joint_crop`). `matrix_mm` is 3x3
+    (`Grid.matrix_mm`). `mm` has the distances between closed contours in mm, and `voxels` the
+    distances between open contours in voxels.
     """
 
     reference: NDArray[np.bool_]
@@ -28,7 +28,7 @@ class ComparedMasks:
 
     @cached_property
     def dice_and_iou(self) -> tuple[float, float]:
-        """Dice and IoU from one count of all voxels; nan if both masks are empty."""
+        """Dice and IoU from one count of all voxels; NaN if both masks are empty."""
         return dice_and_iou(self.reference, self.prediction)
 
 
@@ -40,9 +40,9 @@ def compare_masks(
     Parameters
     ----------
     reference, prediction
-        bool (z, y, x) of one shape, cut by `joint_crop`.
+        Boolean arrays (z, y, x) of the same shape, cropped by `joint_crop`.
     matrix_mm
-        3x3, the steps along (z, y, x) in mm as columns.
+        The 3x3 matrix with the steps along (z, y, x) in mm as columns.
     """
     mm = surface_distances(reference, prediction, matrix_mm)
     voxels = surface_distances(reference, prediction, None, ContourRule.OPEN)

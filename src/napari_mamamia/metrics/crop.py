@@ -1,4 +1,4 @@
-"""Crop two masks to the smallest block that holds both."""
+"""Crop two masks to the smallest block that contains both."""
 
 from typing import Any
 
@@ -11,16 +11,16 @@ from napari_mamamia.core.errors import GridMismatchError
 def joint_crop(
     reference: NDArray[Any], prediction: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return views of both arrays on the smallest block that holds both foregrounds.
+    """Return views of two arrays on the smallest block that contains their foregrounds.
 
     The block has a margin of one voxel where the image allows it. Foreground that touches an edge
-    of the crop therefore touches an edge of the image, and no metric of this package changes by
-    cropping. Zero is background. Two empty arrays give empty crops.
+    of the crop therefore touches an edge of the image, and cropping does not change any metric of
+    this package. Zero is background. Two empty arrays give empty crops.
 
     Parameters
     ----------
     reference, prediction
-        Masks or label arrays (z, y, x) of one shape; zero is background.
+        Masks or label arrays (z, y, x) of the same shape; zero is background.
 
     Raises
     ------

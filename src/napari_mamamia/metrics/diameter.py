@@ -23,7 +23,7 @@ _ROUNDING: Final = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class LesionSize:
-    """Diameters of one lesion in mm, all between voxel centres; nan for an empty mask.
+    """Diameters of a lesion in mm between voxel centres; NaN for an empty mask.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class LesionSize:
     in_plane_mm, ends
         The longest diameter within one acquired slice, and the voxels ``(z, y, x)`` at its ends.
     perpendicular_mm
-        The extent of the lesion in that slice, at right angles to the diameter.
+        The extent of the lesion in that slice, perpendicular to the diameter.
     head_foot_mm
         The extent of the lesion along the patient's head-foot axis.
     """
@@ -45,15 +45,15 @@ class LesionSize:
 
 
 def measure_size(lesion: NDArray[np.bool_], grid: Grid) -> LesionSize:
-    """Return the diameters of a lesion, bool ``(z, y, x)`` on `grid`.
+    """Return the diameters of a lesion.
 
-    The slice is the acquired slice with the longest diameter, the first of several equal ones.
-    Extents are measured as with calipers: between two parallel planes through voxel centres.
+    The slice is the acquired slice with the longest diameter, or the first of several such slices.
+    Extents are measured as with calipers, between two parallel planes through voxel centres.
 
     Parameters
     ----------
     lesion
-        bool ``(z, y, x)``.
+        A boolean array ``(z, y, x)``.
     grid
         The grid of the lesion.
 
@@ -92,7 +92,6 @@ def measure_size(lesion: NDArray[np.bool_], grid: Grid) -> LesionSize:
 
 
 def _find_ends(voxels: NDArray[np.intp], matrix_mm: NDArray[np.float64]) -> tuple[int, int]:
-    """Return the indices of the two voxels of one slice (n, 3) that are farthest apart."""
     # Only the ends of rows can be corners of the outline.
     free = [k for k in range(3) if np.ptp(voxels[:, k])]
     if not free:
@@ -123,15 +122,15 @@ def longest_diameter_mm(mask: NDArray[np.bool_], matrix_mm: NDArray[np.float64])
     """Return the largest distance between the centres of two foreground voxels, in mm.
 
     This is the largest Feret diameter of the 3-D convex hull; all components of the mask count
-    together. nan for an empty mask, 0 for a single voxel.
+    together. The result is NaN for an empty mask and 0 for a single voxel.
 
     Parameters
     ----------
     mask
-        bool (z, y, x), or any crop that holds its foreground.
+        A boolean array (z, y, x), or any crop that contains its foreground.
     matrix_mm
-        3x3, the steps along (z, y, x) in mm as columns (`Grid.matrix_mm`), so that sheared and
-        oblique grids are measured correctly.
+        The 3x3 matrix with the steps along (z, y, x) in mm as columns (`Grid.matrix_mm`), with
+        which sheared and oblique grids are measured correctly.
 
     Notes
     -----
@@ -154,7 +153,6 @@ def longest_diameter_mm(mask: NDArray[np.bool_], matrix_mm: NDArray[np.float64])
 
 
 def _first_and_last(mask: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Return the first and last foreground voxel (n, 3) of each row along x."""
     z, y = np.nonzero(mask.any(axis=2))
     rows = mask[z, y]
     first = rows.argmax(axis=1)
@@ -164,7 +162,6 @@ def _first_and_last(mask: NDArray[np.bool_]) -> NDArray[np.intp]:
 
 
 def _row_ends(places: NDArray[np.intp], axes: tuple[int, int, int]) -> NDArray[np.intp]:
-    """Return the first and last voxel of each row along the last of `axes`."""
     # Sorting one number per voxel is ten times faster than np.lexsort.
     extents = places.max(axis=0) + 1
     turned = [places[:, axis] for axis in axes]
@@ -210,7 +207,6 @@ def _far_out(points_mm: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 def _measure_farthest(points_mm: NDArray[np.float64]) -> float:
-    """Return the largest distance between two of n points (n, 3)."""
     # The products below lose digits far from the origin, and scanners often place the breast
     # there.
     apart = points_mm - points_mm.mean(axis=0)

@@ -1,4 +1,4 @@
-"""Count lesions: found and missed lesions of the reference, false positives of the prediction."""
+"""Count found and missed lesions of the reference, and false positives of the prediction."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -14,12 +14,12 @@ Numbers = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class LesionCounts:
-    """Number of connected components of two masks that match under the rule `any-overlap`.
+    """Numbers of lesions of two masks that match under the rule `any-overlap`.
 
-    `found` and `missed` count the lesions of the reference that share a voxel with the prediction
-    or share none. `false` counts the components of the prediction that share no voxel with the
-    reference. One predicted component may find several lesions, and several components may find one
-    lesion. None of these components is false.
+    `found` counts the lesions of the reference that have a voxel in common with the prediction, and
+    `missed` those that have none. `false` counts the components of the prediction without a voxel
+    in common with the reference. One predicted component may find several lesions, and several
+    components may find one lesion. None of these components is false.
     """
 
     found: int
@@ -79,7 +79,7 @@ def any_overlap_lesion_counts(
     Parameters
     ----------
     reference, prediction
-        bool (z, y, x) of one shape.
+        Boolean arrays (z, y, x) of the same shape.
 
     Raises
     ------
@@ -99,7 +99,7 @@ def any_overlap_lesion_counts(
 
 
 lesion_counts = any_overlap_lesion_counts
-"""Former name of `any_overlap_lesion_counts`, which did not name the matching rule."""
+"""Former name of `any_overlap_lesion_counts`, which did not state the matching rule."""
 
 
 def parts_of(mask: NDArray[np.bool_]) -> Parts:
@@ -124,7 +124,6 @@ def parts_of(mask: NDArray[np.bool_]) -> Parts:
 def _pair_touching_runs(
     starts: Numbers, stops: Numbers, padded: tuple[int, int, int]
 ) -> tuple[Numbers, Numbers]:
-    """Return the pairs of runs that touch: the later run of each pair, and the earlier one."""
     _, height, width = padded
     later, earlier = [], []
     for rows in (1, height - 1, height, height + 1):  # (z, y - 1), (z - 1, y + 1), (z - 1, y), ...

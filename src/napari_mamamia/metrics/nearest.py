@@ -1,9 +1,9 @@
 """Exact distance from each of many voxels to the nearest voxel of another set.
 
-Contours of two masks of one lesion lie close together, so that a search of the few image rows
-around each voxel settles most of them (`nearest_rows`). Voxels farther away than these rows, sparse
-sets and grids whose axes are not at right angles are searched with a k-d tree. Both methods are
-exact; in voxel units they give the same bits.
+Contours of two masks of one lesion are close together, so searching a few image rows around each
+voxel finds the nearest voxel in most cases (`squared_by_rows`). More distant voxels, sparse sets,
+and grids whose axes are not perpendicular are searched with a k-d tree. Both methods are exact; in
+voxel units, the results are identical.
 """
 
 from collections.abc import Sequence
@@ -189,7 +189,6 @@ class _Rows:
 
 
 def _make_rows(points: Columns, others: Columns, reach: Voxels) -> _Rows | None:
-    """Return the table around the points, or None if a k-d tree would be faster."""
     low, high = points.min(axis=1).astype(np.intp), points.max(axis=1).astype(np.intp)
     others = others[:, _is_within(others, low - reach, high + reach)]
     if others.size:
@@ -206,12 +205,10 @@ def _make_rows(points: Columns, others: Columns, reach: Voxels) -> _Rows | None:
 
 
 def _make_columns(voxels: Voxels) -> Columns:
-    """Return voxels (n, 3) transposed to three rows (3, n) of int32, which are fast to compare."""
     return np.ascontiguousarray(voxels.T, dtype=np.int32)
 
 
 def _is_within(voxels: Columns, low: Voxels, high: Voxels) -> NDArray[np.bool_]:
-    """Return whether each voxel (3, n) lies in the block from `low` to `high`, both included."""
     inside = np.ones(voxels.shape[1], dtype=np.bool_)
     for along, start, stop in zip(voxels, low, high, strict=True):
         inside &= (along >= start) & (along <= stop)
@@ -219,7 +216,6 @@ def _is_within(voxels: Columns, low: Voxels, high: Voxels) -> NDArray[np.bool_]:
 
 
 def _row_table(others: Voxels, shape: tuple[int, int, int]) -> Table:
-    """Return the distance along x to the nearest of `others` (3, n), flat in order (x, z, y)."""
     table = np.full(shape, _NO_ROW, dtype=np.int16)
     z, y, x = others
     table[x, z, y] = 0

@@ -1,10 +1,9 @@
 """The public metrics of two masks on one grid (``mm.metrics``).
 
-Each function takes the reference first and the prediction second. Swapping them changes only the
-lesion counts and the metrics of one mask. A mask is an array ``(z, y, x)`` or
-``(y, x)``, or a `Mask`. The values
-are those of `CaseScore` under the profile `clinical`, bit for bit. NormHD depends on the profile;
-``mm.score`` computes it.
+Each function takes the reference first and the prediction second. Swapping the masks changes only
+the lesion counts and the metrics of a single mask. A mask is an array ``(z, y, x)`` or ``(y, x)``,
+or a `Mask`. The values are identical to those of `CaseScore` under the profile `clinical`. NormHD
+depends on the profile; ``mm.score`` computes it.
 """
 
 from collections.abc import Sequence
@@ -24,7 +23,7 @@ from napari_mamamia.metrics.registry import pair_values, prediction_values, refe
 from napari_mamamia.metrics.surface import ContourRule, SurfaceDistances, surface_distances
 
 Spacing: TypeAlias = Sequence[float]
-"""The mm between voxel centres along the axes of an array, (z, y, x) or (y, x)."""
+"""Distances between voxel centres in mm along the axes of an array, (z, y, x) or (y, x)."""
 
 
 def measure(
@@ -41,23 +40,23 @@ def measure(
     reference, prediction
         The two masks, as in `dice`.
     grid
-        The grid of both masks; may be omitted if one is a `Mask`, which has its own.
+        The grid of the masks, which may be omitted if one mask is a `Mask` with its own grid.
     spacing
-        In place of a grid: the mm along the axes of the arrays, (z, y, x), or (y, x) of one slice,
-        which counts as 1 mm thick.
+        The spacing in mm along the array axes, (z, y, x) or (y, x), if there is no grid. A single
+        slice counts as 1 mm thick.
 
     Returns
     -------
     dict of str to float
-        The columns of ``mm.score(...).cases`` (docs/methods/case_metrics.md); nan where a metric is
-        undefined.
+        The values by column name of ``mm.score(...).cases`` (docs/methods/case_metrics.md);
+        undefined values are NaN.
 
     Raises
     ------
     ArgumentError
-        If an argument is not a mask, or no grid is given.
+        If an argument is not a mask, or neither a grid nor a spacing is passed.
     GridMismatchError
-        If the masks are not on one grid.
+        If the masks are on different grids.
 
     Examples
     --------
@@ -81,31 +80,31 @@ def dice(
     *,
     spacing: Spacing | None = None,
 ) -> float:
-    """Return the Dice coefficient of two masks, 0 to 1; nan if both are empty.
+    """Return the Dice coefficient of two masks, from 0 to 1; NaN if both are empty.
 
-    It is twice the number of shared voxels over the sum of both.
+    It is twice the number of common voxels divided by the sum of the voxels in both masks.
 
     Parameters
     ----------
     reference, prediction
-        Bool ``(z, y, x)``; integers in which 0 is background and one other value is foreground; a
-        `Mask`; or a prediction.
+        The masks: boolean arrays ``(z, y, x)``, integer arrays in which 0 is background and one
+        other value is foreground, `Mask` objects, or predictions.
     grid
-        The grid of both masks; without it only the shapes are compared.
+        The grid of both masks. Without a grid, only the shapes are compared.
     spacing
-        Accepted as by `measure`; it changes nothing here.
+        As in `measure`; it does not affect this metric.
 
     Returns
     -------
     float
-        0 (no overlap) to 1 (identical); nan if both masks are empty.
+        The coefficient from 0 (no overlap) to 1 (identical); NaN if both masks are empty.
 
     Raises
     ------
     ArgumentError
-        If an argument is not a mask: it holds NaN, probabilities, an image or several labels.
+        If an argument is not a mask, but has NaN, probabilities, an image or several labels.
     GridMismatchError
-        If the masks are not on one grid.
+        If the masks are on different grids.
 
     Examples
     --------
@@ -125,7 +124,7 @@ def iou(
     *,
     spacing: Spacing | None = None,
 ) -> float:
-    """Return the intersection over union of two masks, 0 to 1; nan if both are empty.
+    """Return the intersection over union of two masks, from 0 to 1; NaN if both are empty.
 
     Parameters
     ----------
@@ -135,12 +134,12 @@ def iou(
     Returns
     -------
     float
-        0 (no overlap) to 1 (identical); nan if both masks are empty.
+        The value from 0 (no overlap) to 1 (identical); NaN if both masks are empty.
 
     Raises
     ------
     ArgumentError, GridMismatchError
-        As `dice`.
+        As in `dice`.
     """
     grid, (reference, prediction) = _place(grid, spacing, reference, prediction)
     return overlap.iou(*_convert_pair(reference, prediction, grid))
@@ -156,30 +155,29 @@ def hausdorff95_mm(
     """Return the 95th percentile Hausdorff distance of two masks in mm.
 
     It is the larger of the two directed 95th percentiles of the distances between contour voxels,
-    from voxel centre to voxel centre. The whole affine is used, so that sheared and oblique grids
-    are measured correctly.
+    from voxel centre to voxel centre. The full affine is used, so sheared and oblique grids are
+    measured correctly.
 
     Parameters
     ----------
     reference, prediction
         As in `dice`.
     grid
-        The grid of both masks; may be omitted if one is a `Mask`, which has its own.
+        The grid of the masks, which may be omitted if one mask is a `Mask` with its own grid.
     spacing
-        In place of a grid: the mm along the axes of the arrays, (z, y, x), or (y, x) of one slice,
-        which counts as 1 mm thick.
+        The spacing in mm along the array axes, (z, y, x) or (y, x), if there is no grid. A single
+        slice counts as 1 mm thick.
 
     Returns
     -------
     float
-        Millimetres, 0 or more; nan unless both masks have a contour.
+        The distance in mm; NaN unless both masks have a contour.
 
     Raises
     ------
     ArgumentError
-        As `dice`; also if no grid is given.
+        As in `dice`, and if neither a grid nor a spacing is passed.
     GridMismatchError
-        As `dice`.
 
     Examples
     --------
@@ -211,12 +209,12 @@ def hausdorff95_voxels(
     Returns
     -------
     float
-        Voxels, 0 or more; nan unless both masks have a contour.
+        The distance in voxels; NaN unless both masks have a contour.
 
     Raises
     ------
     ArgumentError, GridMismatchError
-        As `dice`.
+        As in `dice`.
     """
     grid, (reference, prediction) = _place(grid, spacing, reference, prediction)
     pair = _convert_pair(reference, prediction, grid)
@@ -230,7 +228,7 @@ def hausdorff_mm(
     *,
     spacing: Spacing | None = None,
 ) -> float:
-    """Return the Hausdorff distance of two masks in mm, the largest of all contour distances.
+    """Return the Hausdorff distance of two masks in mm, which is the largest contour distance.
 
     Parameters
     ----------
@@ -240,12 +238,12 @@ def hausdorff_mm(
     Returns
     -------
     float
-        Millimetres, 0 or more; nan unless both masks have a contour.
+        The distance in mm; NaN unless both masks have a contour.
 
     Raises
     ------
     ArgumentError, GridMismatchError
-        As `hausdorff95_mm`.
+        As in `hausdorff95_mm`.
     """
     grid, (reference, prediction) = _place(grid, spacing, reference, prediction)
     return surface.hausdorff(_distances_mm(reference, prediction, grid))
@@ -268,12 +266,12 @@ def assd_mm(
     Returns
     -------
     float
-        Millimetres, the mean over the contour voxels of both masks; nan unless both have a contour.
+        The mean distance in mm over the contour voxels of both masks; NaN unless both masks have a
+        contour.
 
     Raises
     ------
     ArgumentError, GridMismatchError
-        As `hausdorff95_mm`.
     """
     grid, (reference, prediction) = _place(grid, spacing, reference, prediction)
     return surface.assd(_distances_mm(reference, prediction, grid))
@@ -287,34 +285,33 @@ def nsd(
     *,
     spacing: Spacing | None = None,
 ) -> float:
-    """Return the normalised surface distance (surface Dice) of two masks, 0 to 1.
+    """Return the normalised surface distance (surface Dice) of two masks, from 0 to 1.
 
-    The value is the share of all contour voxels that lie within `tolerance_mm` of the other
-    contour.
+    The value is the fraction of all contour voxels that are within `tolerance_mm` of the other
+    mask's contour.
 
     Parameters
     ----------
     reference, prediction, grid, spacing
         As in `hausdorff95_mm`.
     tolerance_mm
-        Largest accepted distance in mm, 0 or more.
+        The largest accepted distance in mm, which must not be negative.
 
     Returns
     -------
     float
-        0 to 1; nan unless both masks have a contour.
+        The value from 0 to 1; NaN unless both masks have a contour.
 
     Raises
     ------
     ArgumentError
-        As `hausdorff95_mm`; also if `tolerance_mm` is negative.
+        As in `hausdorff95_mm`, and if `tolerance_mm` is negative.
     GridMismatchError
-        As `hausdorff95_mm`.
     """
     if not tolerance_mm >= 0:
         raise ArgumentError(
-            f"expected a tolerance of 0 mm or above, but got {tolerance_mm}; pass a value such as "
-            "1.0"
+            f"expected the tolerance to be 0 mm or above, but got {tolerance_mm}; pass a value "
+            "such as 1.0"
         )
     grid, (reference, prediction) = _place(grid, spacing, reference, prediction)
     return surface.nsd(_distances_mm(reference, prediction, grid), tolerance_mm)
@@ -328,21 +325,21 @@ def volume_mm3(
     Parameters
     ----------
     mask
-        As `reference` in `dice`.
+        The mask, as `reference` in `dice`.
     grid
-        The grid of the mask; may be omitted if `mask` is a `Mask`.
+        The grid of the mask, which may be omitted if `mask` is a `Mask`.
     spacing
         As in `measure`.
 
     Returns
     -------
     float
-        Number of voxels times the volume of a voxel, in mm3.
+        The number of voxels times the volume of a voxel in mm3.
 
     Raises
     ------
     ArgumentError, GridMismatchError
-        As `dice`; also `ArgumentError` if no grid is given.
+        As in `dice`; also `ArgumentError` if neither a grid nor a spacing is passed.
     """
     grid, (mask,) = _place(grid, spacing, mask)
     matrix_mm = _require_grid(grid, mask).matrix_mm
@@ -352,7 +349,7 @@ def volume_mm3(
 def longest_diameter_mm(
     mask: MaskLike, grid: Grid | None = None, *, spacing: Spacing | None = None
 ) -> float:
-    """Return the largest distance between two voxels of one mask in mm; nan for an empty mask.
+    """Return the largest distance between two voxels of a mask in mm; NaN for an empty mask.
 
     All components of the mask count together.
 
@@ -364,12 +361,12 @@ def longest_diameter_mm(
     Returns
     -------
     float
-        Millimetres between voxel centres; 0 for a single voxel, nan for an empty mask.
+        The distance between voxel centres in mm; 0 for a single voxel, NaN for an empty mask.
 
     Raises
     ------
     ArgumentError, GridMismatchError
-        As `volume_mm3`.
+        As in `volume_mm3`.
     """
     grid, (mask,) = _place(grid, spacing, mask)
     matrix_mm = _require_grid(grid, mask).matrix_mm
@@ -385,7 +382,7 @@ def any_overlap_lesion_counts(
 ) -> LesionCounts:
     """Return the numbers of found, missed and false lesions; all are 0 for empty masks.
 
-    A lesion is a connected component (26 neighbours); one shared voxel is enough to find it.
+    A lesion is a 26-connected component; one common voxel is enough for it to be found.
 
     Parameters
     ----------
@@ -395,12 +392,13 @@ def any_overlap_lesion_counts(
     Returns
     -------
     LesionCounts
-        ``found`` and ``missed`` lesions of the reference, ``false`` ones of the prediction.
+        The numbers of ``found`` and ``missed`` lesions of the reference, and of ``false`` lesions
+        of the prediction.
 
     Raises
     ------
     ArgumentError, GridMismatchError
-        As `dice`.
+        As in `dice`.
 
     Examples
     --------
@@ -414,13 +412,13 @@ def any_overlap_lesion_counts(
 
 
 lesion_counts = any_overlap_lesion_counts
-"""Former name of `any_overlap_lesion_counts`, which did not name the matching rule."""
+"""Former name of `any_overlap_lesion_counts`, which did not state the matching rule."""
 
 
 def _place(
     grid: Grid | None, spacing: Spacing | None, *masks: MaskLike
 ) -> tuple[Grid | None, tuple[MaskLike, ...]]:
-    """Return the grid that a spacing defines, and the masks, 2D masks as volumes of one slice.
+    """Return the grid that a spacing defines, and the masks, with 2D masks as one-slice volumes.
 
     Raises
     ------
@@ -435,14 +433,13 @@ def _place(
         return grid, volumes
     if grid is not None or not shapes:
         raise ArgumentError(
-            "expected either a grid, or a spacing with arrays, got both or a Mask: leave spacing "
-            "out"
+            "expected either a grid, or a spacing with arrays, but got both or a Mask: omit spacing"
         )
     numbers = tuple(float(number) for number in np.ravel(spacing))
     if len(numbers) != len(shapes[0]) or not all(np.isfinite(n) and n > 0 for n in numbers):
         raise ArgumentError(
-            f"expected {len(shapes[0])} positive numbers as spacing, got {spacing!r}: pass mm in "
-            "the order of the array's axes, (z, y, x) or (y, x)"
+            f"expected spacing to be {len(shapes[0])} positive numbers, but got {spacing!r}: pass "
+            "mm in the order of the array's axes, (z, y, x) or (y, x)"
         )
     shape = shapes[0] if len(shapes[0]) == 3 else (1, *shapes[0])
     z, y, x = numbers if len(numbers) == 3 else (1.0, *numbers)
@@ -466,8 +463,9 @@ def _convert_pair(
     other = mask_array(prediction, "the prediction", common)
     if one.shape != other.shape:
         raise GridMismatchError(
-            f"expected two masks of one shape, but got {one.shape} for the reference and "
-            f"{other.shape} for the prediction (z, y, x); pass masks of one case"
+            f"expected the two masks to have the same shape, but got {one.shape} for the "
+            f"reference and {other.shape} for the prediction (z, y, x); pass masks of the same "
+            "case"
         )
     return one, other
 
@@ -476,7 +474,7 @@ def _require_grid(grid: Grid | None, *masks: MaskLike) -> Grid:
     place = grid_of(grid, *masks)
     if place is None:
         raise ArgumentError(
-            "expected a grid for a measurement in mm, but got arrays alone; pass  case.grid,  "
+            "expected a grid for a measurement in mm, but got only arrays; pass  case.grid,  "
             "Grid.of_spacing(array.shape, (z, y, x) in mm)  or  spacing=(z, y, x)"
         )
     return place

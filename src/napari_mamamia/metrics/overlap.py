@@ -7,16 +7,15 @@ from napari_mamamia.metrics.crop import joint_crop
 
 
 def dice(reference: NDArray[np.bool_], prediction: NDArray[np.bool_]) -> float:
-    """Return the Dice coefficient of two masks, 0 to 1; nan if both are empty.
+    """Return the Dice coefficient of two masks, from 0 to 1; NaN if both are empty.
 
-    The value is twice the number of shared voxels over the sum of both masks' voxels. Both masks
-    are bool (z, y, x) of one shape; other shapes raise `GridMismatchError`. Source: L. R. Dice,
-    Ecology 26 (1945) 297.
+    The value is twice the number of common voxels divided by the sum of both masks' voxels. If the
+    shapes differ, a `GridMismatchError` is raised. Source: L. R. Dice, Ecology 26 (1945) 297.
 
     Parameters
     ----------
     reference, prediction
-        bool (z, y, x) of one shape.
+        Boolean arrays (z, y, x) of the same shape.
 
     Examples
     --------
@@ -29,14 +28,15 @@ def dice(reference: NDArray[np.bool_], prediction: NDArray[np.bool_]) -> float:
 
 
 def iou(reference: NDArray[np.bool_], prediction: NDArray[np.bool_]) -> float:
-    """Return the intersection over union of two masks, 0 to 1; nan if both are empty.
+    """Return the intersection over union of two masks, from 0 to 1; NaN if both are empty.
 
-    Arguments and errors are those of `dice`. Source: P. Jaccard, New Phytologist 11 (1912) 37.
+    Arguments and errors are the same as in `dice`. Source: P. Jaccard, New Phytologist 11 (1912)
+    37.
 
     Parameters
     ----------
     reference, prediction
-        bool (z, y, x) of one shape.
+        Boolean arrays (z, y, x) of the same shape.
     """
     return dice_and_iou(*joint_crop(reference, prediction))[1]
 
@@ -44,12 +44,12 @@ def iou(reference: NDArray[np.bool_], prediction: NDArray[np.bool_]) -> float:
 def dice_and_iou(
     reference: NDArray[np.bool_], prediction: NDArray[np.bool_]
 ) -> tuple[float, float]:
-    """Return `dice` and `iou` of two masks of one shape, from one count of all voxels.
+    """Return `dice` and `iou` of two masks from one count of all voxels.
 
     Parameters
     ----------
     reference, prediction
-        bool (z, y, x) of one shape.
+        Boolean arrays (z, y, x) of the same shape.
     """
     shared, together = _count_voxels(reference, prediction)
     if not together:
@@ -58,7 +58,6 @@ def dice_and_iou(
 
 
 def _count_voxels(reference: NDArray[np.bool_], prediction: NDArray[np.bool_]) -> tuple[int, int]:
-    """Return the number of shared voxels and the sum of both masks' voxels."""
     if reference.dtype != np.bool_ or prediction.dtype != np.bool_:
         raise TypeError(
             f"expected masks of type bool, but got {reference.dtype} and {prediction.dtype}"

@@ -36,7 +36,7 @@ def surround(
     Parameters
     ----------
     tumour
-        bool ``(z, y, x)``.
+        A boolean array ``(z, y, x)``.
     tissue
         Label map of tissues ``(z, y, x)``.
     spec
@@ -71,7 +71,7 @@ def noise_sigma(
     phase_1
         Phase 1 without noise, ``(z, y, x)``.
     tumour
-        bool ``(z, y, x)``.
+        A boolean array ``(z, y, x)``.
     tissue
         Label map of tissues ``(z, y, x)``.
     spec

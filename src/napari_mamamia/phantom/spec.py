@@ -228,7 +228,7 @@ def _check_times(spec: PhantomSpec) -> None:
         raise CaseError(f"expected times_s to ascend from 0, but got {times}")
     if not 0 < spec.bolus_arrival_s < times[1]:
         raise CaseError(
-            f"expected bolus_arrival_s to be between phase 0 and phase 1 (0 to {times[1]:g} s), "
+            f"expected bolus_arrival_s to be between the first two phases (0 to {times[1]:g} s), "
             f"but got {spec.bolus_arrival_s:g}"
         )
     if spec.motion_mm and len(spec.motion_mm) != len(times):

@@ -1,1 +1,1 @@
-"""Segmenters, which predict a tumour mask from a case."""
+"""Segmenters that predict a tumour mask from a case."""

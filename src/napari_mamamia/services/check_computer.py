@@ -1,6 +1,6 @@
-"""Check a computer: its hardware and software, and models on inputs with a known result.
+"""Check a computer's hardware and software, and models on inputs with a known result.
 
-The log names no person, folder, computer or case, so that it can be sent to a colleague.
+The log does not name any person, folder, computer or case, so it can be sent to a colleague.
 """
 
 import importlib.metadata
@@ -65,7 +65,7 @@ _EXTRAS: Final = (
 
 
 class State(StrEnum):
-    """The meaning of a finding."""
+    """The status of a finding."""
 
     OK = "ok"
     NOTE = "note"
@@ -74,7 +74,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of the check: the subject, the finding, and its meaning."""
+    """One line of the check: the subject, the finding and its status."""
 
     name: str
     text: str
@@ -94,7 +94,6 @@ def hardware() -> Iterator[Finding]:
 
 
 def _find_processor() -> str:
-    """Return the CPU's name. Source: proc(5), cpuinfo, "model name"."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -114,7 +113,7 @@ def _check_memory() -> Finding:
 
 
 def graphics() -> Iterator[Finding]:
-    """Yield the GPUs known to the driver and the devices known to torch."""
+    """Yield the GPUs that the driver reports and the devices that torch supports."""
     program = find_program("nvidia-smi")
     if program is None:
         yield Finding("graphics card", "no NVIDIA driver found: the processor is used", State.NOTE)
@@ -132,7 +131,9 @@ def graphics() -> Iterator[Finding]:
         return
     blind = program is not None and device == "cpu"
     hint = (
-        ", although there is a card: install a torch version that fits its driver" if blind else ""
+        ", although there is a GPU: install a torch version that matches its driver"
+        if blind
+        else ""
     )
     yield Finding(
         "torch", f"{version}, runs on {device}{hint}", State.FAILED if blind else State.OK
@@ -143,7 +144,7 @@ def _query_cards(program: str) -> str:
     query = "--query-gpu=name,driver_version,memory.total,memory.free"
     answer = answer_of((program, query, "--format=csv,noheader"), _ASK_SECONDS)
     if not answer.is_good:
-        return "the NVIDIA driver is installed but does not answer"
+        return "the NVIDIA driver is installed but does not respond"
     return "; ".join(f"name, driver, memory, free: {line}" for line in answer.said.splitlines())
 
 
@@ -164,7 +165,7 @@ def plugins() -> Iterator[Finding]:
     names = ", ".join(feature.name for feature in list_features())
     yield Finding("features", names or "none installed")
     for registry in (METRIC_REGISTRY, MAPS, PROFILES, GROUP_RULES, MODEL_KINDS, EXPORT_FORMATS):
-        len(registry)  # loads its plug-ins
+        len(registry)  # accessing the attribute loads the plug-ins
     list_layouts()
     for problem in list_problems():
         yield Finding(f"plug-in {problem.name}", problem.text, State.FAILED)
@@ -186,20 +187,27 @@ def _read_version(package: str) -> str:
 
 
 def isolation() -> Iterator[Finding]:
-    """Yield the sandbox available for submissions, or why there is none."""
+    """Yield the sandbox available for submissions, or the reason why there is none."""
     check = find_isolation()
     for sandbox in check.usable:
         yield Finding("isolation", sandbox.text)
     if is_root():
-        text = "this is root: programs of others run only if you allow it; another account is safer"
+        text = (
+            "this account is root: run submissions only with your consent; a different account "
+            "is safer"
+        )
         yield Finding("account", text, State.NOTE)
     if not check.usable:
         reasons = "; ".join(without_names(reason) for reason in check.reasons)
-        yield Finding("isolation", f"none, submissions need your consent: {reasons}", State.NOTE)
+        yield Finding(
+            "isolation",
+            f"no sandbox is available, so submissions need your consent: {reasons}",
+            State.NOTE,
+        )
 
 
 def without_names(text: str, case_id: str = "") -> str:
-    """Return a message without folders and the names of user, computer and case."""
+    """Return a message without folders and without the names of the user, computer and case."""
     words = []
     for word in text.split():
         bare = word.strip("\"'(),;:")
@@ -207,7 +215,7 @@ def without_names(text: str, case_id: str = "") -> str:
         words.append(word.replace(bare, "[path]") if is_path and len(bare) > 1 else word)
     joined = " ".join(words)
     for name in (case_id, Path.home().name, platform.node()):
-        # A name of one or two letters would also be removed from other words.
+        # A name of one or two letters is kept, because removing it would damage other words.
         joined = joined.replace(name, "[name]") if len(name) > 2 else joined
     return joined
 
@@ -217,13 +225,13 @@ _LEAST_DICE: Final = 0.8
 
 @dataclass(frozen=True, slots=True)
 class ComputerCheck:
-    """All findings, in order."""
+    """All findings in order."""
 
     findings: tuple[Finding, ...]
 
     @property
     def all_ok(self) -> bool:
-        """Return whether nothing failed; notes do not count."""
+        """Return whether no check failed; notes do not count as failures."""
         return all(finding.state is not State.FAILED for finding in self.findings)
 
 
@@ -233,12 +241,12 @@ def check_computer(case: Path | None = None) -> ComputerCheck:
     Parameters
     ----------
     case
-        A case folder, a file, or a data set of one case, on which the models also run.
+        A case folder, a file, or a data set with one case, on which the models are also run.
 
     Raises
     ------
     FormatError, CaseError
-        If `case` is no case, or holds several cases.
+        If `case` is not a case, or contains several cases.
     """
     report_progress(0, 4, "Checking the computer")
     user_case = None if case is None else (_own_case(case))
@@ -259,7 +267,7 @@ def check_computer(case: Path | None = None) -> ComputerCheck:
 
 
 def check_text(checked: ComputerCheck) -> str:
-    """Return the log: one line for each finding, and a last line with the number of failures."""
+    """Return the log: one line for each finding, and finally the number of failures."""
     width = max(len(finding.name) for finding in checked.findings)
     lines = [
         f"{finding.state.value:<6}  {finding.name:<{width}}  {finding.text}"
@@ -284,8 +292,8 @@ def _own_case(path: Path) -> tuple[Case, Path | None]:
     data_set = find_data_set(path)
     if len(data_set.cases) != 1:
         raise CaseError(
-            f"expected one case at {path}, but found {len(data_set.cases)}: choose the folder "
-            "of one case"
+            f"expected {path} to contain one case, but found {len(data_set.cases)}: choose the "
+            "folder of one case"
         )
     files = data_set.cases[0]
     loaded = load_case(files)
@@ -293,7 +301,6 @@ def _own_case(path: Path) -> tuple[Case, Path | None]:
 
 
 def _make_spec() -> PhantomSpec:
-    """Return the test phantom: one mass of 18 mm, high contrast, little background enhancement."""
     return PhantomSpec(
         case_id="CHECK",
         seed=1,
@@ -312,12 +319,12 @@ def _kinetic_on_phantom(phantom: Phantom) -> Finding:
     prediction = KineticSegmenter().predict(phantom.case)
     seconds = time.monotonic() - started
     score = dice(phantom.reference.array, prediction.mask.array)
-    text = f"expected Dice of at least {_LEAST_DICE}, but found {score:.3f}, {seconds:.1f} s"
+    text = f"expected Dice to be at least {_LEAST_DICE}, but it is {score:.3f}, {seconds:.1f} s"
     return Finding(name, text, State.OK if score >= _LEAST_DICE else State.FAILED)
 
 
 def _kinetic_on_own(case: Case, reference: Path | None) -> Finding:
-    """Run the segmenter on the user's case; its Dice is reported, but not judged."""
+    """Run the segmenter on the user's case; its Dice is reported but not judged."""
     name = "kinetic segmenter on your case"
     started = time.monotonic()
     try:
@@ -334,7 +341,7 @@ def _kinetic_on_own(case: Case, reference: Path | None) -> Finding:
 
 
 def _list_devices() -> tuple[str, ...]:
-    """Return the devices for the test network; none without torch."""
+    """Return the devices for the test network; empty without torch."""
     if any(importlib.util.find_spec(n) is None for n in ("torch", "dynamic_network_architectures")):
         return ()
     best = choose_device("auto")
@@ -347,7 +354,7 @@ def _try_network(case: Case, what: str, device: str) -> Finding:
     name = f"network on {what}, {device}"
     try:
         trial = run_test_block(case, device)
-    except CaseError as error:  # too small to test the computer
+    except CaseError as error:  # Such a device is too small to test.
         return Finding(name, without_names(str(error), case.case_id), State.NOTE)
     except MamamiaError as error:
         return Finding(name, without_names(str(error), case.case_id), State.FAILED)

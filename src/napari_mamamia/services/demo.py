@@ -23,7 +23,7 @@ _MODEL = "kinetic"
 
 @dataclass(frozen=True, slots=True)
 class DemoSummary:
-    """The folders of the demo, its scores, failures and warnings."""
+    """The folders of the demo, with its scores, failures and warnings."""
 
     data_set: Path
     workspace: Path
@@ -36,17 +36,17 @@ class DemoSummary:
 def make_demo(
     out: Path, existing: Existing = Existing.REFUSE, mix: PhantomMix = PhantomMix.MIXED
 ) -> DemoSummary:
-    """Make ``out/dataset``, ``out/workspace`` and ``out/export``.
+    """Create ``out/dataset``, ``out/workspace`` and ``out/export``.
 
-    Twelve phantom cases of mixed kinds, or eight sagittal exams of one breast, are predicted by the
-    kinetic segmenter, scored against their known truth and exported; the workspace records the
-    relative path of its data set, so that both can be moved. With RESUME, an existing data set,
+    Twelve phantom cases of mixed types, or eight sagittal exams of one breast, are segmented by the
+    kinetic segmenter, scored against the known truth and exported. The workspace records the
+    relative path of its data set, so both can be moved together. With RESUME, an existing data set,
     predictions and masks that a reader refined are kept.
 
     Raises
     ------
     SaveConflictError
-        If `out` holds something else.
+        If `out` has other files.
     """
     n_cases = _CASES[mix]
     parameters = (("cases", n_cases), ("seed", _SEED))
@@ -78,7 +78,7 @@ def make_demo(
     report_progress(1, 1, "Finished")
     failures = (*predicted.failures, *exported.failures)
     red = tuple(
-        f"{mask.case_id} was exported, but is red: {export / 'quality.html'} says why"
+        f"{mask.case_id} was exported, but its quality is red: see {export / 'quality.html'}"
         for mask in exported.exported
         if mask.light == "red"
     )
@@ -87,12 +87,12 @@ def make_demo(
 
 
 def demo_data_set() -> Path:
-    """Return the demo's data set in the user's documents; make it if it does not exist.
+    """Return the demo data set in the user's documents; create it if it does not exist.
 
     Raises
     ------
     SaveError
-        If it cannot be written.
+        If the data set cannot be written.
     """
     root = documents_folder() / "demo" / "dataset"
     if not (root / "train_test_splits.csv").exists():
@@ -101,5 +101,4 @@ def demo_data_set() -> Path:
 
 
 def _choose_existing(folder: Path, existing: Existing) -> Existing:
-    """Return how to treat an output folder; a new folder is always accepted."""
     return existing if folder.exists() else Existing.REFUSE

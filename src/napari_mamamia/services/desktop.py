@@ -1,7 +1,7 @@
-"""Install an entry for the desktop's menu of programs: a .desktop file and its icon.
+"""Install an entry in the desktop's application menu: a .desktop file and its icon.
 
 Source: freedesktop.org, Desktop Entry Specification 1.5 and Icon Theme Specification 0.13. The
-files are in the user's own data folder (``XDG_DATA_HOME``).
+files are written to the user's own data folder (``XDG_DATA_HOME``).
 """
 
 import sys
@@ -18,7 +18,7 @@ from napari_mamamia.io.files.save import saving
 
 _NAME: Final = "napari-mamamia"
 _MARK: Final = "X-Napari-Mamamia=true"
-"""Line by which a file of ours is recognised; others are never replaced or removed."""
+"""Line that identifies our own file; the files of other programs are never replaced or removed."""
 _ICON_MARK: Final = b"<!-- napari-mamamia -->"
 _ENTRY: Final = """[Desktop Entry]
 Type=Application
@@ -61,8 +61,8 @@ def install_entry() -> Path:
     command = Path(sys.executable).with_name("mamamia")
     if not command.is_file():
         raise SaveError(
-            f"expected the command mamamia in {command.parent}, but it is not there: install the "
-            "package again with pip"
+            f"expected {command.parent} to contain the command mamamia, but it does not: install "
+            "the package again with pip"
         )
     picture = (files("napari_mamamia") / "icon.svg").read_bytes()
     text = _ENTRY.format(command=_quote(command), icon=icon, mark=_MARK)
@@ -73,14 +73,14 @@ def install_entry() -> Path:
 
 
 def remove_entry() -> tuple[Path, ...]:
-    """Remove the entry and its icon; return the removed files.
+    """Remove the desktop entry and its icon; return the removed files.
 
     Raises
     ------
     SaveConflictError
-        If another program's file has the name.
+        If a file of that name belongs to another program.
     SaveError
-        If this system has no such entries.
+        If this system does not support desktop entries.
     """
     _require_linux()
     present = tuple(file for file in desktop_files() if file.exists())
@@ -94,16 +94,16 @@ def remove_entry() -> tuple[Path, ...]:
 def _require_linux() -> None:
     if not IS_LINUX:
         raise SaveError(
-            "expected a desktop that supports .desktop files (Linux), but this system does not: "
-            "make a shortcut to the program mamamia with the argument view"
+            "expected this system to support .desktop files (Linux), but it does not: create a "
+            "shortcut to the program mamamia with the argument view"
         )
 
 
 def _require_own(file: Path) -> None:
     if file.is_symlink() or (file.exists() and not _is_own(file)):
         raise SaveConflictError(
-            f"expected no file at {file}, or our own, but one that belongs to another program is "
-            "there: move it"
+            f"expected {file} to be absent or to belong to this program, but it belongs to "
+            "another program: move the file"
         )
 
 

@@ -1,9 +1,10 @@
-"""Tools that change a whole mask: islands, holes, a margin, smoothing.
+"""Tools that change a whole mask: islands, holes, margin and smoothing.
 
-Each takes a mask, bool (z, y, x), and its grid, changes neither, and returns a `Change`: the
-smallest box that holds every voxel that changes, and the new mask in it. Work is done on the mask's
-own box. Parts are 26-connected. Distances in mm run from voxel centre to voxel centre along the
-array's axes. The border of the image is the end of the scan, not of the tissue: it is no edge.
+Each tool takes a boolean mask (z, y, x) and its grid, without changing them, and returns a
+`Change`, which is the smallest box with all changed voxels and the new mask in this box. Only the
+bounding box of the mask is processed. Parts are 26-connected. Distances in mm run from voxel centre
+to voxel centre along the array's axes. The border of the image is the end of the scan, not of the
+tissue, and is therefore not an edge.
 """
 
 from math import ceil
@@ -29,11 +30,11 @@ _TRUNCATE: Final = 3.0  # standard deviations at which a Gaussian is truncated
 
 Bools = NDArray[np.bool_]
 Change = tuple[Box, Bools]
-"""A box and the new mask in it; the empty box if nothing changes."""
+"""A box and the new mask in it; the box is empty if nothing changes."""
 
 
 def keep_largest(mask: Bools, grid: Grid) -> Change:
-    """Keep the part with most voxels; of equal ones, the first in the array."""
+    """Keep only the part with most voxels; if several are equal, the first in the array."""
     box, crop = _crop_mask(mask, grid)
     parts, sizes = _label_parts(crop)
     if len(sizes) < 3:
@@ -42,9 +43,10 @@ def keep_largest(mask: Bools, grid: Grid) -> Change:
 
 
 def remove_small(mask: Bools, grid: Grid, least_mm3: float) -> Change:
-    """Remove the parts of less than `least_mm3`, which is 0 or more."""
+    """Remove parts smaller than `least_mm3`, which must not be negative."""
     _require_value(
-        least_mm3 >= 0, f"expected a minimum volume of 0 mm3 or above, got {least_mm3:g} mm3"
+        least_mm3 >= 0,
+        f"expected the minimum volume to be 0 mm3 or above, but got {least_mm3:g} mm3",
     )
     box, crop = _crop_mask(mask, grid)
     parts, sizes = _label_parts(crop)
@@ -61,9 +63,9 @@ def fill_holes(mask: Bools, grid: Grid, plane_axis: int | None = None) -> Change
     mask, grid
         The mask.
     plane_axis
-        None fills holes that are closed in 3-D; an array axis (0 z, 1 y, 2 x) fills holes that are
-        closed in a plane across it, such as the core of a rim that is open above. Background is
-        connected through faces.
+        None fills holes that are closed in 3-D. An array axis (0 z, 1 y, 2 x) fills holes that are
+        closed in a plane across the axis, such as the core of a rim that is open above. Background
+        voxels are connected through faces.
     """
     box, crop = _crop_mask(mask, grid)
     if plane_axis is None:
@@ -82,7 +84,8 @@ def margin(mask: Bools, grid: Grid, margin_mm: float) -> Change:
     the neighbouring slices.
     """
     _require_value(
-        bool(np.isfinite(margin_mm)), f"a margin must be a number of mm, got {margin_mm}"
+        bool(np.isfinite(margin_mm)),
+        f"expected the margin to be a number of mm, but got {margin_mm}",
     )
     reach = [ceil(abs(margin_mm) / step) + 1 for step in grid.spacing_mm]
     tight = Box.around(mask)
@@ -98,14 +101,16 @@ def margin(mask: Bools, grid: Grid, margin_mm: float) -> Change:
 def smooth(mask: Bools, grid: Grid, smooth_mm: float) -> Change:
     """Smooth the surface of each part with a Gaussian of `smooth_mm`, which is above 0.
 
-    The part is blurred, and the voxels with the highest values are kept, as many as it had: each
-    part keeps its volume to within voxels of equal value. Parts that come to overlap are joined,
-    and the mask then loses the overlap. Parts of one voxel stay.
+    The part is blurred, and as many voxels with the highest values are kept as the part had, so
+    each part keeps its volume to within voxels of equal value. Parts that then overlap are joined,
+    and the volume decreases by the overlap. Parts with one voxel are not changed.
 
     Source: Gaussian smoothing with a level that keeps the volume, our choice of the level; at 0.5 a
     ball of 5 mm radius would lose a tenth of its volume at 1.5 mm.
     """
-    _require_value(smooth_mm > 0, f"smoothing must be above 0 mm, got {smooth_mm:g} mm")
+    _require_value(
+        smooth_mm > 0, f"expected the smoothing to be above 0 mm, but got {smooth_mm:g} mm"
+    )
     sigma = [smooth_mm / step for step in grid.spacing_mm]
     reach = [ceil(_TRUNCATE * s) + 1 for s in sigma]
     tight = Box.around(mask)
@@ -124,7 +129,7 @@ def smooth(mask: Bools, grid: Grid, smooth_mm: float) -> Change:
 
 
 def change_between(box: Box, before: Bools, after: Bools) -> Change:
-    """Return the change from one mask to another in `box`, both of its shape."""
+    """Return the change between two masks, which have the shape of `box`."""
     tight = Box.around(before != after)
     if tight.is_empty:
         return _make_empty_change()
@@ -138,15 +143,14 @@ def _make_empty_change() -> Change:
 
 def _require_value(holds: bool, message: str) -> None:
     if not holds:
-        raise CaseError(f"{message}: type another value")
+        raise CaseError(f"{message}: enter a different value")
 
 
 def _crop_mask(mask: Bools, grid: Grid) -> Change:
-    """Return the bounding box of the mask, and the mask cropped to it."""
     if mask.shape != grid.shape:
         raise CaseError(
-            f"the mask must have the shape {grid.shape} of its grid (z, y, x), got {mask.shape}: "
-            "open the case again"
+            f"expected the mask to have the shape {grid.shape} (z, y, x) of its grid, but it has "
+            f"{mask.shape}: open the case again"
         )
     box = Box.around(mask)
     return box, np.asarray(mask[box.slices], dtype=np.bool_)
@@ -159,7 +163,6 @@ def _label_parts(crop: Bools) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
 
 
 def _fill_enclosed(crop: Bools) -> Bools:
-    """Return the mask with its enclosed voxels; one labelling, where SciPy dilates many times."""
     # The padding connects all voxels that are not enclosed with the corner.
     outside = np.pad(~crop, 1, constant_values=True)
     parts, _ = label(outside)
@@ -167,7 +170,6 @@ def _fill_enclosed(crop: Bools) -> Bools:
 
 
 def _distance_to(what: Bools, grid: Grid) -> NDArray[np.float64]:
-    """Return the distance in mm to the nearest voxel of `what`; infinity if there is none."""
     if not what.any():
         return np.full(what.shape, np.inf)
     distance: NDArray[np.float64] = distance_transform_edt(~what, sampling=grid.spacing_mm)
@@ -175,7 +177,6 @@ def _distance_to(what: Bools, grid: Grid) -> NDArray[np.float64]:
 
 
 def _smooth_part(part: Bools, sigma: list[float]) -> Bools:
-    """Return the part blurred and cut at the level that keeps its number of voxels best."""
     count = int(np.count_nonzero(part))
     blurred = gaussian_filter(part.astype(np.float32), sigma, mode="nearest", truncate=_TRUNCATE)
     level = np.partition(blurred.ravel(), blurred.size - count)[blurred.size - count]

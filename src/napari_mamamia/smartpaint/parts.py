@@ -1,7 +1,8 @@
-"""Parts of a mask: the one under the pointer, parts beyond a line, and fragments.
+"""Parts of a mask: the part under the pointer, parts beyond a line, and fragments.
 
-Each function takes a mask, bool (z, y, x), and its grid, and changes neither. Parts are
-26-connected, depths in mm run from voxel centre to voxel centre, and the image's border is no edge.
+Each function takes a boolean mask (z, y, x) and its grid without changing them. Parts are
+26-connected, depths in mm are measured from voxel centre to voxel centre, and the image's border is
+not an edge.
 """
 
 from dataclasses import dataclass
@@ -18,10 +19,10 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
 
 CRUMB_VOXELS: Final = 30
-"""A part or a hole of fewer voxels is a fragment, if it is also smaller than `CRUMB_MM3`."""
+"""Number of voxels below which a part or a hole is a fragment, if it is also below `CRUMB_MM3`."""
 
 CRUMB_MM3: Final = 30.0
-"""Volume of a ball of 3.9 mm; a larger part may be a lesion, however coarse its voxels."""
+"""Volume of a 3.9 mm ball; a larger part may be a lesion, even if its voxels are coarse."""
 
 _NECK: Final = 0.7  # of the depth on both sides: a lobe is connected by a neck if it is thinner
 _N_LEVELS: Final = 32  # of depth, at which lobes are distinguished
@@ -39,7 +40,7 @@ Spacing = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Removal:
-    """The voxels to remove: `gone` is bool in the box's shape; `text` describes them."""
+    """The voxels to remove, as the boolean array `gone` in a box, with a description."""
 
     box: Box
     gone: Bools
@@ -49,21 +50,22 @@ class Removal:
 def part_under(mask: Bools, grid: Grid, point: Voxel, hold: Hold | None = None) -> Removal:
     """Return the part of the mask under the pointer.
 
-    A part that is not the largest is removed whole. Of the largest part, the lobe under the pointer
-    is removed up to the first neck that is thinner than 0.7 of both sides; without one, a thin
-    structure is removed that is attached to something 1.5 times thicker. Parts that this
-    disconnects are removed as well. The thick side stays, unless all marks of the reader are on the
-    other side.
+    A part that is not the largest is removed completely. In the largest part, the lobe under the
+    pointer is removed up to the first narrow connection that is thinner than 0.7 of both sides. If
+    there is no such connection, a thin structure is removed that is attached to a structure 1.5
+    times as thick. Parts that become disconnected are also removed. The thick side is kept, unless
+    all marks of the reader are on the thin side.
 
     Parameters
     ----------
     hold
-        int8 of the mask's shape: above 0 for voxels that the reader has marked as lesion.
+        An int8 array with the mask's shape, which is above 0 for voxels that the reader has marked
+        as lesion.
 
     Raises
     ------
     CaseError
-        If no voxel of the mask is under the pointer, or it is on the main part.
+        If no voxel of the mask is under the pointer, or the pointer is on the main part.
     """
     under = _find_voxel(mask, point)
     parts, count = label(mask, _TOUCHING)
@@ -102,16 +104,16 @@ def beyond_line(
 ) -> Removal:
     """Return the voxels that a line drawn across the mask in a slice cuts off, in 3-D.
 
-    A wall along the viewing direction goes through the line. It is as deep as needed to separate
+    A wall along the viewing direction goes through the line. It is as deep as necessary to separate
     two sides, and up to one length longer at each end. The side with fewer voxels that the reader
-    holds is removed; if both have as many, the smaller one.
+    fixed is removed, or the smaller side if the numbers are equal.
 
     Parameters
     ----------
     line
-        Its ends in voxel coordinates, on one plane across `plane_axis`.
+        The ends of the line in voxel coordinates, on one plane across `plane_axis`.
     hold
-        As for `part_under`.
+        As in `part_under`.
 
     Raises
     ------
@@ -130,12 +132,12 @@ def beyond_line(
     crop = mask[box.slices]
     wall = _Wall.on(box, start, way / length, length, plane_axis, grid.spacing_mm)
     if not (crop & wall.find_sheet(0.0, 0.0)).any():
-        raise CaseError("the line does not cross the mask: draw it across the part to cut off")
+        raise CaseError("the line does not cross the mask: draw a line across the part to cut off")
     sides = wall.separate(crop)
     if sides is None:
         raise CaseError(
-            "the line does not separate the mask in 3-D: draw it all the way across the narrow "
-            "bridge, or cut in a slice where it is narrower"
+            "the line does not separate the mask in 3-D: draw a line completely across the narrow "
+            "bridge, or cut in a slice where the bridge is narrower"
         )
     held = np.zeros_like(crop) if hold is None else hold[box.slices] > 0
     first, second = sorted(
@@ -152,16 +154,17 @@ def without_fragments(
 ) -> Bools:
     """Return the mask without fragments: tiny parts are removed and tiny holes are filled.
 
-    Tiny means fewer than `CRUMB_VOXELS` voxels and less than `CRUMB_MM3`. The largest part stays
-    however small, and voxels that the reader holds stay as they are.
+    A part or hole is tiny if it has fewer than `CRUMB_VOXELS` voxels and is smaller than
+    `CRUMB_MM3`. The largest part is always kept, and voxels that the reader fixed are not changed.
 
     Parameters
     ----------
     before
-        The mask before the step that may have left fragments: a part or hole that already existed
-        unchanged stays. None for no such mask.
+        The mask before the step that may have left fragments, or None. A part or hole that already
+        existed in this mask is kept.
     hold
-        int8: above 0 inside, below 0 outside, 0 without a mark.
+        An int8 array that is above 0 for voxels fixed inside, below 0 for voxels fixed outside, and
+        0 without a mark.
     """
     box = Box.around(mask).grown((1, 1, 1), mask.shape)
     crop = mask[box.slices]
@@ -207,7 +210,6 @@ def _find_tiny(what: Bools, grid: Grid, structure: Bools | None, before: Bools |
 
 
 def _find_voxel(mask: Bools, point: Voxel) -> tuple[int, int, int]:
-    """Return the voxel of the mask under the pointer."""
     z, y, x = (round(coordinate) if np.isfinite(coordinate) else -1 for coordinate in point)
     is_in = all(0 <= u < n for u, n in zip((z, y, x), mask.shape, strict=True))
     if not is_in or not mask[z, y, x]:
@@ -230,7 +232,6 @@ def _measure_depth(part: Bools, spacing_mm: Spacing) -> Floats:
 
 
 def _climb_depth(depth: Floats, start: tuple[int, int, int]) -> tuple[int, int, int]:
-    """Return the voxel at the end of the steepest ascent of the depth from `start`."""
     here = start
     while True:
         low = [max(index - 1, 0) for index in here]
@@ -244,11 +245,11 @@ def _climb_depth(depth: Floats, start: tuple[int, int, int]) -> tuple[int, int, 
 def _find_lobe(
     part: Bools, depth: Floats, under: tuple[int, int, int], spacing_mm: Spacing
 ) -> Bools | None:
-    """Return the lobe under the pointer up to its first neck, None if it has none.
+    """Return the lobe under the pointer up to its first narrow connection, or None.
 
-    Voxels deeper than a level fall apart at a neck that is less deep. From the deepest level down,
-    the first level at which the deep part of the lobe joins another, much deeper one is the depth
-    of the neck.
+    Voxels deeper than a level are separated by a connection that is less deep. From the deepest
+    level downwards, the first level at which the deep part of the lobe joins a second, much deeper
+    part is the depth of the connection.
     """
     top = _climb_depth(depth, under)
     levels = np.linspace(float(depth[top]), 0.0, _N_LEVELS + 1)
@@ -269,7 +270,6 @@ def _find_lobe(
 def _spread_side(
     part: Bools, mine: Bools, others: Bools, under: tuple[int, int, int], spacing_mm: Spacing
 ) -> Bools:
-    """Return the voxels of a part nearer to `mine` than to `others`, joined with `mine`."""
     nearer = distance_transform_edt(~mine, spacing_mm) < distance_transform_edt(~others, spacing_mm)
     parts, _ = label(part & nearer, _TOUCHING)
     number = parts[under] or parts[mine].max()
@@ -280,10 +280,11 @@ def _spread_side(
 def _find_thin(
     part: Bools, depth: Floats, under: tuple[int, int, int], spacing_mm: Spacing
 ) -> Bools | None:
-    """Return the voxels about as thin as the part under the pointer, None if nothing is thicker.
+    """Return the voxels about as thin as the part under the pointer, or None if none is thicker.
 
     A voxel is thick if a ball of that radius fits around it into the mask. The surface layer of a
-    thick part, whose corners no ball reaches, is not a separate structure and stays with it.
+    thick part, whose corners no ball reaches, is not a separate structure and belongs to the thick
+    part.
     """
     thickness = _measure_thickness(depth, under, spacing_mm)
     radius = _ROOM * max(thickness, min(spacing_mm))
@@ -302,7 +303,6 @@ def _find_thin(
 
 
 def _measure_thickness(depth: Floats, under: tuple[int, int, int], spacing_mm: Spacing) -> float:
-    """Return the radius of the largest ball in the part that covers a voxel."""
     squares = [
         ((np.arange(n) - index) * step) ** 2
         for n, index, step in zip(depth.shape, under, spacing_mm, strict=True)
@@ -312,7 +312,6 @@ def _measure_thickness(depth: Floats, under: tuple[int, int, int], spacing_mm: S
 
 
 def _is_main(part: Bools, gone: Bools, held: Bools) -> bool:
-    """Return whether the voxels to remove are the lesion itself."""
     n_held = np.count_nonzero(held)
     if n_held and not (held & gone).any():
         return False
@@ -320,7 +319,6 @@ def _is_main(part: Bools, gone: Bools, held: Bools) -> bool:
 
 
 def _find_loose(rest: Bools, held: Bools) -> Bools:
-    """Return disconnected parts: those that are not the largest and hold no mark of the reader."""
     parts, count = label(rest, _TOUCHING)
     if count < 2:
         return np.zeros_like(rest)
@@ -341,9 +339,9 @@ def _mark_voxel(shape: tuple[int, ...], place: tuple[int, int, int]) -> Bools:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Wall:
-    """A wall through a line, in a box: each voxel's distances along it, off it and in depth, mm.
+    """A wall through a line in a box: each voxel's distances along, off and in depth in mm.
 
-    `half_mm` is the least half thickness that no two touching voxels span.
+    `half_mm` is the smallest half thickness that no two touching voxels can bridge.
     """
 
     along: Floats
@@ -392,7 +390,7 @@ class _Wall:
         return sheet
 
     def separate(self, mask: Bools) -> tuple[Bools, Bools] | None:
-        """Return the sides of the mask at the smallest separating wall; None if there is none."""
+        """Return the sides of the mask at the smallest wall that separates it, or None."""
         depths = np.unique(self.deep[mask])
         if len(depths) > _MOST_DEPTHS:
             depths = depths[np.linspace(0, len(depths) - 1, _MOST_DEPTHS).round().astype(int)]

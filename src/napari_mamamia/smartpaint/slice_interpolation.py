@@ -1,4 +1,4 @@
-"""Interpolation of slices between outlined ones."""
+"""Interpolation of slices between outlined slices."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -24,10 +24,10 @@ Floats = NDArray[np.float64]
 def interpolate_slices(
     mask: Bools, grid: Grid, axis: int = 0, slices: Sequence[int] | None = None
 ) -> Change:
-    """Fill the slices between outlined ones, and leave existing voxels unchanged.
+    """Fill the slices between outlined slices without changing existing voxels.
 
     Between two outlined slices the signed distance to the outline (mm, in the plane, positive
-    inside) is interpolated linearly; voxels above 0 are added. Outlines that share no voxel are
+    inside) is interpolated linearly; voxels above 0 are added. Outlines without common voxels are
     first moved onto each other along the line between their centres of mass.
 
     Parameters
@@ -37,8 +37,8 @@ def interpolate_slices(
     axis
         The array axis (0 z, 1 y, 2 x) perpendicular to the slices.
     slices
-        Indices of the outlined slices; None for all that are not empty. A slice in between that
-        is not empty keeps its voxels and gains the interpolated ones.
+        Indices of the outlined slices; None for all that are not empty. A slice in between that is
+        not empty keeps its voxels and gains the interpolated ones.
 
     Returns
     -------
@@ -76,7 +76,6 @@ def interpolate_slices(
 
 
 def _fill_planes(planes: Bools, ends: tuple[Bools, Bools], spacing_mm: list[float]) -> None:
-    """Add the interpolated voxels between two outlines to `planes`."""
     before, after = (_signed_distance(end, spacing_mm) for end in ends)
     way = np.zeros(2)
     if not (ends[0] & ends[1]).any():
@@ -89,7 +88,6 @@ def _fill_planes(planes: Bools, ends: tuple[Bools, Bools], spacing_mm: list[floa
 
 
 def _signed_distance(mask: Bools, spacing_mm: list[float]) -> Floats:
-    """Return the distance in mm to the nearest voxel of the other kind, negative outside."""
     # The crop ends where the outlines end, and an outline that fills it needs an outside.
     wide = np.pad(mask, 1)
     inside = distance_transform_edt(wide, sampling=spacing_mm)
@@ -104,7 +102,6 @@ def _find_centre(mask: Bools) -> Floats:
 
 
 def _shift_distance(distance: Floats, way: Floats) -> Floats:
-    """Return `distance` shifted by `way` voxels; at its edge the nearest value is repeated."""
     if not way.any():
         return distance
     moved: Floats = shift(distance, way, order=1, mode="nearest")

@@ -1,1 +1,4 @@
-"""The napari and Qt code: one dock widget with pages. It computes nothing and accesses no files."""
+"""The napari and Qt code: one dock widget with pages.
+
+These modules compute nothing and access no files.
+"""

@@ -530,7 +530,7 @@ def test_a_process_that_ends_while_it_scores_costs_no_team_a_case(tmp_path, monk
         assert run.all_ok
     else:
         assert (team.outcome, team.number) == (AttemptOutcome.FAILED, 0)
-        assert "C_01: the process that worked on it ended 2 times" in team.reason
+        assert "C_01: the process of the case ended 2 times" in team.reason
         assert not list((folder / "results").rglob("for_team"))
         assert not list((folder / "results").rglob("summary.json"))
     assert run_challenge(folder).all_ok

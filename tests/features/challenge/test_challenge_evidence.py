@@ -160,5 +160,5 @@ def test_init_names_the_profile_and_where_its_definitions_come_from(tmp_path):
         "challenge", "init", tmp_path / "other", *words, "--profile", "official-code",
         "--gate", "0.5",
     )  # fmt: skip
-    assert "what the published scripts compute" in done.stdout
+    assert "the computations of the published scripts" in done.stdout
     assert json.loads((tmp_path / "other" / "challenge.json").read_text())["gate"] == 0.5

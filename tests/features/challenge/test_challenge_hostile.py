@@ -133,7 +133,7 @@ def test_a_table_is_read_in_a_process_whose_memory_is_limited(challenge, monkeyp
 
 def test_a_table_that_ends_its_reader_is_refused_and_not_read_again(challenge, monkeypatch):
     def lose(_, __, inputs, ___):
-        reason = "the process that worked on it ended 2 times without an answer (signal 9)"
+        reason = "the process of the case ended 2 times without an answer (signal 9)"
         return Outcome(inputs.case_id, reason=reason, cause=FailureCause.WORKER_LOST)
 
     monkeypatch.setattr(run_module, "attempt_in_child", lose)
@@ -214,7 +214,7 @@ class Sparse(io.BytesIO):
             zip_bytes(("a", b"1" * 99), compression=zipfile.ZIP_BZIP2),
             "a compression other than deflate",
         ),
-        (None, "its list of members has 1024 MB"),
+        (None, "its list of members is 1024 MB long"),
     ],
     ids=["overlapping", "too long", "nameless", "LZMA", "bzip2", "directory of 1 GB"],
 )

@@ -367,7 +367,7 @@ def test_masks_and_responses_have_a_board_each(tmp_path):
     (pair,) = content["auc"]["comparisons"]
     assert pair["delong"]["auc_a"] == pair["delong"]["auc_b"]
     text = (tmp_path / "board" / "leaderboard.html").read_text()
-    assert "Responses: who leads" in text
+    assert "Leading response model" in text
     assert "Bayes factor K: row over column" in text
     assert "cases are wrong" in (tmp_path / "board" / "teams" / "beta.html").read_text()
     assert verify_challenge(tmp_path / "board") == ()

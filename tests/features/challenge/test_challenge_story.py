@@ -78,7 +78,7 @@ def test_the_board_ranks_proves_itself_and_names_what_was_changed(world, tmp_pat
     ranked = run_challenge("rank", folder, "--out", board)
     assert ranked.returncode == 0, ranked.stderr
     assert "Masks: who leads: By composite Größe leads (score 1.0000; 6 cases)." in ranked.stdout
-    assert "What would change it: " in ranked.stdout
+    assert "What would change the lead: " in ranked.stdout
     boards, notes = boards_of(board)
     assert boards["segmentation"][:4] == [
         ("Größe", 1), ("copycat", 2), ("middle", 2), ("damaged", 4),

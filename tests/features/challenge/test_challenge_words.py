@@ -47,8 +47,8 @@ def test_each_table_says_why_a_team_has_no_rank(world, tmp_path, monkeypatch):  
     assert "constant: n 8; 1st attempt; not ranked: all 8 predictions are 0" in responses
     assert "constant: n 0; no attempt; not ranked: no submission for this task" in done.stdout
     # Alone with a rank, good leads at any weight, though constant has the higher score.
-    assert "Responses: who leads: good leads" in done.stdout
-    assert "Another weight of fairness" not in responses
+    assert "Leading response model: good leads" in done.stdout
+    assert "Another fairness weight" not in responses
     boards = json.loads((tmp_path / "board" / "leaderboard.json").read_text())["boards"]
     (board,) = (board for board in boards if board["task"] == "classification")
     reasons = {row["team"]: row["reason"] for row in board["rows"]}

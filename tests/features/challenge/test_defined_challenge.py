@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,6 +19,7 @@ from napari_mamamia.features.challenge.io.definition import (
 )
 from napari_mamamia.features.challenge.scoring.defined_ranking import (
     CaseValue,
+    MeasuredCases,
     ValueState,
     count_values,
     evaluate_formula,
@@ -25,7 +27,9 @@ from napari_mamamia.features.challenge.scoring.defined_ranking import (
     rank_by_definition,
 )
 from napari_mamamia.features.challenge.scoring.image_measures import frechet_distance
+from napari_mamamia.features.challenge.scoring.measure_registry import MEASURES
 from napari_mamamia.features.challenge.scoring.mirror import find_midline
+from napari_mamamia.features.challenge.services.challenge import answers
 from napari_mamamia.features.challenge.services.challenge.answers import (
     list_truth,
     measure_answers,
@@ -94,6 +98,8 @@ def test_every_built_in_definition_names_registered_measures():
         (("by: aggregate-then-rank", "by: score, score: 'error.__class__'"), "Attribute"),
         (("by: aggregate-then-rank", "by: score, score: 'err'"), "err"),
         (("version: 1", "version: 1\nshape: round"), "shape"),
+        (("name: lesion-count", "name: ../../count"), "../../count"),
+        (("id: error", "id: my-error"), "my-error"),
     ],
 )
 def test_a_wrong_definition_is_refused_with_what_was_found(change, found):
@@ -156,6 +162,27 @@ def test_no_answer_is_worse_than_no_answer():
     cases = values_of(3.0, 99.0, float("nan"), worst=((10.0,),))
     assert counted(cases, MissingAnswer.WORST, sign=-1.0) == [3.0, 10.0, 10.0]
     assert counted(values_of(3.0, float("nan"), worst=()), MissingAnswer.WORST) is None
+
+
+def test_a_table_without_a_column_names_it(tmp_path):
+    (tmp_path / "truth.csv").write_text("exam,n\nA,1\n")
+    with pytest.raises(FormatError, match=r"case.*truth\.csv|truth\.csv.*case"):
+        list_truth(parse_definition(YAML, "cup.yaml"), tmp_path)
+
+
+def test_a_table_has_a_problem_for_each_case_that_cannot_be_used(tmp_path):
+    text = YAML.replace('{"": n}', "{left: l, right: r}").replace(
+        "id: case}", "id: case, part: side}", 2
+    )
+    text = text.replace("truth.csv, id: case, part: side", "truth.csv, id: case")
+    definition = parse_definition(text, "cup.yaml")
+    (tmp_path / "truth.csv").write_text("case,l,r\nA,1,2\nB,1,2\nC,1,2\nD,1,2\nE,1,2\n")
+    rows = ["A,left,1", "A,right,4", "B,left,1", "C,left,1", "C,right,2", "C,right,2", "D,left,x"]
+    (tmp_path / "counts.csv").write_text("\n".join(["case,side,value", *rows, "D,right,2"]))
+    values = measured(definition, tmp_path, tmp_path)
+    assert [case_id for case_id, _ in values.unusable] == ["B", "C", "D", "E"]
+    # A: (0 + 2) / 2; the others 10 by `worst`
+    assert numbers(definition, values)["error"] == pytest.approx((1 + 4 * 10) / 5)
 
 
 # ------------------------------------------------------------------ measures by hand
@@ -381,11 +408,84 @@ def test_verify_finds_changed_truth_definition_values_and_answers(counts):
     assert verify_challenge(counts / "board") == ()
     (values,) = (folder / "results").rglob("lesion-count.json")
     (sealed,) = (folder / "results").rglob("counts.csv")
-    for path in (values, sealed, counts / "truth" / "truth.csv",
-                 folder / "definitions" / "lesion-count.json"):  # fmt: skip
+    definition = folder / "definitions" / "lesion-count.json"
+    changes = {values: "answers/", sealed: "sealed copy", definition: "definition:"}
+    for path, text in (changes | {counts / "truth" / "truth.csv": "truth:"}).items():
         before = path.read_text()
         path.write_text(before.replace("1", "2"))
-        assert before != path.read_text()
-        assert verify_challenge(counts / "board"), path
+        texts = [difference.text for difference in verify_challenge(counts / "board")]
+        assert any(text in one for one in texts), (path, texts)
         path.write_text(before)
     assert verify_challenge(counts / "board") == ()
+
+
+@pytest.mark.usefixtures("quick_figures")
+def test_verify_measures_the_sealed_answers_again(counts, monkeypatch):
+    folder = counts / "cup"
+    definition = definition_named(str(counts / "cup.yaml"))
+    begin_challenge(folder, ChallengeSettings(definition=definition, reference=counts / "truth"))
+    shutil.copytree(counts / "teams" / "near", folder / "submissions" / "near")
+    run_challenge(folder)
+    spec = MEASURES["number.absolute_error"]
+    other = replace(spec, of_case=lambda case: spec.of_case(case) + 1)
+    monkeypatch.setattr(answers, "MEASURES", {"number.absolute_error": other})
+    (difference,) = verify_challenge(folder)
+    assert "error" in difference.text
+
+
+# ------------------------------------------------------------------ ranks by hand
+
+RANKED = """
+name: cup
+version: 1
+truth: {table: truth.csv, id: case, columns: {"": n}}
+answer: {kind: numbers, file: counts.csv, id: case}
+measures:
+  - {id: a, of: number.absolute_error, better: low}
+  - {id: b, of: number.absolute_error, better: high}
+  - {id: c, of: number.absolute_error, better: low}
+ranking: {by: BY, within: [[a, b], [c]]}
+"""
+
+
+def ranked(by, values, **more):
+    """Rank teams by the values of cases, by team and measure."""
+    definition = parse_definition(RANKED.replace("BY", by), "cup.yaml")
+    teams = {
+        team: {name: MeasuredCases(name, tuple(values_of(*of_cases, worst=())))
+               for name, of_cases in zip("abc", of_team, strict=True)}
+        for team, of_team in values.items()
+    }  # fmt: skip
+    return rank_by_definition(definition, measure_rules(definition), teams, **more)
+
+
+def test_ranks_are_averaged_in_each_group_and_ranked_again():
+    x, y, z = ((1,), (9,), (3,)), ((2,), (7,), (1,)), ((3,), (8,), (2,))
+    # a: x 1, y 2, z 3; b: x 1, y 3, z 2: group x 1, y 2 and z 2 (5 / 2 each); c: x 3, y 1, z 2
+    ranking = ranked("aggregate-then-rank", {"x": x, "y": y, "z": z})
+    assert ranking.scores.tolist() == [2, 1.5, 2]
+    assert ranking.ranks.tolist() == [2, 1, 2]
+
+
+def test_a_team_without_a_number_is_last_in_its_measure():
+    bad = ValueState.NOT_DEFINED
+    ranking = ranked("aggregate-then-rank", {"x": ((bad,), (9,), (1,)), "y": ((50,), (8,), (2,))})
+    # a: x 2, y 1; b: x 1, y 2: tied in the group; c: x 1
+    assert ranking.scores.tolist() == [1, 1.5]
+
+
+def test_ranking_in_each_case_differs_from_ranking_the_means():
+    same = (1, 1, 1)
+    values = {"x": ((1, 1, 90), same, same), "y": ((2, 2, 2), same, same)}
+    assert ranked("aggregate-then-rank", values).ranks.tolist() == [2, 1]
+    assert ranked("rank-then-aggregate", values).ranks.tolist() == [1, 2]
+
+
+def test_the_resamples_of_a_clear_leader_are_all_won():
+    better, worse = (1, 2, 3, 1), (5, 6, 7, 5)
+    values = {"x": (better, worse, better), "y": (worse, better, worse)}
+    ranking = ranked("aggregate-then-rank", values, n_resamples=30, seed=1)
+    assert ranking.stability.first.tolist() == [1, 0]
+    assert ranking.draws["Score"].tolist() == [[1, 2]] * 30
+    assert ranking.draws["a"].shape == (30, 2)
+    assert ranking.draws["a"].min() >= 1

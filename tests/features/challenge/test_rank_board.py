@@ -137,7 +137,7 @@ def test_who_leads_is_said_as_sure_as_it_is(tmp_path, ranks, first, words):
 def test_no_lead_on_a_handful_of_cases_is_sure(tmp_path):
     table = simple_board(tmp_path, {"A": 1, "B": 2}, {"A": 1.0, "B": 0.0}).tables[0]
     assert say_lead(replace(table, n_cases=1), 0).endswith(
-        "The lead is uncertain: 1 case is too few to tell."
+        "The lead is uncertain: 1 case is too few for a conclusion."
     )
     assert "clearly" not in say_lead(replace(table, n_cases=4), 0)
     assert "A clearly leads" in say_lead(replace(table, n_cases=5), 0)

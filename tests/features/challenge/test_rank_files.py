@@ -157,7 +157,7 @@ def test_tables_of_spreadsheet_programs_are_read(text, write):
         ("case,A\n,1\n", "case's name in row 2"),
         ("algorithm,case,value,site\nA,c1,1,\n", "site's name in row 2"),
         ("algorithm,case,value\n,c1,1\n", "algorithm's name in row 2"),
-        ("case,A,B\nc1,1\n", "2 cells where the header has 3"),
+        ("case,A,B\nc1,1\n", "2 cells, but the header has 3"),
         ("case\nc1\n", "a column for each algorithm"),
         ("case,A\n", "none below its header"),
         ("", "it is empty"),
@@ -248,7 +248,7 @@ def test_a_value_that_rewards_leaving_cases_out_is_named(
 def test_one_case_is_said_to_prove_nothing(write, tmp_path):
     rank_files(RankInputs(table=write("case,A,B\nc1,.9,.8\n")), tmp_path / "out", FEW)
     page = (tmp_path / "out" / "leaderboard.html").read_text()
-    assert "Undecided (1 case is too few to tell)" in page
+    assert "Undecided (1 case is too few for a conclusion)" in page
     assert "Certain:" not in page
 
 

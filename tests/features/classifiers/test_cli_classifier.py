@@ -62,7 +62,7 @@ def test_the_numbers_are_those_of_the_facts_in_the_shape_of_the_issue(tmp_path):
     assert {group["value"] for group in found["subgroups"]} == {"x", "y", "missing"}
     page = (tmp_path / "out" / "report.html").read_text()
     assert "http" not in page.replace("http://www.w3.org", "")
-    assert "At the reader&#39;s own sensitivity" in page
+    assert "At the reader&#39;s sensitivity" in page
     assert "m: AUC 0.729" in done.stdout
 
 
@@ -89,7 +89,7 @@ def test_a_resample_out_of_range_is_refused_with_its_line(tmp_path, line):
 def test_a_score_that_is_no_finite_number_counts_as_the_least_favourable(tmp_path, cell):
     done, found = score(tmp_path, table(tmp_path / "t.csv", changed(0, m=cell)))
     assert done.returncode == 3
-    assert "counts as least favourable" in done.stderr
+    assert "counts as the least favourable score" in done.stderr
     assert found["unusable"] == {"m": 1, "k": 0}
     worst, again = score(tmp_path, table(tmp_path / "t.csv", changed(0, m=-9)), "--overwrite")
     assert worst.returncode == 0
@@ -121,7 +121,7 @@ def test_a_row_that_is_out_is_not_said_to_count(tmp_path):
 def test_a_name_that_comes_twice_counts_once(tmp_path):
     done, found = score(tmp_path, table(tmp_path / "t.csv", [*ROWS, ROWS[0]]))
     assert done.returncode == 3
-    assert "id a is in row 2 already" in done.stderr
+    assert "id a is already in row 2" in done.stderr
     assert found["n"] == 10
 
 

@@ -139,7 +139,7 @@ def test_the_names_of_the_published_examples_are_read(tmp_path):
         ("A,0,10,0,10,5,5,0.5", "z2 must be above z1"),
         ("A,0,1e300,0,10,0,10,0.5", "x2 must be a plausible coordinate in mm"),
         ("A,zero,10,0,10,0,10,0.5", "x1 must be a number"),
-        ("A,0,10,0,10,0,10", "7 cells where the header has 8"),
+        ("A,0,10,0,10,0,10", "7 cells, but the header has 8"),
     ],
 )
 def test_a_bad_row_of_the_prediction_is_named_and_never_better_than_a_wrong_box(
@@ -195,7 +195,7 @@ def test_no_lesion_and_no_box_are_said(tmp_path):
 def test_repeated_boxes_each_count_and_are_said(tmp_path):
     done, found = run(tmp_path, boxes=BOXES + BOXES.splitlines()[1] + "\n")
     assert (done.returncode, found["n_false_positives"]) == (0, 5)
-    assert "predicted boxes that repeat an earlier row: 1;" in done.stderr
+    assert "1 predicted boxes repeat an earlier row, " in done.stderr
 
 
 def test_boxes_without_scores_have_one_operating_point(tmp_path):
@@ -342,7 +342,10 @@ def test_the_same_grid_in_another_order_of_axes_is_reordered_and_said(folders):
         nib.save(image, path)
     done, after = run_masks(folders, "--overwrite")
     assert done.returncode == 0, done.stderr
-    assert "axes stored in a different order: 1 (first A): reordered, not resampled" in done.stderr
+    assert (
+        "axes stored in a different order: 1 (first A); they were reordered without resampling"
+        in done.stderr
+    )
     assert after["froc"] == before["froc"]
 
 
@@ -374,4 +377,4 @@ def test_a_listed_case_needs_a_reference(folders):
 def test_half_a_command_says_what_is_missing(tmp_path):
     done, _ = ended(tmp_path / "out", "score-detection", "--reference", tmp_path)
     assert done.returncode == 2
-    assert "give all of one kind" in " ".join(done.stderr.replace("│", " ").split())
+    assert "specify all options of one kind" in " ".join(done.stderr.replace("│", " ").split())

@@ -89,7 +89,7 @@ def test_a_score_that_is_no_number_is_refused_and_never_0(mixed, cell):
     columns, label = mixed
     damaged = columns.copy()
     damaged[3, 1] = cell
-    with pytest.raises(ValueError, match="leave out rows"):
+    with pytest.raises(ValueError, match="leave out these rows"):
         fit_elastic_net(damaged, label, 0.5, 0.1)
     with pytest.raises(ValueError, match="positives and negatives"):
         fit_elastic_net(columns, np.ones(300), 0.5, 0.1)

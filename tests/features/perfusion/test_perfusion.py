@@ -378,7 +378,10 @@ def test_an_image_is_no_mask_and_a_value_that_is_not_there_is_named(exam, tmp_pa
     for number, (further, said) in enumerate(
         (
             (("--masks", tmp_path / "masks"), "it looks like an image"),
-            (("--label", "7"), "expected the value 7 in the mask of ULTRAFAST_1, found only 1"),
+            (
+                ("--label", "7"),
+                "expected the mask of ULTRAFAST_1 to have the value 7, but found only 1",
+            ),
         )
     ):
         out = tmp_path / str(number)

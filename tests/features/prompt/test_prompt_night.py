@@ -96,6 +96,7 @@ def test_the_recorded_answers_are_still_the_package_s(model):
     assert json.loads(json.dumps(engine.calls)) == json.loads(RECORDED.read_text())
 
 
+@pytest.mark.timeout(1800)
 def test_48_orientations_of_three_planes_give_the_package_s_own_voxels(model, local, tmp_path):
     """Each orientation is told to our engine and to the stock session; both are turned back."""
     shape = (40, 50, 60)

@@ -122,6 +122,8 @@ def test_each_image_that_the_model_may_see_has_a_picture(dock):
     channel = dock.flow("Prompt").page.channel
     assert channel.currentIndex() == 0
     assert channel.currentData() == "subtraction"
+    texts = [channel.itemText(index) for index in range(channel.count())]
+    assert len(texts) == len(set(texts)) == 4
     for index in range(channel.count()):
         assert not channel.itemIcon(index).isNull()
         assert "<img" in channel.itemData(index, Qt.ItemDataRole.ToolTipRole)

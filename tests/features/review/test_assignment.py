@@ -29,7 +29,7 @@ def deal(n_cases, n_readers, per_case=2, **more):
 )
 def test_each_case_has_its_readers_and_loads_differ_by_one(n_cases, n_readers, per_case, seed):
     if per_case > n_readers:
-        with pytest.raises(CaseError, match="name more readers"):
+        with pytest.raises(CaseError, match="add readers"):
             deal(n_cases, n_readers, per_case, seed=seed)
         return
     dealt = deal(n_cases, n_readers, per_case, seed=seed)
@@ -94,5 +94,5 @@ def test_of_second_looks_everybody_is_first_about_as_often():
 def test_a_mode_of_two_readings_takes_no_other_number():
     with pytest.raises(CaseError, match=r"expected 2 readings of a case in mode arbitration"):
         StudyPlan("s", ReadingMode.ARBITRATION, n_readers=3)
-    with pytest.raises(CaseError, match="share of hidden repeats"):
+    with pytest.raises(CaseError, match="proportion of hidden repeats"):
         StudyPlan("s", repeat_share=0.6)

@@ -62,7 +62,7 @@ def test_what_disagrees_is_adjudicated_with_a_reason():
     story = disputed()
     assert story.case().state is CaseState.DISAGREES
     story.tell("jo", "decide", mask=SHA, reason="too early")
-    assert whys(story) == ["the case has the state disagrees: decide is not possible"]
+    assert whys(story) == ["decide is not possible in the state disagrees of the case"]
     story.tell("jo", "adjudicate")
     assert (story.case().state, story.case().adjudicator) == (CaseState.IN_ADJUDICATION, "jo")
     story.tell("jo", "decide", mask=SHA)
@@ -117,10 +117,10 @@ def test_the_second_look_waits_for_the_first_and_may_accept():
         ("jo", "claim", {}, "the case is not assigned to this reader"),
         ("eve", "read", {"mask": SHA}, "the study has no reader 'eve'"),
         ("ana", "read", {"mask": SHA}, ""),
-        ("ana", "start", {}, "the reading is read: start is not possible"),
+        ("ana", "start", {}, "start is not possible, because the reading is read"),
         ("ana", "claim", {"round": 2}, "the event belongs to round 2, but the case is in round 1"),
         ("ana", "read-again", {}, "the event gives no reason"),
-        ("lea", "reopen", {"reason": "x"}, "the case has the state read: reopen is not possible"),
+        ("lea", "reopen", {"reason": "x"}, "reopen is not possible in the state read of the case"),
         (
             "ana",
             "compare",

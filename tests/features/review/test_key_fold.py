@@ -75,7 +75,7 @@ def test_a_lead_s_key_in_a_file_must_be_a_lead_s_and_a_key():
     for reader, key in (("ana", "1" * 64), ("nobody", "1" * 64), ("lea", "1" * 63), ("lea", "x")):
         with pytest.raises(CaseError, match="64 digits"):
             replace(about, lead_keys=(LeadKey(reader, key),))
-    with pytest.raises(CaseError, match="each key of a lead once"):
+    with pytest.raises(CaseError, match="each key of a lead to be unique"):
         replace(about, lead_keys=(LeadKey("lea", "1" * 64), LeadKey("lea", "1" * 64)))
 
 
@@ -139,7 +139,7 @@ def test_two_leads_who_end_each_other_s_key_are_told_and_nobody_is_locked_out():
         state = story.state()
         assert all(one.counts for one in state.keys)
         assert len(state.disputes) == 2
-        assert "neither counts" in state.disputes[0][1]
+        assert "neither revocation counts" in state.disputes[0][1]
         assert len(state.refused) == 2
         # both go on, so who is honest is not locked out
         story.tell("ben", "key", None, key="5" * 64, proof="p")
@@ -166,7 +166,7 @@ def test_of_three_bound_leads_one_stolen_key_ends_none_and_two_leads_end_it():
     assert state.disputes == ()
     assert bad in {one.event.hash for one in state.refused}
     assert {one.why for one in state.refused} == {
-        "the signing key was revoked, and the revocation does not keep this event"
+        "the signing key was revoked, and the revocation does not preserve this event"
     }
 
 

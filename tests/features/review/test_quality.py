@@ -225,7 +225,7 @@ def test_a_case_that_is_not_of_the_queue_is_refused():
 
 @pytest.mark.parametrize("places", [[], [1, 1], [1, 3]])
 def test_a_queue_that_is_none_is_refused(places):
-    with pytest.raises(CaseError, match="each case of a queue once"):
+    with pytest.raises(CaseError, match="each case in a queue once"):
         Queue(tuple(QueuePlace(str(at), False, one, one) for at, one in enumerate(places)), 1)
 
 
@@ -253,7 +253,7 @@ def read_by_rule(queue, is_error, target, quiet):
 
 
 def simulate(n_worlds, lowers_dice):
-    """Share of errors found by a rule of thumb, and by the rule; share of cases read by it."""
+    """Share of errors found by a rule of thumb, and by the rule; proportion of cases read by it."""
     rows = []
     for seed in range(n_worlds):
         rng = np.random.default_rng(seed)

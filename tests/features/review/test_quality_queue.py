@@ -48,7 +48,7 @@ def test_a_queue_is_made_from_the_folder_of_scores(tmp_path, scores):
     # without a prediction first, then the step 0.30 to 0.35 with its missed lesions first
     assert ids == ["gone", "B_1", "A_2", "B_2", "A_1", "=cmd()|'x'"]
     assert result.queue.places[1].why == "Dice 0.310; 2 lesions missed"
-    assert result.notes == (f"stranger is in {signs} but has no score: left out",)
+    assert result.notes == (f"stranger is in {signs} but has no score, and was left out",)
     assert read_queue(tmp_path / "q" / "queue.json") == result.queue
     with (tmp_path / "q" / "queue.csv").open(newline="") as stream:
         rows = list(csv.reader(stream))

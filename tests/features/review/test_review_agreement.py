@@ -117,7 +117,7 @@ def test_masks_and_volumes_by_hand(masks):
     assert [one.lowest_dsc for one in found.cases[:2]] == [0.4, 1.0]
     assert found.left_out == ()
     text = "\n".join(agreement_lines(found))
-    assert "In 1 pair both masks are empty: they agree, and are in no mean." in text
+    assert "In 1 pair both masks are empty; they agree, but are not included in means." in text
 
 
 def test_answers_agree_as_the_facts_say(masks):
@@ -263,7 +263,8 @@ def test_one_reader_and_no_pair_are_said_and_nothing_fails(masks):
         found = measure_agreement(store)
         assert found.readers == found.volumes == ()
         assert (
-            "no case was read completely by two people: there is nothing to compare" in found.notes
+            "no case was read completely by two people, so there is nothing to compare"
+            in found.notes
         )
         assert agreement_lines(found)[0].startswith("0 of 2 cases")
         assert found.categories[0].pairs == ()
@@ -483,7 +484,7 @@ def test_an_order_is_the_form_s_and_only_where_somebody_says_so():
     form = parse_form("breast-mri-2013", [], "test")
     assert list_orders(form, ["bpe"]) == {"bpe": ("minimal", "mild", "moderate", "marked")}
     for name in ("nothing", "size"):
-        with pytest.raises(CaseError, match="a question of the study's form that has terms"):
+        with pytest.raises(CaseError, match="a question with terms in the study's form"):
             list_orders(form, [name])
     with pytest.raises(CaseError, match="found 'bpe'"):
         list_orders(None, ["bpe"])
@@ -546,7 +547,7 @@ def test_answers_about_lesions_are_compared_lesion_by_lesion_and_lone_ones_are_c
     text = "\n".join(agreement_lines(found))
     assert "3 marked by both" in text
     assert "1 by ben only" in text
-    assert "1 lesion of only one reader" in text
+    assert "1 lesion from only one reader" in text
 
 
 @pytest.mark.parametrize("damaged", [7, {}, {"1": [[0, 0, 0]]}, {"1": "x", "2": [], "3": [None]}])

@@ -258,7 +258,11 @@ def test_a_key_is_asked_for_and_a_wrong_passphrase_opens_nothing(share, clean, t
     for passphrase, computer, why in (
         ("", home / who, "nobody else may use the name"),
         ("another one", home / who, "expected the passphrase of the key"),
-        (WORDS, elsewhere, "it is not on this computer: work where it was made"),
+        (
+            WORDS,
+            elsewhere,
+            "it is not on this computer: work on the computer where the key was made",
+        ),
     ):
         with pytest.raises((CaseError, FormatError), match=why):
             StudyClient(share, who, computer, passphrase)
@@ -647,11 +651,11 @@ def test_of_two_leads_the_one_who_is_struck_first_can_answer_and_the_site_is_tol
     assert signing.revoke(thief, "jo", mine, "harm", WORDS).is_ended
     thief.close()
     jo.refresh()
-    with pytest.raises(CaseError, match="yours does not"):
+    with pytest.raises(CaseError, match="your key does not"):
         signing.countersign(jo, "ana", jo.state.keys[2].key, WORDS)
     ending = signing.revoke(jo, "lea", theirs, "laptop stolen", WORDS)
     assert not ending.is_ended
-    assert "neither counts" in signing.describe_revocation(jo.refresh(), theirs, ending)
+    assert "neither revocation counts" in signing.describe_revocation(jo.refresh(), theirs, ending)
     jo.close()
     assert sum(one.startswith("conflict") for one in asker.problems(share)) == 2
     assert len(find_status(FolderStore(share, tmp_path / "s")).conflicts) == 2

@@ -99,7 +99,7 @@ def test_of_a_study_that_was_never_seen_nothing_is_said_of_cases_and_none_is_tak
     assert (look.n_ready, look.n_read, look.states) == (0, 0, None)
     assert (look.rows, look.disputes, look.readers) == ((), (), ())
     acts = {
-        "take the next": lambda: StudyClient(folder, "Ana", home).take_next(),
+        "open the next": lambda: StudyClient(folder, "Ana", home).take_next(),
         "judge": lambda: client.session.claim_case("c0001"),
         "reject": lambda: client.session.reject("c0001", "blurred"),
         "reassign": lambda: client.session.reassign("c0001", "ana", "ben"),
@@ -394,7 +394,7 @@ def test_work_begins_while_the_share_is_away_and_is_sent_when_it_is_back(
     client.hand_in(taken, saved(tmp_path, B), Draft())
     assert not folder.exists(), "nothing is made where the share was"
     client.close()
-    with pytest.raises(FormatError, match="expected to read all events"):
+    with pytest.raises(FormatError, match="expected all events"):
         verify_study(FolderStore(folder, home))
     # Nobody is at it while it comes back; the next start sends.
     away.rename(folder)
@@ -543,9 +543,7 @@ def test_a_folder_for_results_that_hangs_is_said_to_and_the_study_goes_on(
         about = ["review", "status", str(folder), "--out", str(place)]
         result = CliRunner().invoke(app, about, env={"MAMAMIA_CONFIG_DIR": str(home)})
         assert result.exit_code == 1, result.output
-        said = (
-            f"expected to find out whether {place} exists, but the network share does not respond"
-        )
+        said = f"expected access to {place}, but the network share does not respond"
         assert said in str(result.exception)
         assert StudyClient(folder, "Ana", home).look().trouble == ""
     finally:
@@ -690,10 +688,10 @@ def test_images_that_were_changed_or_are_gone_are_not_opened(with_images, home):
     client = StudyClient(folder, "Ana", home)
     assert client.take_next().data_set == data
     (data / "A.nii.gz").write_bytes(b"voxelz")
-    with pytest.raises(CaseError, match="has been changed: nothing was opened"):
+    with pytest.raises(CaseError, match="was changed, so nothing was opened"):
         client.take_next()
     (data / "A.nii.gz").unlink()
-    with pytest.raises(CaseError, match="say where"):
+    with pytest.raises(CaseError, match="choose the folder"):
         client.take_next()
 
 

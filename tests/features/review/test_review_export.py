@@ -266,7 +266,7 @@ def test_answers_long_wide_and_for_mrmc_programs(studied, tmp_path):
         (
             "assessment",
             ("A_1",),
-            "expected positive cases to be among the rated ones, but found 'A_1'",
+            "expected positive cases to be among the rated cases, but found 'A_1'",
         ),
     ],
 )

@@ -102,7 +102,7 @@ def test_at_a_desk_no_record_and_no_error_holds_an_id_or_a_site(folder, data_set
     try:
         path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
         key = client.whole.case_of_id(path.parent.name).key
-        with pytest.raises(CaseError, match="as they were when the study began") as error:
+        with pytest.raises(CaseError, match="to be unchanged since the study began") as error:
             client.require_images(key)
         path.unlink()
         with pytest.raises(CaseError, match="cannot be read") as gone:

@@ -98,7 +98,7 @@ def test_masks_that_cannot_be_listed_are_told_and_no_study_without_masks(
     monkeypatch.setattr(os, "listdir", refuse)
     assert os.strerror(code) in store.read().away
     assert store.read().masks == {SHA}, "who is at work goes on with what was known"
-    with pytest.raises(FormatError, match="some cannot be read"):
+    with pytest.raises(FormatError, match="some are not"):
         read_whole(store)
 
 
@@ -430,7 +430,7 @@ def test_a_study_file_that_was_changed_fits_no_event(tmp_path):
     path.write_text(path.read_text().replace("Lea Lead", "Eve Lead"))
     store.read()
     problems = [one.text for one in opened(folder, tmp_path / "other", "2", "G").read().problems]
-    assert problems == ["line 1: it does not follow the record before it"]
+    assert problems == ["line 1: it does not follow the previous record"]
     assert "was changed after this program opened it" in store.read().problems[0].text
     assert store.append("ana", {"n": 1}).seq == 1
 
@@ -477,9 +477,9 @@ def test_whatever_letters_a_case_id_has_its_files_are_its_key_s(tmp_path):
 
 
 def test_ids_and_readers_that_stand_twice_are_refused(tmp_path):
-    with pytest.raises(CaseError, match="case id once, got 'A' 2 times"):
+    with pytest.raises(CaseError, match="case id to be unique, but found 'A' 2 times"):
         study(cases=("A", "A"))
-    with pytest.raises(CaseError, match="reader once, got 'ana' 2 times"):
+    with pytest.raises(CaseError, match="reader to be unique, but found 'ana' 2 times"):
         study(readers=("ana", "Ana"))
 
 

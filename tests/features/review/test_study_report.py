@@ -278,7 +278,7 @@ def test_readings_on_another_form_are_counted(store):
     readings = tuple(one._replace(answers=told) for one in view.readings)
     state = replace(state, cases=(replace(view, readings=readings),))
     assert count_other_forms(state, form) == (
-        "2 readings answered on another version of the form breast-mri-2013",
+        "2 readings answered on a different version of the form breast-mri-2013",
     )
     assert count_other_forms(state, None) == ()
 
@@ -397,4 +397,4 @@ def test_a_queue_that_was_changed_is_told_and_not_followed(home, tmp_path):
     (tmp_path / "STUDY" / ORDER).write_text("{}")
     look = load_quality_status(sit_down_as_lea(home, tmp_path / "STUDY", tmp_path / "home"))
     assert look.rows == ()
-    assert "as it was when the study began" in look.says[0]
+    assert "to be unchanged" in look.says[0]

@@ -267,7 +267,7 @@ def _find_source(
     if probability is not None or rules != PartRules():
         raise ArgumentError(
             "expected probability, overlap, box and label only with folders of masks, but found "
-            "one of them with tables of boxes: leave it out"
+            "one of them with tables of boxes: leave out this option"
         )
     return DetectionTables(listed, truth, boxes)
 
@@ -285,12 +285,14 @@ def _make_settings(
     for option, value in (("bootstrap", bootstrap), ("seed", seed)):
         if isinstance(value, bool) or not isinstance(value, int):
             raise ArgumentError(
-                f"expected a whole number of 0 or above for {option}, but found {value!r}: give "
-                "one such as 1000"
+                f"expected a whole number of 0 or above for {option}, but found {value!r}: pass a "
+                "number such as 1000"
             )
     for option, size in (("iou", iou), ("size_cut_mm", size_cut_mm)):
         if isinstance(size, bool) or not isinstance(size, int | float):
-            raise ArgumentError(f"expected a number for {option}, but found {size!r}: give one")
+            raise ArgumentError(
+                f"expected a number for {option}, but found {size!r}: pass a number"
+            )
     try:
         return DetectionSettings(
             MatchingRule(
@@ -309,5 +311,5 @@ def _make_settings(
         if isinstance(error, ArgumentError):
             raise
         raise ArgumentError(
-            f"expected numbers within their limits, but found others: {error}"
+            f"expected all numbers to be within their limits, but {error}"
         ) from error

@@ -1,4 +1,4 @@
-"""Read a clinical spreadsheet as a `Cohort`, and write one like the MAMA-MIA table."""
+"""Read a clinical spreadsheet as a `Cohort`, and write one in the form of the MAMA-MIA table."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -32,8 +32,8 @@ _UNITS: Final[Mapping[str, tuple[str, ...]]] = {
 _SHORT_S, _LONG_S = 20.0, 2 * 3600.0
 """Limits in seconds of a plausible time from the first phase to the last.
 
-The real table has 128 to 1,710 s. Smaller values are minutes or phase numbers, larger ones are
-milliseconds.
+The MAMA-MIA table has 128 to 1,710 s. Smaller values are probably minutes or phase numbers, and
+larger values milliseconds.
 """
 
 
@@ -41,27 +41,26 @@ milliseconds.
 def read_clinical(path: Path, choice: ColumnChoice = BY_NAME) -> Cohort:
     """Return the cases of a clinical table.
 
-    In an .xlsx or .ods file the first sheet with a column ``patient_id`` or ``case_id`` is read; a
-    .csv file may be separated by comma, semicolon or tab. The header may follow up to 30 title
-    rows (`io.clinical.columns.find_header`). Cells follow the rules of
-    `napari_mamamia.io.clinical.rules`. A row that breaks one, has no id, repeats one in any letter
-    case, has a cell that only looks empty, or in a .csv file another number of cells than the
-    header, is left out and listed in `Cohort.refused` with its number and cells; empty rows
-    are skipped. If a field has several columns, such as ``menopause`` and
-    ``menopausal_status``, or one name twice, they must agree.
+    In an .xlsx or .ods file the first sheet with a column ``patient_id`` or ``case_id`` is read;
+    the cells of a .csv file may be separated by commas, semicolons or tabs. The header may follow
+    up to 30 title rows (`io.clinical.columns.find_header`). Cells follow the rules of
+    `napari_mamamia.io.clinical.rules`. A row is left out and listed in `Cohort.refused`, with its
+    number and cells, if it breaks a rule, has no id, repeats an id in any letter case, has a cell
+    that only looks empty, or has more or fewer cells than the header of a .csv file. Empty rows are
+    skipped. If a field has several columns, such as ``menopause`` and ``menopausal_status``, or two
+    columns of the same name, their values must agree.
 
     Parameters
     ----------
     path
         The table.
     choice
-        Columns that the user fixed; by default ``clinical_columns.json`` beside the table does.
+        Columns that the user fixed; by default those in ``clinical_columns.json`` beside the table.
 
     Raises
     ------
     FormatError
-        If the file cannot be read, has another format, or lacks a column of ids or a column
-        that was fixed.
+        If the file cannot be read, has another format, or lacks an id column or a fixed column.
     """
     text = f"Reading {path.name}"
     choice = columns_for(path, choice)
@@ -74,13 +73,13 @@ def cohort_of_sheet(
 ) -> Cohort:
     """Return the cases below the header of a sheet; `text` is the progress text.
 
-    The notes mention `choice` if it comes from a file.
+    The notes name the file from which `choice` was read, if any.
     """
     records: list[CaseRecord] = []
     refused: list[RefusedRow] = []
     first_row: dict[str, tuple[int, str]] = {}
     names = tuple(header.names.get(index, "") for index in range(len(sheet.rows[header.row])))
-    # Cells that only look empty are reported one by one, with their column.
+    # Cells that only look empty are reported individually, with their column.
     whole = TableHeader(header.row, header.row, names, {})
     data = data_rows(sheet, whole, header.fields["case_id"][0], text)
     _require_units(header, data.units)
@@ -95,7 +94,9 @@ def cohort_of_sheet(
             first_row[case_key(row.case_id)] = (number, row.case_id)
             records.append(row)
     refused += [
-        RefusedRow(row, f"{word!r} is a summary, not a case; if it is a case, give it another id")
+        RefusedRow(
+            row, f"{word!r} looks like a summary row, not a case; if it is a case, change its id"
+        )
         for row, word in data.summaries
     ]
     refused += [RefusedRow(row, "it repeats the header") for row in data.headers]
@@ -106,33 +107,33 @@ def cohort_of_sheet(
 
 
 def _require_units(header: Header, units: Mapping[int, str]) -> None:
-    """Raise FormatError if the row of units has an unexpected unit for a field."""
     for field, expected in _UNITS.items():
         for index in header.fields.get(field, ()):
             if index in units and units[index] not in expected:
                 raise FormatError(
-                    f"expected {field} in {expected[-1]}, but the row below the header says "
-                    f"{units[index]} for {header.names[index]}: convert the column"
+                    f"expected the unit of {field} to be {expected[-1]}, but the row below the "
+                    f"header gives {units[index]} for {header.names[index]}: convert the column"
                 )
 
 
 def write_clinical(
     cohort: Cohort, path: Path, choice: ColumnChoice = BY_NAME, *, overwrite: bool = False
 ) -> None:
-    """Write the records as .xlsx or .csv, with the column names of the MAMA-MIA table.
+    """Write the records to an .xlsx or .csv file, with the column names of the MAMA-MIA table.
 
     Columns that the user fixed keep their names; a field without a column is written only if a
     record has a value. Columns of `CaseRecord.other` follow the known ones. Reading the file again
-    gives equal records, unless a text has blanks at its ends or stands for a missing value.
+    gives equal records, unless a cell begins or ends with blanks or is read as a missing value.
 
     Raises
     ------
     FormatError
-        If `path` has another suffix, or a text holds a character that spreadsheets refuse.
+        If `path` has another suffix, or a cell contains a character that is invalid in
+        spreadsheets.
     SaveConflictError
         If `path` exists and `overwrite` is off.
     SaveError
-        If the system refuses to write.
+        If the system cannot write the file.
     """
     others = list(dict.fromkeys(name for record in cohort.records for name in record.other))
     cell_rows = [_list_cells(record) for record in cohort.records]
@@ -155,33 +156,31 @@ def write_clinical(
 def _unless_known(
     record: CaseRecord, number: int, first_row: Mapping[str, tuple[int, str]]
 ) -> CaseRecord | RefusedRow:
-    """Return a record, or a refused row if its id occurred before."""
     earlier_row = first_row.get(case_key(record.case_id))
     if earlier_row is None:
         return record
     row, case_id = earlier_row
     if case_id == record.case_id:
-        return RefusedRow(number, f"case {case_id} is in row {row} already")
+        return RefusedRow(number, f"case {case_id} is already in row {row}")
     return RefusedRow(
         number,
-        f"case {record.case_id} is in row {row} already as {case_id}: ids that differ in letter "
-        "case only are one case",
+        f"case {record.case_id} is already in row {row} as {case_id}; ids that differ only in "
+        "letter case denote one case",
     )
 
 
 def _list_notes(
     header: Header, sheet: Sheet, choice: ColumnChoice, records: Sequence[CaseRecord]
 ) -> tuple[str, ...]:
-    fixed = f"columns according to {choice.source}: {choice}" if choice.source else ""
-    titles = f"the header is row {header.row + 1}: the rows above it were skipped"
+    fixed = f"columns from {choice.source}: {choice}" if choice.source else ""
+    titles = f"the header is row {header.row + 1}; the rows above were skipped"
     hidden = f"the sheet {sheet.name!r} is hidden in the workbook" if sheet.is_hidden else ""
-    rows = f"rows hidden in the workbook, read too: {sheet.n_hidden_rows:,}"
+    rows = f"hidden rows in the workbook that were also read: {sheet.n_hidden_rows:,}"
     several = (sheet.note, hidden, rows if sheet.n_hidden_rows else "", _odd_times(records))
     return tuple(filter(None, (fixed, *several, titles if header.row else "")))
 
 
 def _odd_times(records: Sequence[CaseRecord]) -> str:
-    """Return a warning about cases whose times may be in another unit, or ""."""
     odd = [
         record.case_id
         for record in records
@@ -198,7 +197,6 @@ def _odd_times(records: Sequence[CaseRecord]) -> str:
 
 
 def _sheet_of_cases(path: Path, text: str, choice: ColumnChoice) -> tuple[Header, Sheet]:
-    """Return the header and the first sheet that has a column of ids."""
     tables, there = list[str](), list[str]()
     sheets = read_sheets(path, text)
     for sheet in sheets:
@@ -211,10 +209,9 @@ def _sheet_of_cases(path: Path, text: str, choice: ColumnChoice) -> tuple[Header
         tables.append(f"{sheet.name} ({', '.join(map(str, names[:5])) or 'empty'})")
     column = dict(choice.names).get("case_id") or " or ".join(COLUMNS["case_id"])
     raise MissingColumnsError(
-        f"expected a column {column} in {path}, found {'; '.join(dict.fromkeys(tables))}: rename "
-        "the "
-        f"column of case ids, or name it in a columns file; mamamia clinical {path.name} proposes "
-        "one",
+        f"expected a column {column} in {path}, but found {'; '.join(dict.fromkeys(tables))}: "
+        "rename the column of case ids, or name it in a columns file, which mamamia clinical "
+        f"{path.name} can propose",
         str(path),
         ["case_id"],
         there,
@@ -225,11 +222,11 @@ def other_sheets(rest: Iterator[Sheet], read: Sheet, choice: ColumnChoice) -> st
     """Return a note about further sheets that hold cases too."""
     names: list[str] = []
     for sheet in rest if not read.all_text else ():
-        with suppress(FormatError):  # the fixed columns belong to the sheet that is read
+        with suppress(FormatError):  # The fixed columns belong to the sheet that is read.
             names += [sheet.name] if find_header(sheet.rows, choice) is not None else []
     listed = " and ".join(map(repr, names))
     return (
-        f"the sheet {read.name!r} is read; {listed}, which has case ids too, is not"
+        f"the sheet {read.name!r} is read, but {listed} also has case ids and is not read"
         if names
         else ""
     )
@@ -242,12 +239,11 @@ def _written_name(field: str, others: Sequence[str]) -> str:
             return name
     raise FormatError(
         f"expected no further column named {' or '.join(COLUMNS[field])}, but the records have "
-        "one: rename it"
+        "such a column: rename it"
     )
 
 
 def _list_cells(record: CaseRecord) -> list[Cell]:
-    """Return the known fields in the order of `COLUMNS`, as the MAMA-MIA table writes them."""
     times = record.acquisition_times_s
     return [
         record.case_id,

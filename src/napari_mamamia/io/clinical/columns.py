@@ -32,7 +32,7 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "acquisition_times_s": ("acquisition_times",),
     }
 )
-"""Column names of each field, in lower case with ``_`` for spaces; the first is written."""
+"""Column names of each field, in lower case with ``_`` for spaces; the first name is written."""
 
 COLUMNS_FILE: Final = "clinical_columns.json"
 """Name of a file next to a clinical table that defines its columns."""
@@ -41,10 +41,9 @@ _MOST_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class ColumnChoice:
-    """Columns chosen by the user: each field with its column's name, or None if absent.
+    """Columns chosen by the user: the column name of each field, or None for an absent field.
 
-    Fields that are not named are found by `COLUMNS`. `source` is the file that fixes them, for the
-    user; "" if there is none.
+    Other fields are found by `COLUMNS`. `source` is the file that fixes the columns, or "".
     """
 
     names: tuple[tuple[str, str | None], ...] = ()
@@ -52,7 +51,7 @@ class ColumnChoice:
 
     @property
     def absent(self) -> frozenset[str]:
-        """Return the fields that the user declared absent."""
+        """The fields that the user declared absent."""
         return frozenset(field for field, name in self.names if name is None)
 
     def with_names(self, names: Mapping[str, str | None]) -> "ColumnChoice":
@@ -73,9 +72,9 @@ BY_NAME: Final = ColumnChoice()
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Column indices from 0: by field, and of the further columns by their own name.
+    """Column indices, counted from 0, by field, and those of further columns by column name.
 
-    `names` are the header's texts by column, `row` its index in the sheet.
+    `names` are the column names, and `row` is the index of the header in the sheet.
     """
 
     row: int
@@ -91,7 +90,7 @@ def read_columns(path: Path) -> ColumnChoice:
     Raises
     ------
     FormatError
-        If it cannot be read, or is no object of fields and column names.
+        If the file cannot be read, or is not an object of fields and column names.
     """
     content = read_json(path, _MOST_BYTES)
     if not isinstance(content, dict):
@@ -100,7 +99,7 @@ def read_columns(path: Path) -> ColumnChoice:
         if field not in COLUMNS:
             raise ValueError(f"{field!r} is not one of the fields {', '.join(COLUMNS)}")
         if name is not None and not (isinstance(name, str) and name.strip()):
-            raise ValueError(f"the column of {field} is {name!r}, not a name or null")
+            raise ValueError(f"the column of {field} is {name!r}, which is neither a name nor null")
     if "case_id" in content and content["case_id"] is None:
         raise ValueError("case_id cannot be absent")
     return ColumnChoice(tuple(content.items()), path.name)
@@ -132,15 +131,15 @@ def write_columns(choice: ColumnChoice, path: Path, *, overwrite: bool = False) 
 
 
 def find_header(rows: Sequence[Sequence[object]], choice: ColumnChoice = BY_NAME) -> Header | None:
-    """Return the first row that names a column of ids, or None.
+    """Return the first row that names an id column, or None.
 
-    Below title rows, a header must also name another field, or every column that was fixed, because
-    a list of fields with their meaning names ids as well.
+    Below title rows, a header must also name another field or every fixed column, because a legend
+    that explains the fields names ids as well.
 
     Raises
     ------
     FormatError
-        If there is a header, but it lacks a column that was fixed.
+        If the header lacks a fixed column.
     """
     for index, names in enumerate(rows[: MOST_TITLES + 1]):
         header = _read_header(index, names, choice, rows[index + 1 :])
@@ -154,8 +153,8 @@ def find_header(rows: Sequence[Sequence[object]], choice: ColumnChoice = BY_NAME
             continue
         if missing:
             raise FormatError(
-                f"expected the fixed column {missing[0]!r} in row {index + 1}, found "
-                f"{', '.join(map(repr, header.names.values()))}: correct its name",
+                f"expected the fixed column {missing[0]!r} in row {index + 1}, but found "
+                f"{', '.join(map(repr, header.names.values()))}: correct the column's name",
                 remedies=[Remedy("columns", ("FILE",))],
             )
         return header
@@ -165,7 +164,6 @@ def find_header(rows: Sequence[Sequence[object]], choice: ColumnChoice = BY_NAME
 def _join_header(
     place: int, rows: Sequence[Sequence[object]], choice: ColumnChoice
 ) -> Header | None:
-    """Return a header of two rows; the lower row completes the names of the upper row."""
     if place + 1 >= len(rows):
         return None
     upper, lower = rows[place], rows[place + 1]
@@ -185,10 +183,10 @@ def _join_header(
 def _read_header(
     row: int, cells: Sequence[object], choice: ColumnChoice, below: Sequence[Sequence[object]]
 ) -> Header | None:
-    """Return the columns of a header row, None if there is no column of ids.
+    """Return the columns of a header row, or None if there is no id column.
 
-    If no column has a known name, the first column without a name may hold the ids: an index that
-    pandas wrote.
+    If no column has a known name, the first column without a name may hold the ids, because pandas
+    writes an index in this way.
     """
     names = {index: text for index, cell in enumerate(cells) if (text := strip_name(cell))}
     fixed = dict(choice.names)
@@ -213,13 +211,11 @@ def _read_header(
 
 
 def _find_columns(names: Mapping[int, str], wanted: Iterable[str]) -> tuple[int, ...]:
-    """Return every column with one of the names."""
     keys = {spelled(name) for name in wanted}
     return tuple(index for index, name in names.items() if spelled(name) in keys)
 
 
 def _list_other_columns(names: Mapping[int, str], taken: set[int]) -> dict[str, int]:
-    """Return the other columns by name; the second column with the same name gets " (2)"."""
     places: dict[str, int] = {}
     for index, text in names.items():
         if index not in taken:

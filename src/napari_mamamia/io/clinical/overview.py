@@ -1,4 +1,4 @@
-"""Overview of a clinical table: its columns, their fields, and proposals for missing fields."""
+"""Overview of a clinical table with its columns, their fields, and proposals for missing fields."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,14 +25,13 @@ from napari_mamamia.io.tables.cells import is_missing
 from napari_mamamia.io.tables.headers import MOST_TITLES
 from napari_mamamia.io.tables.spreadsheets import Sheet, read_sheets
 
-# Proposals for the columns of a table: the user confirms them, they are never used automatically.
-# A column is proposed for its name, its unit and because nearly all its values are read as the
-# field.
+# The user confirms a proposal; no proposal is used automatically. A column is proposed because of
+# its name, its unit, and the number of values that can be read as the field.
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnProposal:
-    """A proposal: a field, the name of a column that may hold it, and the reason."""
+    """A field, the name of a column that may hold the field, and the reason for the proposal."""
 
     field: str
     column: str
@@ -62,7 +61,7 @@ _NAMES: Final[Mapping[str, re.Pattern[str]]] = MappingProxyType(
 )
 """Patterns of column names in English, German, French, Spanish and Italian.
 
-Names are compared in lower case without accents, with spaces for signs.
+Names are compared in lower case, without accents, and with spaces in place of punctuation.
 """
 _OTHER_UNITS: Final[Mapping[str, re.Pattern[str]]] = MappingProxyType(
     {
@@ -76,14 +75,14 @@ _OTHER_UNITS: Final[Mapping[str, re.Pattern[str]]] = MappingProxyType(
 _UNITS: Final = re.compile(r"\b(y|yr|yrs|years?|s|sec|secs|seconds?)\b")
 _AGES: Final = (15, 110)
 _SHARE_READ: Final = 0.9
-"""Least share of values that must be readable as the field (our choice)."""
+"""Smallest fraction of values that must be readable as the field (our choice)."""
 _SHOWN: Final = 3
 
 
 def propose_columns(
     names: Mapping[int, str], rows: Sequence[Sequence[object]], wanted: Iterable[str]
 ) -> tuple[ColumnProposal, ...]:
-    """Return a matching column for each wanted field; no column serves two fields.
+    """Return a matching column for each wanted field; no column is proposed for two fields.
 
     Parameters
     ----------
@@ -92,7 +91,7 @@ def propose_columns(
     rows
         The rows below the header.
     wanted
-        The fields to look for, of `io.clinical.columns.COLUMNS`.
+        The fields to find, from `io.clinical.columns.COLUMNS`.
     """
     free = dict(names)
     proposals = []
@@ -116,7 +115,6 @@ def _read_column(rows: Sequence[Sequence[object]], at: int) -> list[object]:
 
 
 def _explain_match(field: str, name: str, values: Sequence[object]) -> str:
-    """Return why a column may hold a field, or "" if it may not."""
     plain = " ".join(re.sub(r"[\W_]+", " ", folded(name)).split())
     other_unit = _OTHER_UNITS.get(field)
     if not _NAMES[field].fullmatch(plain) or (other_unit and other_unit.search(plain)):
@@ -137,7 +135,6 @@ def _parse_value(field: str, cell: object) -> object:
 
 
 def _is_likely_field(field: str, values: Sequence[object]) -> bool:
-    """Return whether values that can be parsed as a field are also plausible for that field."""
     if field == "case_id":
         return len(set(values)) == len(values)
     if field == "age":
@@ -158,7 +155,7 @@ def _describe_values(values: Sequence[object]) -> str:
 class TableOverview:
     """The columns of a table, their fields, and proposals for fields without a column.
 
-    `fields` has the names of a field's columns; without ``case_id`` nothing can be read, and
+    `fields` has the names of each field's columns. Without ``case_id`` nothing can be read, and
     `cohort` is None.
     """
 
@@ -168,7 +165,7 @@ class TableOverview:
     proposals: tuple[ColumnProposal, ...]
 
     def confirmed(self, choice: ColumnChoice) -> ColumnChoice:
-        """Return a choice with the columns that are read and those that are proposed."""
+        """Return a choice with the recognised and the proposed columns."""
         read = {
             field: names[0]
             for field, names in self.fields.items()
@@ -180,12 +177,12 @@ class TableOverview:
 
 @reads("a readable clinical table", "save it again as .xlsx or CSV UTF-8")
 def overview_job(path: Path, choice: ColumnChoice = BY_NAME) -> TableOverview:
-    """Return the overview of a table, with or without a column of ids.
+    """Return the overview of a table, with or without an id column.
 
     Raises
     ------
     FormatError
-        If the file cannot be read, is empty, or lacks a column that was fixed.
+        If the file cannot be read, is empty, or lacks a fixed column.
     """
     text = f"Reading {path.name}"
     choice = columns_for(path, choice)
@@ -230,7 +227,6 @@ def _build_overview(
 
 
 def _likely_header(rows: Sequence[Sequence[object]]) -> int:
-    """Return the index of the row with the most different texts among the first rows."""
     counts = [len({str(cell) for cell in row if _is_name(cell)}) for row in rows[: MOST_TITLES + 1]]
     return counts.index(max(counts)) if counts else 0
 
@@ -240,7 +236,6 @@ def _n_names(sheet: Sheet, row: int) -> int:
 
 
 def _is_name(cell: object) -> bool:
-    """Return whether a cell may name a column, which means a text that is not a number."""
     if not isinstance(cell, str) or not cell.strip():
         return False
     try:

@@ -31,13 +31,14 @@ PARSERS: Final[Mapping[str, Callable[[object], Any]]] = MappingProxyType(
         "acquisition_times_s": parse_times,
     }
 )
-"""The parser of each field: it returns None for a missing value and raises ValueError for a bad
-one.
+"""The parser of each field.
+
+A parser returns None for a missing value and raises ValueError for an invalid value.
 """
 
 
 def read_row(header: Header, sheet: Sheet, row: Row) -> CaseRecord | RefusedRow:
-    """Return a row of a sheet as a record, or as a refused row with the reasons."""
+    """Return a row of a sheet as a record, or as a rejected row with the reasons."""
     place, cells = row.number - 1, row.cells
     if row.problem:
         return RefusedRow(row.number, row.problem)
@@ -61,7 +62,6 @@ def read_row(header: Header, sheet: Sheet, row: Row) -> CaseRecord | RefusedRow:
 
 
 def _find_gaps(header: Header, sheet: Sheet, place: int) -> list[RejectedCell]:
-    """Return the cells of named columns that only look empty."""
     gaps = sheet.gaps.get(place, {})
     return [
         RejectedCell(
@@ -75,7 +75,6 @@ def _find_gaps(header: Header, sheet: Sheet, place: int) -> list[RejectedCell]:
 def _read_field(
     field: str, header: Header, cells: Sequence[object], place: int
 ) -> tuple[dict[int, Any], list[RejectedCell]]:
-    """Return a field's value in each of its columns, and the cells that could not be read."""
     values: dict[int, Any] = {}
     rejected: list[RejectedCell] = []
     for index in header.fields[field]:
@@ -114,7 +113,6 @@ def _read_cell(cells: Sequence[object], index: int) -> object:
 
 
 def _convert_cell(value: object, all_text: bool) -> Cell:
-    """Return a cell of a further column as text or number, or None if it is empty."""
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, float):

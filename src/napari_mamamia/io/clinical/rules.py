@@ -1,7 +1,7 @@
 """Cleaning rules for the cells of a clinical table, by name.
 
-Each ``parse_...`` returns None for a missing value and raises ``ValueError`` with the reason for a
-value that it cannot read; nothing is guessed.
+Each ``parse_...`` returns None for a missing value and raises ``ValueError`` with the reason for an
+unreadable value. Nothing is guessed.
 """
 
 import re
@@ -23,7 +23,7 @@ from napari_mamamia.io.tables.cells import (
 
 @dataclass(frozen=True, slots=True)
 class MenopauseRule:
-    """A spelling of menopausal status: the lower-case text matches `pattern` from its start."""
+    """A spelling of menopausal status; `pattern` matches the beginning of the lower-case text."""
 
     name: str
     pattern: re.Pattern[str]
@@ -31,7 +31,6 @@ class MenopauseRule:
 
 
 def _match_word(start: str) -> re.Pattern[str]:
-    """Match a word, alone or with "menopausal", and any remark after it."""
     return re.compile(rf"{start}([\s-]*menopaus(al|e))?(?![a-z])")
 
 
@@ -43,9 +42,9 @@ MENOPAUSE_RULES: Final = (
 )
 """Rules for spellings of the menopausal status.
 
-Apart from empty cells, the real MAMA-MIA table has "post", "pre" with and without "(<6 months since
-LMP AND ...)" in two spacings, and "peri (6-12 months since LMP ...)"; "indeterminate" is from the
-I-SPY 2 forms. Source: column ``menopause`` of clinical_and_imaging_info.xlsx.
+Apart from empty cells, the MAMA-MIA table has "post", "pre" with and without "(<6 months since LMP
+AND ...)" in two spacings, and "peri (6-12 months since LMP ...)"; "indeterminate" is from the I-SPY
+2 forms. Source: column ``menopause`` of clinical_and_imaging_info.xlsx.
 """
 
 DENSITY_WORDS: Final = {
@@ -55,8 +54,10 @@ DENSITY_WORDS: Final = {
     "c": ("c", "3", "heterogeneously dense"),
     "d": ("d", "4", "extremely dense"),
 }  # fmt: skip
-"""Spellings of the four BI-RADS densities; numbers are those of the BI-RADS editions before 5.
-Source: sheet ``legend`` of clinical_and_imaging_info.xlsx; ACR BI-RADS Atlas, 5th edition."""
+"""Spellings of the four BI-RADS densities, including the numbers used before the fifth edition.
+
+Sources: sheet ``legend`` of clinical_and_imaging_info.xlsx; ACR BI-RADS Atlas, 5th edition.
+"""
 
 _DENSITY_OF: Final = {word: letter for letter, words in DENSITY_WORDS.items() for word in words}
 _DENSITY_PREFIX: Final = re.compile(r"^((acr|bi-?rads|type|category|grade|density)[\s:.-]*)+")
@@ -64,24 +65,24 @@ _OLDEST: Final = 120
 _LONGEST_S: Final = 24 * 3600
 """Longest plausible time in seconds from the first phase to the last.
 
-Larger values are milliseconds, clock times or dates.
+Larger values are probably milliseconds, clock times or dates.
 """
 _CLOCK: Final = re.compile(r"([01]\d|2[0-3])[0-5]\d[0-5]\d(\.\d+)?")
 _STATUS_WORD: Final = re.compile(r"(?<![a-z])(pre|peri|post)(?:[\s-]*menopaus(?:al|e))?(?![a-z])")
 
 
 def parse_text(value: object) -> str | None:
-    """Return the text of a cell without blanks at its ends."""
+    """Return the text of a cell without leading and trailing blanks."""
     if is_missing(value):
         return None
     text = str(value).strip()
     if FORMULA_ERROR.fullmatch(text):
-        raise ValueError(f"{text} is the error of a formula: correct it in a spreadsheet program")
+        raise ValueError(f"{text} is a formula error; correct the formula in a spreadsheet program")
     return text
 
 
 def parse_age(value: object) -> float | None:
-    """Return an age in years, 0 to 120; a decimal comma is accepted."""
+    """Return an age in years, from 0 to 120; a decimal comma is accepted."""
     if is_missing(value):
         return None
     age = _parse_number(value, "age")
@@ -158,7 +159,6 @@ def parse_times(value: object) -> tuple[float, ...] | None:
 
 
 def _parts_of(text: str) -> list[str]:
-    """Return the times of a text; raise ValueError if the meaning of a comma is ambiguous."""
     if ";" in text:
         parts = text.split(";")
     elif re.search(r",\s", text):

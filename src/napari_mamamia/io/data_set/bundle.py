@@ -25,7 +25,8 @@ _REMEDY: Final = "get the bundle again, or export again"
 class Place:
     """The grid of a volume in the manifest, as plain numbers.
 
-    `shape` is (z, y, x), `affine` the file's 4x4 rows, voxel (x, y, z) to RAS mm.
+    `shape` is (z, y, x). `affine` holds the 4x4 rows from the file, which map voxel (x, y, z) to
+    RAS mm.
     """
 
     shape: tuple[int, int, int]
@@ -34,7 +35,7 @@ class Place:
 
     @classmethod
     def of(cls, grid: Grid) -> "Place":
-        """Return the manifest's form of a grid."""
+        """Return a grid in the form of the manifest."""
         rows = tuple(tuple(float(v) for v in row) for row in grid.affine)
         return cls(grid.shape, rows, grid.orientation)
 
@@ -47,9 +48,9 @@ class Place:
 class BundleFile:
     """One file of a bundle.
 
-    `name` is its path in the bundle with ``/``; `kind` one of "mask", "segmentation", "image",
-    "provenance", "coordinates", "table", "quality", "archive", "other". A mask or image carries its
-    case and grid.
+    `name` is the path in the bundle with ``/``. `kind` is "mask", "segmentation", "image",
+    "provenance", "coordinates", "table", "quality", "archive" or "other". A mask or an image has a
+    case and a grid.
     """
 
     name: str
@@ -63,7 +64,7 @@ class BundleFile:
 
 @dataclass(frozen=True, slots=True)
 class CaseEntry:
-    """One exported case: its volume in mm3 (of the first mask set), quality and files."""
+    """One exported case with volume in mm3 (from the first mask set), quality and files."""
 
     case_id: str
     volume_mm3: float
@@ -73,10 +74,10 @@ class CaseEntry:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The content of a bundle and how it was made.
+    """The content of a bundle and the way it was made.
 
-    `labels` are (value, name); `notes` are sentences; `files` are the files that belong to no
-    single case.
+    `labels` are (value, name) pairs, `notes` are sentences, and `files` are the files that do not
+    belong to a single case.
     """
 
     software: str
@@ -128,7 +129,7 @@ def describe_large_file(
 
 
 def bundle_names(root: Path) -> tuple[str, ...]:
-    """Return the paths of all files below `root` except the manifest, with ``/``, in order.
+    """Return the paths of all files below `root` except the manifest, in order, separated by ``/``.
 
     Raises
     ------
@@ -146,12 +147,12 @@ def bundle_names(root: Path) -> tuple[str, ...]:
 
 
 def write_manifest(manifest: Manifest, root: Path) -> None:
-    """Write ``manifest.json``; an existing one is replaced.
+    """Write ``manifest.json``, replacing an existing file.
 
     Raises
     ------
     SaveError
-        If the system refuses to write.
+        If the system cannot write the file.
     """
     content = {**_CODEC.plain(manifest), "manifest_version": FORMAT_VERSION}
     write_json(content, root / MANIFEST_NAME, overwrite=True)
@@ -164,7 +165,7 @@ def read_manifest(root: Path) -> Manifest:
     Raises
     ------
     FormatError
-        If there is no manifest, it is damaged, or a later version wrote it.
+        If the manifest is missing or damaged, or was written by a later version.
     """
     path = root / MANIFEST_NAME
     if not path.is_file():
@@ -176,11 +177,13 @@ def read_manifest(root: Path) -> Manifest:
         content = read_json(path)
         version = content.pop("manifest_version")
         if version != FORMAT_VERSION:
-            raise ValueError(f"manifest_version is {version}, this software knows {FORMAT_VERSION}")
+            raise ValueError(
+                f"manifest_version is {version}, but this software reads version {FORMAT_VERSION}"
+            )
         manifest = _CODEC.record(content, path)
         for file in manifest.all_files():
             if file.place is not None:
-                file.place.grid()  # raises if it is not a valid grid
+                file.place.grid()  # Raises an error if the grid is invalid.
         return manifest
 
 

@@ -24,7 +24,8 @@ _DIGITS: Final = 64
 class CaseList:
     """The listed cases in order, without duplicates.
 
-    `digests` are the SHA-256 of each reference file in hexadecimal, "" if the list has none.
+    `digests` are the SHA-256 digests of the reference files in hexadecimal, or "" if the list has
+    no digests.
 
     Raises
     ------
@@ -50,7 +51,10 @@ class CaseList:
         if not self.digests:
             object.__setattr__(self, "digests", ("",) * len(self.case_ids))
         if len(self.digests) != len(self.case_ids):
-            raise ValueError(f"{self.name}: expected digests for all cases or for none")
+            raise ValueError(
+                f"expected {self.name} to have digests for all cases or for none, "
+                "but some are missing"
+            )
 
     @cached_property
     def keys(self) -> frozenset[str]:
@@ -59,7 +63,7 @@ class CaseList:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of ids and digests, independent of their order."""
+        """The SHA-256 of the ids and digests, independent of their order."""
         lines = (
             f"{case_key(case_id)}\t{digest}\n"
             for case_id, digest in zip(self.case_ids, self.digests, strict=True)
@@ -74,14 +78,14 @@ class CaseList:
 def read_case_list(path: Path) -> CaseList:
     """Return the cases that a file lists.
 
-    A ``.csv``, ``.xlsx`` or ``.ods`` table has the column case_id (or patient_id) and may have
-    sha256, of each reference file. Any other file has an id on each line, plain or as written in
-    our own tables; lines that begin with # and empty ones are skipped.
+    A ``.csv``, ``.xlsx`` or ``.ods`` table has the column case_id (or patient_id) and may have the
+    column sha256 with the digest of each reference file. Any other file has one id per line, plain
+    or as in the tables of this software; empty lines and lines that begin with # are skipped.
 
     Raises
     ------
     FormatError
-        If the file cannot be read, lists no case, one case twice, or an invalid digest.
+        If the file cannot be read, lists no case, lists a case twice, or has an invalid digest.
     """
     try:
         if path.suffix.lower() in TABLES and path.suffix.lower() != ".txt":
@@ -100,7 +104,8 @@ def _read_lines(path: Path) -> list[str]:
         text, note = read_text(path)
     except OSError as error:
         raise FormatError(
-            f"cannot read the list of cases {path}: {error.strerror or error}; correct its name"
+            f"cannot read the list of cases {path}: {error.strerror or error}; correct the file "
+            "name"
         ) from error
     if note:
         raise FormatError(

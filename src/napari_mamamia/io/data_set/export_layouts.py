@@ -1,4 +1,4 @@
-"""File names and description files of export formats: nnU-Net, BIDS, the challenge's zip."""
+"""File names and description files of the export formats nnU-Net, BIDS and challenge zip."""
 
 import json
 import re
@@ -16,11 +16,11 @@ from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.io.tables.tables import write_json
 
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
-"""The earliest time that a zip can hold.
+"""The earliest time that a zip file can store.
 
 All members get this time, so that equal content gives equal bytes.
 """
-# A zip keeps Unix permissions in the upper half of its external attributes.
+# A zip stores Unix permissions in the upper half of its external attributes.
 _MODE: Final = 0o644 << 16
 _UNIX: Final = 3
 EXAMS_FILE: Final = "exams.csv"
@@ -54,7 +54,10 @@ def nnunet_folder(number: int, name: str) -> str:
     'Dataset501_mydataset'
     """
     if not 1 <= number <= 999:
-        raise CaseError(f"nnU-Net numbers its data sets 1 to 999, got {number}: choose another")
+        raise CaseError(
+            "expected the number of an nnU-Net data set to be 1 to 999, but it is "
+            f"{number}: choose another number"
+        )
     return f"Dataset{number:03d}_{_keep_alphanumeric(name) or 'Export'}"
 
 
@@ -84,14 +87,14 @@ def write_nnunet_description(
 
 
 def bids_subject(case_id: str) -> str:
-    """Return the BIDS label of a case: its letters and digits.
+    """Return the BIDS label of a case, which consists of the letters and digits of the case id.
 
     Source: BIDS specification 1.10.0, "Entities": labels are alphanumeric.
 
     Raises
     ------
     CaseError
-        If it has no letter or digit.
+        If the case id has no letter or digit.
 
     Examples
     --------
@@ -101,8 +104,8 @@ def bids_subject(case_id: str) -> str:
     label = _keep_alphanumeric(case_id)
     if not label:
         raise CaseError(
-            f"BIDS names a subject by letters a-z and digits, but case {case_id!r} has none: "
-            "rename the case, or leave the format bids out"
+            f"expected the case id {case_id!r} to contain letters a-z or digits for a BIDS "
+            "subject label, but it does not: rename the case, or leave out the format bids"
         )
     return label
 
@@ -110,7 +113,8 @@ def bids_subject(case_id: str) -> str:
 def bids_stem(files: CaseFiles, masks: str) -> str:
     """Return the path of a case's label image below the derivative's root, without suffix.
 
-    A case whose id is made of patient, visit and side has these as subject, session and hemisphere.
+    If the case id consists of patient, visit and side, these become subject, session and
+    hemisphere.
 
     Source: BIDS specification 1.10.0, "Imaging derivatives": ``space-orig`` for the image's own
     grid, suffix ``dseg`` for a discrete segmentation.
@@ -179,14 +183,14 @@ def _describe_visit(case: CaseFiles) -> tuple[str, str]:
 def bids_facts(masks: str, maker: Maker) -> tuple[tuple[str, str | bool], ...]:
     """Return the keys that BIDS requires in the JSON file of a label image.
 
-    `SpatialReference` is "orig": the voxels of the case's own phases. `Manual` is left out if a
-    person and a program both edited the mask, or if it is unknown.
+    `SpatialReference` is "orig", which means the voxels of the case's phases. `Manual` is left out
+    if a person and a program both edited the mask, or if it is unknown.
 
     Source: BIDS schema 1.10, ``rules.sidecars.derivatives.common_derivatives``:
     SpatialReferenceNonStandard (required), CommonDerivativeFields and SegmentationCommon.
     """
     facts: list[tuple[str, str | bool]] = [
-        ("Description", f"Tumour labels of {masks}, voxel for voxel on the case's own phases"),
+        ("Description", f"Tumour labels of {masks}, on the voxels of the case's phases"),
         ("SpatialReference", _OWN_GRID),
     ]
     if maker in (Maker.MODEL, Maker.PHANTOM):
@@ -202,10 +206,10 @@ def write_bids_description(
     *,
     overwrite: bool = False,
 ) -> tuple[Path, ...]:
-    """Write the files that describe a BIDS derivative as a whole; return the paths.
+    """Write the files that describe a whole BIDS derivative, and return their paths.
 
     They are ``dataset_description.json``, ``README`` and the look-up table ``dseg.tsv``. There is
-    no ``dseg.json``: in the root it would apply to every label image below.
+    no ``dseg.json``: in the root, this file would apply to every label image.
     """
     name, _, version = software.partition(" ")
     description = {
@@ -226,17 +230,17 @@ def write_bids_description(
 
 
 def write_zip(files: Sequence[tuple[str, Path]], target: Path, *, overwrite: bool = False) -> None:
-    """Write files into a zip under given names; equal files give equal bytes at any time.
+    """Write files into a zip file under given names; equal files always give equal bytes.
 
-    The order is that of the names; times, owners and compression are the same for all (gzip files
-    are stored uncompressed).
+    Members are sorted by name, and all have the same time, owner and compression, except that gzip
+    files are stored without further compression.
 
     Raises
     ------
     SaveConflictError
         If `target` exists and `overwrite` is off.
     SaveError
-        If the system refuses to write.
+        If the system cannot write the file.
     """
     with saving(target, overwrite=overwrite) as temporary:
         with zipfile.ZipFile(temporary, "w") as out:
@@ -251,20 +255,18 @@ def write_zip(files: Sequence[tuple[str, Path]], target: Path, *, overwrite: boo
 
 
 def _require_written(written: Path, files: Sequence[tuple[str, Path]], target: Path) -> None:
-    """Raise SaveError unless a zip, read again, holds the files that were written to it."""
     with zipfile.ZipFile(written) as seen:
         same = seen.namelist() == [name for name, _ in sorted(files)] and all(
             seen.read(name) == path.read_bytes() for name, path in files
         )
     if not same:
         raise SaveError(
-            f"expected {target} to hold the {len(files)} files that were put into it, but it reads "
-            "back differently: check the disk, and export again"
+            f"expected {target} to contain the {len(files)} files that were written to it, but "
+            "its content differs: check the disk, and export again"
         )
 
 
 def _one_line(text: str) -> str:
-    """Return a text as one line, for a cell of a tab-separated table."""
     return " ".join(text.split())
 
 

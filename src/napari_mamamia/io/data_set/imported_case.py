@@ -1,4 +1,4 @@
-"""Write an imported case in the MAMA-MIA layout, with all phases or not at all."""
+"""Write an imported case with all phases in the MAMA-MIA layout, or write nothing."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -25,9 +25,9 @@ from napari_mamamia.io.volumes.voxel_writer import Planes
 _IMAGES: Final = "images"
 _INFOS: Final = "patient_info_files"
 _TABLE: Final = "clinical_table"
-"""Name of the lock for the clinical table, whatever the name of its file."""
+"""Name of the lock for the clinical table, independent of the table's file name."""
 _NO_LOCKS: Final = (
-    "this file system has no locks: two imports into one data set at the same time may lose a row "
+    "this file system has no locks, so two simultaneous imports into one data set may lose a row "
     "of the clinical table"
 )
 
@@ -38,7 +38,7 @@ def case_folder(data_set: Path, case_id: str) -> Path:
 
 
 def sweep_data_set(data_set: Path) -> None:
-    """Remove unfinished cases of killed imports, and restore the cases that they had moved."""
+    """Remove unfinished cases of killed imports, and restore cases that these imports moved."""
     for folder in (data_set, data_set / _IMAGES, data_set / _INFOS):
         sweep(folder)
 
@@ -54,8 +54,8 @@ def existing_case(data_set: Path, case_id: str) -> Path | None:
 def upright(grid: Grid) -> tuple[Grid, tuple[slice, ...]]:
     """Return the grid with rows counted from the bottom, and the slices that flip an array to it.
 
-    DICOM counts rows downwards. After the flip, axial exams are LAS and sagittal ones PSR, as the
-    files of MAMA-MIA are (nibabel's "towards" letters) and as dcm2niix writes.
+    DICOM counts rows downwards. After the flip, axial exams are LAS and sagittal exams PSR
+    (nibabel's "towards" letters), as in MAMA-MIA and in the files of dcm2niix.
     """
     affine = grid.affine.copy()
     affine[:3, 3] += affine[:3, 1] * (grid.shape[1] - 1)
@@ -66,7 +66,7 @@ def upright(grid: Grid) -> tuple[Grid, tuple[slice, ...]]:
 
 @contextmanager
 def placing(data_set: Path, case_id: str, *, overwrite: bool = False) -> Iterator[Path]:
-    """Yield a hidden folder to fill; it becomes the case's folder when the block ends.
+    """Yield a hidden folder to fill, which becomes the case's folder when the block ends.
 
     If the block fails, the hidden folder is removed, and an older case stays unchanged.
 
@@ -75,7 +75,7 @@ def placing(data_set: Path, case_id: str, *, overwrite: bool = False) -> Iterato
     SaveConflictError
         If the case exists and `overwrite` is off.
     SaveError
-        If the system refuses to write.
+        If the system cannot write the files.
     """
     target = existing_case(data_set, case_id) or case_folder(data_set, case_id)
     if target.exists() and not overwrite:
@@ -84,28 +84,28 @@ def placing(data_set: Path, case_id: str, *, overwrite: bool = False) -> Iterato
     try:
         with own_folder(target.parent) as temporary:
             yield temporary
-            # Another import may have made the case while the block ran.
+            # Another import may have created the case while the block ran.
             if target.exists() and not overwrite:
                 raise _make_conflict_error(target)
             earlier = target if target.exists() else None
             place_folder(temporary, case_folder(data_set, case_id), earlier)
     except OSError as error:
-        # These are OSErrors too, and already have a remedy.
+        # These errors are OSErrors too, and already have a remedy.
         if isinstance(error, SaveConflictError | SaveError):
             raise
         raise SaveError(
-            f"cannot save {target}: {error.strerror or error}; check the folder and the space on "
-            "the disk; nothing was written"
+            f"cannot save {target}: {error.strerror or error}; nothing was written; check the "
+            "folder and the free disk space"
         ) from error
     finally:
-        with suppress(OSError):  # nothing stays of a first case that failed, not even folders
+        with suppress(OSError):  # Nothing remains of a first case that failed, not even folders.
             target.parent.rmdir()
             if is_new:
                 data_set.rmdir()
 
 
 def write_phase(folder: Path, case_id: str, index: int, array: Planes, grid: Grid) -> int:
-    """Write one phase, verified, and return its size in bytes."""
+    """Write one phase, verify the file, and return its size in bytes."""
     path = folder / f"{case_id}_{index:04d}.nii.gz"
     write_volume_job(array, grid, path)
     return path.stat().st_size
@@ -119,15 +119,15 @@ def write_info(
     Raises
     ------
     SaveConflictError
-        If a file of other origin is there and `overwrite` is off.
+        If a file of other origin exists and `overwrite` is off.
     SaveError
-        If the system refuses to write.
+        If the system cannot write the file.
     """
     path = data_set / _INFOS / f"{case_id}.json"
     if not overwrite and path.exists() and not _is_of_an_import(path):
         raise SaveConflictError(
-            f"the patient info {path} exists and was not made by an import; nothing was written; "
-            "give the case another id, or replace the file",
+            f"the patient info {path} already exists and is not from an import, so nothing was "
+            "written; give the case another id, or replace the file",
             remedies=(Remedy("case", ("ID",)), Remedy("overwrite")),
         )
     write_json(content, path, overwrite=True)
@@ -137,33 +137,33 @@ def write_info(
 def check_clinical_table(data_set: Path, columns: ColumnChoice = BY_NAME) -> None:
     """Raise `FormatError` if the data set's clinical table cannot take another row.
 
-    The same error is raised if columns were fixed and there is no table yet: a new table has our
-    own columns.
+    The same error is raised if columns were fixed but no table exists yet, because a new table has
+    the standard columns.
     """
     path = next((p for n in CLINICAL_NAMES if (p := data_set / n).is_file()), None)
     if path is not None:
         _whole_table(path, columns)
     elif columns != BY_NAME:
         raise FormatError(
-            f"expected a clinical table in {data_set}, whose columns are fixed by a "
-            "file, found none: remove that file, or add the table first"
+            f"expected a clinical table in {data_set}, because a columns file fixes its columns, "
+            "but found none: remove the columns file, or add the table first"
         )
 
 
 def add_clinical_row(data_set: Path, record: CaseRecord, columns: ColumnChoice = BY_NAME) -> str:
     """Add one row to the clinical table; return a note for the user, or "".
 
-    The table in the data set's root is used; without one a .csv file is made. An existing row is
-    completed: its values are never changed, and missing columns are added. A lock keeps other
-    imports from the table meanwhile. `columns` are those that the user fixed, which keep their
-    names.
+    The table in the data set's root is used; if there is none, a .csv file is created. In an
+    existing row, only empty cells are filled; missing columns are added. A lock prevents other
+    imports from changing the table at the same time. `columns` are the columns that the user fixed,
+    which keep their names.
 
     Raises
     ------
     FormatError
         If the table cannot be read, or has rows that would be lost by writing it again.
     SaveError
-        If the system refuses to write.
+        If the system cannot write the table.
     """
     with wait_for_turn(data_set / _TABLE) as turn:
         message = _with_row(data_set, record, columns)
@@ -188,7 +188,11 @@ def _with_row(data_set: Path, record: CaseRecord, columns: ColumnChoice) -> str:
     if tuple(records) == cohort.records:
         return ""
     write_clinical(Cohort(tuple(records)), path, columns, overwrite=True)
-    return "" if old is None else f"{path.name} had a row of {old.case_id}: only gaps were filled"
+    return (
+        ""
+        if old is None
+        else (f"{path.name} already had a row for {old.case_id}; only empty cells were filled")
+    )
 
 
 def _is_of_an_import(path: Path) -> bool:
@@ -202,15 +206,16 @@ def _is_of_an_import(path: Path) -> bool:
 def _whole_table(path: Path, columns: ColumnChoice) -> Cohort:
     if path.suffix.lower() == ".ods":
         raise FormatError(
-            f"the clinical table {path} cannot be changed, because .ods files are only read; save "
-            "it as .xlsx or .csv instead"
+            f"the clinical table {path} cannot be changed, because .ods files can only be read; "
+            "save it as .xlsx or .csv instead"
         )
     with listening(None):
         cohort = read_clinical(path, columns)
     if cohort.refused:
         raise FormatError(
-            f"expected a clinical table without faults at {path}, but row {cohort.refused[0].row} "
-            f"cannot be read ({cohort.refused[0].reason}): correct it, or the row would be lost"
+            f"expected all rows of the clinical table {path} to be readable, but row "
+            f"{cohort.refused[0].row} is not ({cohort.refused[0].reason}): correct this row, "
+            "because it would be lost otherwise"
         )
     return cohort
 
@@ -233,7 +238,7 @@ def _complete_record(old: CaseRecord, new: CaseRecord) -> CaseRecord:
 
 def _make_conflict_error(target: Path) -> SaveConflictError:
     return SaveConflictError(
-        f"a case already exists at {target}; nothing was written; give the case another id, skip "
-        "finished cases, or replace it",
+        f"a case already exists at {target}, so nothing was written; give the case another id, "
+        "skip finished cases, or replace the existing case",
         remedies=(Remedy("case", ("ID",)), Remedy("resume"), Remedy("overwrite")),
     )

@@ -16,21 +16,24 @@ _FORM: Final = '{"rules": [{"source": 1, "target": 1, "name": "tumour"}]}'
 def read_label_rules(path: Path) -> tuple[LabelRule, ...]:
     """Return the rules in a JSON file, in file order.
 
-    Each rule has ``source`` (the value in a mask), ``target`` (a whole number 0 to 255; 0 leaves
-    the value out), ``name`` (not needed if the target is 0) and, if the rule applies only to the
-    masks of one reader or model, ``masks`` (the name of that reader or model).
+    Each rule has ``source`` (the value in a mask), ``target`` (a whole number from 0 to 255; 0
+    leaves out the value), ``name`` (not needed if the target is 0) and, if the rule applies only to
+    the masks of one reader or model, ``masks`` (the name of that reader or model).
 
     Raises
     ------
     FormatError
-        If the file cannot be read; if a rule lacks a key, or has an unknown key or a value of the
-        wrong type; if one target has two names, or one mask value has two rules. The message names
+        If the file cannot be read, if a rule lacks a key or has an unknown key or a value of the
+        wrong type, if a target has two names, or if a mask value has two rules. The message names
         the file and the rule.
     """
     content = _read_rules(path)
     entries = content.get("rules") if isinstance(content, dict) else None
     if not isinstance(entries, list) or not entries:
-        raise FormatError(f"expected {_FORM} in {path}, got {str(content)[:80]}: correct the file")
+        raise FormatError(
+            f"expected {path} to have the form {_FORM}, but found "
+            f"{str(content)[:80]}: correct the file"
+        )
     rules = tuple(_parse_rule(path, number, entry) for number, entry in enumerate(entries, start=1))
     _require_one_name(path, rules)
     _require_one_rule(path, rules)
@@ -49,7 +52,9 @@ def _read_rules(path: Path) -> Any:
 def _parse_rule(path: Path, number: int, entry: Any) -> LabelRule:
     where = f"rule {number} of {path}"
     if not isinstance(entry, dict):
-        raise FormatError(f"expected {where} to be an object, got {entry!r}; write it like {_FORM}")
+        raise FormatError(
+            f"expected {where} to be an object, but it is {entry!r}: write the rule like {_FORM}"
+        )
     unknown = sorted(set(entry) - _KEYS)
     if unknown:
         keys = ", ".join(sorted(_KEYS))
@@ -58,13 +63,14 @@ def _parse_rule(path: Path, number: int, entry: Any) -> LabelRule:
     target: Any = entry.get("target")
     if not _is_number(source) or not _is_number(target) or not isinstance(target, int):
         raise FormatError(
-            f"expected source to be a number and target a whole number in {where}, got {source!r} "
-            f"and {target!r}: correct the rule"
+            f"expected source to be a number and target a whole number in {where}, but they are "
+            f"{source!r} and {target!r}: correct the rule"
         )
     name, masks = entry.get("name", ""), entry.get("masks", "")
     if not isinstance(name, str) or not isinstance(masks, str) or (target and not name.strip()):
         raise FormatError(
-            f"expected a name such as 'tumour' in {where}, got {name!r}; give the label a name"
+            f"expected a name such as 'tumour' in {where}, but found {name!r}: give the label a "
+            "name"
         )
     try:
         return LabelRule(float(source), target, name.strip(), masks)
@@ -82,18 +88,18 @@ def _require_one_name(path: Path, rules: tuple[LabelRule, ...]) -> None:
         first_name = names.setdefault(rule.target, rule.name)
         if rule.target and first_name != rule.name:
             raise FormatError(
-                f"expected one name for label {rule.target} in {path}, got {first_name!r} and "
-                f"{rule.name!r}: give both rules the same name, or two targets"
+                f"expected one name for label {rule.target} in {path}, but found {first_name!r} "
+                f"and {rule.name!r}: give both rules the same name, or different targets"
             )
 
 
 def _require_one_rule(path: Path, rules: tuple[LabelRule, ...]) -> None:
-    """Raise FormatError if two rules apply to the same value of the same masks."""
     for number, rule in enumerate(rules, start=1):
         for earlier, other in enumerate(rules[: number - 1], start=1):
             shared = rule.masks == other.masks or not (rule.masks and other.masks)
             if shared and rule.source == other.source:
                 raise FormatError(
-                    f"expected one rule for each value in {path}, got rules {earlier} and {number} "
-                    f"for {rule.source:g}: remove one, or name the masks of each"
+                    f"expected one rule for each value in {path}, but rules {earlier} and "
+                    f"{number} are both for {rule.source:g}: remove one rule, or name the masks "
+                    "to which each rule applies"
                 )

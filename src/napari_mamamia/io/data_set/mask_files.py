@@ -1,14 +1,14 @@
-"""Find the mask file of each case in a folder, and report other files that name the case.
+"""Find the mask file of each case in a folder, and report other files with the name of the case.
 
-A case's mask is, in this order:
+The mask of a case is, in this order of preference:
 
 1. ``ID`` and the suffix of a format (`io.volumes.formats`); letter case does not matter;
 2. ``ID`` and words for a mask, such as ``ID_seg.nii.gz``; the name of BIDS derivatives,
    ``sub-ID_..._dseg.nii.gz``; a mask in the case's own folder, ``ID/segmentation.seg.nrrd``,
    ``sub-ID/anat/...``, or the only DICOM SEG in it.
 
-Two files of equal rank are ambiguous: both are reported, none is used. Only the start of DICOM
-files is read.
+Two files of equal rank are ambiguous, so both are reported and neither is used. Only the beginning
+of DICOM files is read.
 """
 
 import os
@@ -35,23 +35,23 @@ _WORD: Final = re.compile(r"[^\W_]+")
 _BIDS: Final = re.compile(r"sub-(?P<subject>[^\W_]+)(?:_[^\W_]+-[^_]+)*(?:_(?:dseg|mask))?", re.A)
 _NOT_ALPHANUMERIC: Final = re.compile(r"[^0-9a-z]")
 _LEAST_WITHIN: Final = 4
-"""Least length of an id that may occur anywhere in a file name.
+"""Shortest id that may occur anywhere in a file name.
 
 A shorter id must be at the start of the name, or next to words for a mask.
 """
 _DEEPEST: Final = 3
 _MOST_FILES: Final = 500
-"""Largest number of files examined in one case's folder (our choice)."""
+"""Largest number of files that are examined in one case's folder (our choice)."""
 _NAMED: Final = 3
 _NO_MAPPING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class MaskListing:
-    """The mask files of a folder by case id, and the problems of ids without one.
+    """The mask files in a folder by case id, and the problems of ids without a mask.
 
-    `problems` say why a case has no mask although files match: there are several, or the name is
-    not UTF-8. `others` name files that carry a case's name but are not its mask.
+    `problems` explain why a case has no mask although files match: several files match, or the file
+    name is not UTF-8. `others` are files that have a case's name but are not its mask.
     """
 
     masks: Mapping[str, Path]
@@ -59,7 +59,7 @@ class MaskListing:
     others: Mapping[str, str] = field(default_factory=lambda: _NO_MAPPING)
 
     def by_key(self) -> "MaskListing":
-        """Return a copy by `case_key`, for ids with a different letter case."""
+        """Return a copy with `case_key` as keys, for ids in different letter case."""
         masks = {case_key(case_id): path for case_id, path in self.masks.items()}
         problems, others = (
             {case_key(case_id): reason for case_id, reason in reasons.items()}
@@ -74,12 +74,13 @@ class MaskListing:
 
 
 def find_masks(folder: Path, case_ids: Collection[str] = ()) -> Mapping[str, Path]:
-    """Return the mask files of a folder by case id, in natural order; empty if there are none.
+    """Return the mask files in a folder by case id, in natural order; empty if there are none.
 
     Raises
     ------
     FormatError
-        If `folder` is missing, holds two files for one case, or one whose name is not UTF-8.
+        If `folder` is missing, contains two files for one case, or contains a file whose name is
+        not UTF-8.
     """
     listing = list_masks(folder, case_ids)
     for problem in listing.problems.values():
@@ -93,10 +94,10 @@ def list_masks(folder: Path, case_ids: Collection[str] = ()) -> MaskListing:
     Parameters
     ----------
     folder
-        The folder of the masks: files, or a folder for each case.
+        The folder with the masks, as files or in a folder for each case.
     case_ids
-        The wanted cases. Files that belong to none of them count as cases of their own, by
-        their names; so do all files if no ids are given.
+        The requested cases. Files that belong to none of these cases count as separate cases, named
+        after the file. If no ids are given, this applies to all files.
 
     Raises
     ------
@@ -157,16 +158,16 @@ def holds_masks(folder: Path, *, is_deep: bool = True) -> bool:
 
 
 def no_mask_error(folder: Path) -> FormatError:
-    """Return the error for a folder without masks, naming subfolders that have masks."""
+    """Return the error for a folder without masks, which names subfolders that have masks."""
     below = {path.parent.relative_to(folder) for path in _files_below(folder)
              if mask_stem(path.name)}  # fmt: skip
     inner = ", ".join(sorted(path.as_posix() for path in below if path.name)[:_NAMED])
-    hint = f"; there are some in {inner}: use that folder" if inner else ""
-    return FormatError(f"{folder} holds no mask: expected files such as {MASKS_EXPECTED}{hint}")
+    hint = f", but {inner} has masks: use that folder" if inner else ""
+    return FormatError(f"expected masks such as {MASKS_EXPECTED} in {folder}, but found none{hint}")
 
 
 class _Search:
-    """The state of each case during the search of one folder."""
+    """The state of each case while one folder is searched."""
 
     def __init__(self, folder: Path, ids: dict[str, str]) -> None:
         self.ids = ids
@@ -182,7 +183,7 @@ class _Search:
         self._subjects = {label: keys[0] for label, keys in subjects.items() if len(keys) == 1}
 
     def look(self, names: list[str], lacking: list[str]) -> None:
-        """Find masks for the cases in `lacking` among names that contain more than an id."""
+        """Find masks for the cases in `lacking` among file names that contain more than an id."""
         if not lacking:
             return
         carriers: dict[str, list[str]] = {}
@@ -195,7 +196,7 @@ class _Search:
                 self._choose(self.ids[key], carriers[key])
 
     def look_into(self, name: str) -> None:
-        """Use a folder as the folder of the case with its name, if it holds that case's mask."""
+        """Use a folder as the folder of the case with its name, if it contains the case's mask."""
         label = _BIDS.fullmatch(name)
         case_id = label["subject"] if label else name
         files = [path for path in _files_below(self._folder / name) if _is_mask(path, case_id)]
@@ -208,14 +209,14 @@ class _Search:
         shown = " and ".join(readable_name(name) for name in sorted(names))
         if any(name != readable_name(name) for name in (*names, case_id)):
             self._problems[readable_name(case_id)] = (
-                f"expected names of masks in UTF-8, got {shown} with other bytes: rename it"
+                f"expected mask names to be valid UTF-8, but {shown} is not: rename the file"
             )
         elif len(names) > 1:
             stems = {mask_stem(name) or name for name in names}
             is_spelling = len(stems) > 1 and len(set(map(case_key, stems))) == 1
             spelling = " (ignoring letter case)" if is_spelling else ""
             self._problems[case_id] = (
-                f"case {case_id} has several masks{spelling}: {shown}; keep one of them"
+                f"case {case_id} has several masks{spelling}: {shown}; keep one mask"
             )
         else:
             self._masks[case_id] = self._folder / names[0]
@@ -240,17 +241,15 @@ class _Search:
         elif files:
             shown = [readable_name(self._shown(path)) for path in files]
             self._others[case_id] = (
-                f"expected the mask of {case_id}, found {name_some(shown, _NAMED)} with its "
-                "name, in another format or of another kind: convert it to "
-                f"{case_id}.nii.gz, or if it is the mask, rename it to {case_id} with the suffix "
-                "of its format"
+                f"expected a mask of {case_id}, but found only {name_some(shown, _NAMED)}, which "
+                f"has another format or content: convert it to {case_id}.nii.gz, or if it is the "
+                f"mask, rename it to {case_id} with the suffix of its format"
             )
 
     def _shown(self, path: Path) -> str:
         return path.relative_to(self._folder).as_posix()
 
     def _find_owner(self, name: str) -> str | None:
-        """Return the case whose id a name contains; of several ids the longest counts."""
         key = case_key(readable_name(name))
         label = _BIDS.match(key)
         if label is not None and label["subject"] in self._subjects:
@@ -271,7 +270,6 @@ class _Search:
 
 
 def _is_mask(path: Path, case_id: str) -> bool:
-    """Return whether a path below the folder of masks has a name of a case's mask."""
     stem = mask_stem(path.name)
     if stem is None:
         return False
@@ -288,12 +286,10 @@ def _is_mask(path: Path, case_id: str) -> bool:
 
 
 def _is_lone_seg(path: Path, files: list[Path]) -> bool:
-    """Return whether a file is the only DICOM SEG among the files with a case's name."""
     return is_seg_file(path) and sum(is_seg_file(other) for other in files) == 1
 
 
 def _files_below(folder: Path) -> Iterator[Path]:
-    """Yield the files in and below a folder, in order, without hidden files and links."""
     n_files = 0
     for where, folders, names in os.walk(folder):
         depth = len(Path(where).relative_to(folder).parts)

@@ -18,25 +18,25 @@ _KEPT: Final = ("patient_id", "acquisition_times")
 def write_moved_info(
     source: Path, turn: Reorientation, path: Path, *, overwrite: bool = False
 ) -> int:
-    """Write the boxes and times of a patient JSON for the reoriented volume; count the boxes.
+    """Write the boxes and times of a patient JSON for a reoriented volume; return the box count.
 
-    Every object with ``x_min`` to ``z_max`` is a block of the (z, y, x) array (see
-    `io.data_set.patient_info`: the file's "x" is our z) and becomes the block of the reoriented
-    array that holds the same voxels. Apart from boxes only the id and the acquisition times are
-    written: age, subtype and the patient's other data are not exported.
+    Every object with ``x_min`` to ``z_max`` is a block of the (z, y, x) array (in
+    `io.data_set.patient_info`, the file's "x" is our z). It becomes the block of the reoriented
+    array that contains the same voxels. Apart from the boxes, only the id and the acquisition times
+    are written; age, subtype and other patient data are not exported.
 
     Raises
     ------
     FormatError
         If `source` cannot be read, or a box lies outside the volume.
     SaveConflictError, SaveError
-        As for every file that is written.
+        If the file exists, or cannot be written.
     """
     try:
         content = read_json(source)
     except (OSError, ValueError, RecursionError) as error:
         raise FormatError(
-            f"cannot read {source} as JSON ({error}); replace or remove it"
+            f"cannot read {source} as JSON ({error}); replace or remove the file"
         ) from error
     moved, n_boxes = _move_value(content, turn, source)
     write_json({} if moved is None else moved, path, overwrite=overwrite)
@@ -44,7 +44,6 @@ def write_moved_info(
 
 
 def _move_value(value: Any, turn: Reorientation, source: Path) -> tuple[Any, int]:
-    """Return the exported part of `value` (None for nothing) and its number of boxes."""
     if isinstance(value, list):
         parts = [_move_value(item, turn, source) for item in value]
         entries = [part for part, _ in parts if part is not None]
@@ -68,8 +67,8 @@ def _moved_box(sides: dict[str, Any], turn: Reorientation, source: Path) -> dict
     shape = turn.source.shape
     if any(not 0 <= a <= b <= n for a, b, n in zip(low, high, shape, strict=True)):
         raise FormatError(
-            f"expected a box inside the volume of shape {shape} (z, y, x) in {source}, got "
-            f"{low} to {high}: correct the box, or export the patient info again"
+            f"expected a box inside the volume of shape {shape} (z, y, x) in {source}, but it "
+            f"extends from {low} to {high}: correct the box, or export the patient info again"
         )
     box = turn.box(Box((low[0], low[1], low[2]), (high[0], high[1], high[2])))
     return {

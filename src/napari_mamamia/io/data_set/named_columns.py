@@ -1,4 +1,4 @@
-"""Columns of a table that a user names: ids, numbers, yes/no values and texts."""
+"""Table columns that a user names, with ids, numbers, yes/no values or text."""
 
 import re
 from collections import Counter
@@ -26,7 +26,7 @@ _MOST_DRAWS: Final = 100_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NamedTable:
-    """A table's usable rows by column; `failures` lists rows without a unique id."""
+    """The usable rows of a table by column; `failures` lists rows without a unique id."""
 
     table: Table
     failures: tuple[CaseFailure, ...]
@@ -38,17 +38,17 @@ class NamedTable:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the requested columns."""
+        """The names of the requested columns."""
         return tuple(self.table.header.places)
 
     @property
     def n(self) -> int:
-        """Number of rows."""
+        """The number of rows."""
         return len(self.table.rows)
 
     @property
     def row_numbers(self) -> tuple[int, ...]:
-        """The number of each row in the file, from 1."""
+        """The number of each row in the file, counted from 1."""
         return tuple(row.number for row in self.table.rows)
 
     @property
@@ -58,11 +58,11 @@ class NamedTable:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes for the user: rows that are not cases, a guessed encoding."""
+        """Notes for the user about rows that are not cases, and about a guessed encoding."""
         return tuple(f"{self.name}: {note}" for note in self.table.notes)
 
     def texts(self, column: str) -> tuple[str, ...]:
-        """Return a column as texts, "" if a cell is missing; 7.0 becomes "7"."""
+        """Return a column as strings; a missing cell becomes "", and 7.0 becomes "7"."""
         return tuple(map(_as_text, self.table.column(column)))
 
     def ids(self, column: str) -> tuple[tuple[str, ...], tuple[BadCell, ...]]:
@@ -74,7 +74,7 @@ class NamedTable:
             except ValueError as error:
                 name, reason = "", str(error)
             else:
-                reason = f"{column} {name} is in row {first[name]} already" if name in first else ""
+                reason = f"{column} {name} is already in row {first[name]}" if name in first else ""
                 first.setdefault(name, row.number)
             bad += [BadCell(len(ids), reason)] if reason else []
             ids.append("" if reason else name)
@@ -87,22 +87,25 @@ class NamedTable:
             return ()
         pairs = [" and ".join(map(repr, group)) for group in groups]
         return (
-            f"{self.name}: {column} {name_some(pairs)} count as different, although they differ "
-            "only in letter case, blanks or leading zeros: if they are the same, write them alike",
+            (
+                f"{self.name}: {column} {name_some(pairs)} count as different, although they "
+                "differ only in letter case, blanks or leading zeros; if they denote the same "
+                "case, spell them the same way"
+            ),
         )
 
     def yes_no(self, column: str) -> tuple[NDArray[np.float64], tuple[BadCell, ...]]:
-        """Return a column of 1 and 0, with nan for missing and bad cells."""
+        """Return a column as 1 and 0, with nan for missing and invalid cells."""
         labels, bad = self.table.cells(column, parse_label)
         return np.array(labels, dtype=np.float64), tuple(bad)
 
     def numbers(self, column: str) -> tuple[NDArray[np.float64], tuple[BadCell, ...]]:
-        """Return a column of finite numbers, with nan for missing and bad cells.
+        """Return a column of finite numbers, with nan for missing and invalid cells.
 
         Raises
         ------
         FormatError
-            If the decimal sign of the column is ambiguous, see `Table.numbers`.
+            If the decimal separator of the column is ambiguous (see `Table.numbers`).
         """
         values, bad = self.table.numbers(column)
         return np.array(values, dtype=np.float64), tuple(bad)
@@ -110,14 +113,14 @@ class NamedTable:
 
 @reads("a readable table", "save it again as .xlsx or CSV UTF-8")
 def read_named_columns(path: Path, columns: Sequence[str] | None = None) -> NamedTable:
-    """Return the named columns of a table, or all columns; the first holds the ids.
+    """Return the named columns of a table, or all columns; the first column contains the ids.
 
     Names are first compared exactly, then ignoring letter case, blanks and ``_``.
 
     Raises
     ------
     FormatError
-        If the file cannot be read, has no row, or a column is missing or occurs twice.
+        If the file cannot be read or has no row, or if a column is missing or occurs twice.
     """
     wanted = [
         Column(
@@ -132,15 +135,15 @@ def read_named_columns(path: Path, columns: Sequence[str] | None = None) -> Name
     table = read_table(path, wanted)
     twice = [name for name, n in Counter(filter(None, table.header.names)).items() if n > 1]
     if columns is None and twice:
-        raise FormatError(f"{path} has several columns {twice[0]}; keep the right one")
+        raise FormatError(f"{path} has several columns named {twice[0]}; keep the correct column")
     if columns is not None:
         places = {name: table.header.places[name.strip()] for name in columns}
         table = replace(table, header=replace(table.header, places=places))
     usable = tuple(row for row in table.rows if not row.problem)
     if not usable:
         raise FormatError(
-            f"expected rows below the header of {path}, but none can be read: check whether the "
-            "program that wrote it finished"
+            f"expected rows below the header of {path}, but no row can be read: check whether the "
+            "program that wrote the file finished"
         )
     failures = tuple(
         CaseFailure(f"row {row.number}", f"row {row.number} of {path.name}: {row.problem}")
@@ -150,11 +153,9 @@ def read_named_columns(path: Path, columns: Sequence[str] | None = None) -> Name
     return NamedTable(replace(table, rows=usable), failures)
 
 
-@reads(
-    "a file of resamples", "write a line for each resample, with row numbers separated by commas"
-)
+@reads("a resamples file", "write one line for each resample, with row numbers separated by commas")
 def read_draws(path: Path) -> tuple[tuple[str, ...], ...]:
-    """Return the resamples of a .csv file without a header: for each line, its cells as texts.
+    """Return the resamples in a .csv file without a header, as the cell strings of each line.
 
     Raises
     ------
@@ -165,14 +166,13 @@ def read_draws(path: Path) -> tuple[tuple[str, ...], ...]:
         content, _ = read_text(path)
     except (OSError, ValueError) as error:
         raise FormatError(
-            f"expected a file of resamples at {path}, but {error}: write it again as text"
+            f"expected a resamples file at {path}, but {error}: write the file again as text"
         ) from error
     lines = [line for line in content.splitlines() if line.strip(" ,;\t")]
     if not 1 <= len(lines) <= _MOST_DRAWS:
         raise FormatError(
-            f"expected 1 to {_MOST_DRAWS:,} resamples in {path}, a line each, found "
-            f"{len(lines):,}: "
-            "choose another file"
+            f"expected 1 to {_MOST_DRAWS:,} resamples in {path}, one per line, but found "
+            f"{len(lines):,}: choose another file"
         )
     return tuple(
         tuple(cell.strip().strip('"') for cell in re.split("[,;\t]", line) if cell.strip())

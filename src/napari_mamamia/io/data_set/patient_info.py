@@ -1,4 +1,4 @@
-"""Small JSON files next to the images: MAMA-MIA's patient info, and ``times.json``."""
+"""Small JSON files next to the images: the patient info of MAMA-MIA and ``times.json``."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -14,29 +14,32 @@ from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.json_text import parsed_json, read_json
 
 TIMES_FILE: Final = "times.json"
-"""Acquisition times in the data set's root, our own convention: ``{"case_id": "REAL_001",
-"times_s": [0, 82.15, 147.87]}``, or a list of such objects; further keys are ignored."""
+"""Name of our file with acquisition times in the data set's root.
+
+Its content is ``{"case_id": "REAL_001", "times_s": [0, 82.15, 147.87]}``, or a list of such
+objects; further keys are ignored.
+"""
 CLINICAL_NAMES: Final = tuple(
     f"clinical_and_imaging_info{suffix}" for suffix in (".xlsx", ".csv", ".ods")
 )
-"""Names of the clinical table in a data set's root; of several the first is used."""
+"""Names of the clinical table in a data set's root; the first existing table is used."""
 NEW_CLINICAL_NAME: Final = CLINICAL_NAMES[1]
-"""Name of a new table, if there is none or only one that cannot be written (.ods)."""
+"""Name of a new table if there is no table, or only an .ods table, which cannot be written."""
 SPLITS_NAME: Final = "train_test_splits.csv"
 
 
 @dataclass(frozen=True, slots=True)
 class PatientInfo:
-    """The content of a MAMA-MIA ``patient_info_files/<id>.json``; None for missing values.
+    """The content of a MAMA-MIA ``patient_info_files/<id>.json``, with None for missing values.
 
     `acquisition_times_s` are seconds since the start of phase 0, one for each phase. `breast_box`
-    is the block of the (z, y, x) array that holds the breast with the primary lesion. `study_uid`
-    is the remapped UID of a case that this software imported, else ""; `scan` is the timing from
-    its headers; `series` are the numbers of the series that its phases were imported from, `parts`
-    the selectors of their parts; `joined` are the breasts of a case that was joined from two
-    stacks, each with its first and last slice. `frame_uid` is the remapped frame of reference of
-    all its images, else "". `box_problem` and `times_problem` hold the unusable value that was
-    found, else "".
+    is the block of the (z, y, x) array that contains the breast with the primary lesion.
+    `study_uid` is the remapped UID of a case that this software imported, or "". `scan` is the
+    timing from the headers, `series` are the numbers of the series from which the phases were
+    imported, and `parts` are the selectors of the parts. `joined` lists the breasts of a case that
+    was joined from two stacks, each with its first and last slice. `frame_uid` is the remapped
+    frame of reference of all images, or "". `box_problem` and `times_problem` are unusable values
+    in the file, or "".
     """
 
     acquisition_times_s: tuple[float, ...] | None = None
@@ -53,12 +56,13 @@ class PatientInfo:
 
 @reads("the JSON of a patient", "correct, replace or remove the file")
 def read_patient_info(path: Path) -> PatientInfo:
-    """Return acquisition times and breast box of one patient JSON.
+    """Return the acquisition times and breast box from one patient JSON file.
 
-    Keys that are missing or null give None, those of another form None and a problem. The file's
+    Keys that are missing or null give None; invalid values give None and a problem. The file's
     ``x_min`` to ``z_max`` count along axes 0, 1, 2 of the array as SimpleITK gives it, (z, y, x),
-    with an exclusive upper end: its "x" is our z. Source: MAMA-MIA challenge, sample submission,
-    which cuts ``array[x_min:x_max, y_min:y_max, z_min:z_max]`` out of ``GetArrayFromImage``.
+    with an exclusive upper end, so the file's "x" is our z. Source: MAMA-MIA challenge, sample
+    submission, which cuts ``array[x_min:x_max, y_min:y_max, z_min:z_max]`` out of
+    ``GetArrayFromImage``.
 
     Raises
     ------
@@ -68,8 +72,8 @@ def read_patient_info(path: Path) -> PatientInfo:
     content = _read_json(path)
     if not isinstance(content, dict):
         raise FormatError(
-            f"expected a JSON object in {path}, got {type(content).__name__}: "
-            "export the patient info again"
+            f"expected a JSON object in {path}, but found {type(content).__name__}: export the "
+            "patient info again"
         )
     said_times = _read_section(content, "imaging_data").get("acquisition_times")
     said_box = _read_section(content, "primary_lesion").get("breast_coordinates")
@@ -103,7 +107,6 @@ def _above_zero(value: object) -> float | None:
 
 
 def _shorten_value(value: object) -> str:
-    """Return a value of a file as a short text, or "" if it is empty or null."""
     inner = value.values() if isinstance(value, dict) else value
     parts = inner if isinstance(inner, Iterable) and not isinstance(inner, str) else (inner,)
     is_empty = all(part is None or str(part) in {"", "nan"} for part in parts)
@@ -112,14 +115,14 @@ def _shorten_value(value: object) -> str:
 
 @reads("acquisition times as JSON", "correct, replace or remove the file")
 def read_times_file(path: Path) -> Mapping[str, tuple[float, ...]]:
-    """Return seconds since the start of phase 0 by case id, from our ``times.json``.
+    """Return the times from ``times.json`` by case id, in seconds since the start of phase 0.
 
     A JSON file without the key ``times_s`` belongs to other software and gives an empty result.
 
     Raises
     ------
     FormatError
-        If the file is not JSON, or an entry lacks its ``case_id`` or has times that do not ascend.
+        If the file is not JSON, or an entry has no ``case_id`` or times that do not ascend.
     """
     content = _read_json(path)
     entries = content if isinstance(content, list) else [content]
@@ -153,7 +156,6 @@ def _read_section(content: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def _parse_times(value: object) -> tuple[float, ...] | None:
-    """Return ascending seconds, shifted so that the first is 0."""
     if isinstance(value, str):
         try:
             value = parsed_json(value)
@@ -167,7 +169,6 @@ def _parse_times(value: object) -> tuple[float, ...] | None:
 
 
 def _list_parts(rows: object) -> tuple[str, ...]:
-    """Return the selectors of the imported parts that became phases."""
     entries = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
     used = [row for row in entries if row.get("use") == "used"]
     selectors = [str(row.get("selector") or "") for row in used]
@@ -175,7 +176,6 @@ def _list_parts(rows: object) -> tuple[str, ...]:
 
 
 def _list_breasts(sides: object) -> tuple[tuple[str, int, int], ...]:
-    """Return the breasts of a joined case; empty if the import record lacks their slices."""
     entries = [row for row in sides if isinstance(row, dict)] if isinstance(sides, list) else []
     spans = [(row.get("side"), row.get("first"), row.get("last")) for row in entries]
     return tuple(
@@ -186,7 +186,6 @@ def _list_breasts(sides: object) -> tuple[tuple[str, int, int], ...]:
 
 
 def _list_series(rows: object) -> tuple[int, ...]:
-    """Return the numbers of the imported series that became phases."""
     entries = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
     return tuple(
         row["number"]

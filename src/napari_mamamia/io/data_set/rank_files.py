@@ -1,7 +1,7 @@
-"""Read the files of a ranking: ranks by method, and a value for each case and algorithm.
+"""Read the files of a ranking: ranks by method, and one value per case and algorithm.
 
-``rank.json`` holds the ranks, ``rank_details.json`` their settings, ``case_values.csv`` and
-``case_ranks.csv`` a number for each case and algorithm.
+``rank.json`` contains the ranks, ``rank_details.json`` the settings, and ``case_values.csv`` and
+``case_ranks.csv`` one number per case and algorithm.
 """
 
 import math
@@ -20,8 +20,8 @@ from napari_mamamia.io.tables.text_rows import read_own_rows
 RANK_FILE: Final = "rank.json"
 
 _REMEDY: Final = (
-    "rank again with `mamamia rank` or `mamamia challenge rank`; where a newer version wrote it, "
-    "open it with that"
+    "rank again with `mamamia rank` or `mamamia challenge rank`; if a newer version wrote the "
+    "file, open it with that version"
 )
 _KEYS: Final = ("task", "metric", "site", "case")
 
@@ -32,8 +32,8 @@ T = TypeVar("T")
 class RankedAlgorithm:
     """The result of an algorithm under one method; unknown numbers are nan.
 
-    `low` and `high` hold its rank in 95 % of the resamples, `first` is the share of them in which
-    it is first.
+    `low` and `high` are the ends of its rank interval in 95 % of the resamples. `first` is the
+    fraction of resamples in which the algorithm is first.
     """
 
     name: str
@@ -54,10 +54,10 @@ class RankedMethod:
 
 @dataclass(frozen=True, slots=True)
 class RankedTable:
-    """One table under every method.
+    """One table, ranked by every method.
 
-    `filled` counts, for each algorithm, the values filled by a rule. `task`, `metric` and `site`
-    are "" if there is only one.
+    `filled` counts, for each algorithm, the values that a rule filled in. `task`, `metric` and
+    `site` are "" if there is only one.
     """
 
     methods: tuple[RankedMethod, ...]
@@ -68,13 +68,13 @@ class RankedTable:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Task, metric and site."""
+        """The task, the metric and the site."""
         return self.task, self.metric, self.site
 
 
 @dataclass(frozen=True, slots=True)
 class RankFile:
-    """The content of ``rank.json``; `overall` combines all tables, None for a single table."""
+    """The content of ``rank.json``; `overall` combines all tables (None for a single table)."""
 
     tables: tuple[RankedTable, ...]
     overall: RankedTable | None
@@ -82,7 +82,7 @@ class RankFile:
 
 @dataclass(frozen=True, slots=True)
 class TableDetails:
-    """Details of one table: the better direction, and the number of cases (-1: unknown)."""
+    """Details of one table: the better direction, and the number of cases (-1 if unknown)."""
 
     task: str
     metric: str
@@ -92,7 +92,7 @@ class TableDetails:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Task, metric and site, as the details always have them."""
+        """The task, the metric and the site, which the details always have."""
         return self.task, self.metric, self.site
 
 
@@ -100,7 +100,7 @@ class TableDetails:
 class RankDetails:
     """The settings of a ranking.
 
-    `missing` is the rule for missing values as it is typed, "" for none; `notes` are for the
+    `missing` is the rule for missing values as typed by the user, or ""; `notes` are for the
     reader.
     """
 
@@ -111,7 +111,7 @@ class RankDetails:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CaseNumbers:
-    """A number for each case and algorithm, (n, m) float64, nan where the cell is empty."""
+    """One number per case and algorithm, (n, m) float64, with nan for empty cells."""
 
     task: str
     metric: str
@@ -122,7 +122,7 @@ class CaseNumbers:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Task, metric and site, as such a table always has them."""
+        """The task, the metric and the site, which such a table always has."""
         return self.task, self.metric, self.site
 
 
@@ -138,7 +138,7 @@ def read_rank_file(path: Path) -> RankFile:
     Raises
     ------
     FormatError
-        If it cannot be read, or lacks the ranks.
+        If the file cannot be read, or has no ranks.
     """
     content = _as_kind(read_json(path), dict, "an object")
     if "tables" not in content:
@@ -148,8 +148,8 @@ def read_rank_file(path: Path) -> RankFile:
         for one in _as_kind(content["tables"], list, "a list of tables")
     )
     if not tables:
-        raise ValueError("it holds no table")
-    overall = _as_kind(content.get("overall") or {}, dict, "all tables together as an object")
+        raise ValueError("it contains no table")
+    overall = _as_kind(content.get("overall") or {}, dict, "an object for all tables together")
     return RankFile(tables, _read_table(overall) if overall.get("methods") else None)
 
 
@@ -160,10 +160,10 @@ def read_rank_details(path: Path) -> RankDetails:
     Raises
     ------
     FormatError
-        If it cannot be read or has other content.
+        If the file cannot be read or has other content.
     """
     content = _as_kind(read_json(path), dict, "an object")
-    settings = _as_kind(content.get("settings") or {}, dict, "settings as an object")
+    settings = _as_kind(content.get("settings") or {}, dict, "an object with settings")
     tables = _as_kind(content.get("tables") or [], list, "a list of tables")
     return RankDetails(
         tuple(_read_details(_as_kind(table, dict, "an object for each table")) for table in tables),
@@ -179,23 +179,25 @@ def read_case_numbers(path: Path) -> tuple[CaseNumbers, ...]:
     Raises
     ------
     FormatError
-        If it cannot be read, a column is missing or occurs twice, or a cell is not a number.
+        If the file cannot be read, a column is missing or occurs twice, or a cell is not a number.
     """
     lines = read_own_rows(path)
     header = [str(cell) for cell in lines[0]] if lines else []
     names = header[len(_KEYS) :]
     if tuple(header[: len(_KEYS)]) != _KEYS or not names:
-        raise ValueError(f"its first row is not {', '.join(_KEYS)} and the algorithms")
+        raise ValueError(f"its first row does not consist of {', '.join(_KEYS)} and the algorithms")
     if len(set(names)) < len(names):
         raise ValueError("an algorithm has two columns")
     parts: dict[tuple[str, str, str], dict[str, list[float]]] = {}
     for number, line in enumerate(lines[1:], 2):
         if len(line) != len(header):
-            raise ValueError(f"row {number} has {len(line)} cells, the first has {len(header)}")
+            raise ValueError(
+                f"row {number} has {len(line)} cells, but the first row has {len(header)}"
+            )
         task, metric, site, case = map(str, line[: len(_KEYS)])
         cases = parts.setdefault((task, metric, site), {})
         if case in cases:
-            raise ValueError(f"{case} occurs twice, again in row {number}")
+            raise ValueError(f"{case} occurs twice, the second time in row {number}")
         cases[case] = [_parse_cell(str(cell), number) for cell in line[len(_KEYS) :]]
     return tuple(
         CaseNumbers(*key, tuple(names), tuple(cases), np.array(list(cases.values())))
@@ -209,9 +211,9 @@ def _parse_cell(cell: str, row: int) -> float:
     try:
         value = float(cell)
     except ValueError:
-        raise ValueError(f"row {row} has {cell[:40]!r} instead of a number") from None
+        raise ValueError(f"row {row} contains {cell[:40]!r} instead of a number") from None
     if math.isinf(value):
-        raise ValueError(f"row {row} has an infinite number")
+        raise ValueError(f"row {row} contains an infinite number")
     return value
 
 
@@ -228,14 +230,14 @@ def _read_details(content: Mapping[str, Any]) -> TableDetails:
 
 
 def _read_table(content: Mapping[str, Any]) -> RankedTable:
-    methods = _as_kind(content.get("methods"), dict, "methods as an object")
+    methods = _as_kind(content.get("methods"), dict, "an object with methods")
     if not methods:
-        raise ValueError("it holds no method")
+        raise ValueError("it contains no method")
     scores, stability = (
-        _as_kind(content.get(name) or {}, dict, f"{name} as an object")
+        _as_kind(content.get(name) or {}, dict, f"an object {name}")
         for name in ("scores", "stability")
     )
-    counts = _as_kind(content.get("filled") or {}, dict, "filled as an object")
+    counts = _as_kind(content.get("filled") or {}, dict, "an object 'filled'")
     return RankedTable(
         tuple(
             RankedMethod(
@@ -251,35 +253,35 @@ def _read_table(content: Mapping[str, Any]) -> RankedTable:
 def _read_algorithms(ranks: object, scores: object, stability: object) -> Iterator[RankedAlgorithm]:
     by_name = _as_kind(ranks, dict, "a rank for each algorithm")
     if not by_name:
-        raise ValueError("a method holds no algorithm")
+        raise ValueError("a method contains no algorithm")
     by_score = _as_kind(scores or {}, dict, "a score for each algorithm")
-    stable = _as_kind(stability or {}, dict, "stability as an object")
+    stable = _as_kind(stability or {}, dict, "an object 'stability'")
     intervals = _as_kind(stable.get("rank_interval") or {}, dict, "an interval for each algorithm")
-    firsts = _as_kind(stable.get("first") or {}, dict, "a share for each algorithm")
+    firsts = _as_kind(stable.get("first") or {}, dict, "a fraction for each algorithm")
     for name, rank in by_name.items():
         ends = intervals.get(name) or (None, None)
         if not isinstance(ends, list | tuple) or len(ends) != 2:
-            raise ValueError(f"the rank interval of {name[:40]} lacks two ends")
+            raise ValueError(f"the rank interval of {name[:40]} does not have two ends")
         numbers = (by_score.get(name), *ends, firsts.get(name))
         yield RankedAlgorithm(name, _read_number(rank), *map(_read_number, numbers))
 
 
 def _read_number(value: object) -> float:
-    """Return a number, nan for null.
+    """Return a number, or nan for null.
 
     Raises
     ------
     ValueError
-        If it is something else, or infinite.
+        If the value is neither a number nor null, or is infinite.
     """
     if value is None:
         return math.nan
     if isinstance(value, bool) or not isinstance(value, int | float) or math.isinf(value):
-        raise ValueError(f"{str(value)[:40]!r} instead of a number")
+        raise ValueError(f"it contains {str(value)[:40]!r} instead of a number")
     return float(value)
 
 
 def _as_kind(value: object, kind: type[T], what: str) -> T:
     if not isinstance(value, kind):
-        raise TypeError(f"it does not hold {what}")
+        raise TypeError(f"it does not contain {what}")
     return value

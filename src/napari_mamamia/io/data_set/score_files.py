@@ -1,4 +1,4 @@
-"""Read score and response tables of other software row by row, and report bad rows."""
+"""Read score and response tables of other software row by row, and report invalid rows."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +16,10 @@ from napari_mamamia.io.tables.headers import IDS, METRIC_DEFINITION, Column, nee
 from napari_mamamia.io.tables.table import Table, read_table
 
 _DEFINITIONS: Final = 3
-"""Largest number of different definitions that are reported; more of them are notes."""
+"""Largest number of different definitions that are reported.
+
+If there are more, the column holds notes.
+"""
 
 _SCORE_COLUMNS: Final = (
     IDS,
@@ -40,9 +43,9 @@ _BOUNDS: Final[Mapping[str, float]] = {"dsc": 1.0, "norm_hd": math.inf, "score":
 
 @dataclass(frozen=True, slots=True)
 class ScoreRow:
-    """Dice (0 to 1) and normalised Hausdorff distance (from 0) of a case; nan if undefined.
+    """Dice (0 to 1) and normalised Hausdorff distance (0 or more) of a case, or nan if undefined.
 
-    `status` is the case's status in our own tables; an unknown word counts as ok.
+    `status` is the case's status in the tables of this software; an unknown status counts as ok.
     """
 
     case_id: str
@@ -65,12 +68,12 @@ T = TypeVar("T", ScoreRow, ResponseRow)
 
 @dataclass(frozen=True, slots=True)
 class ReadRows(Generic[T]):
-    """The rows of a table in order, and a failure with the row number for each bad row.
+    """The rows of a table in order, and a failure with the row number for each invalid row.
 
-    `unnamed` is the number of failures without case id. `definition` is the table's text about how
-    its numbers were made, "" if it has none. A case with two rows is among the failures, and
-    neither row is among `rows`: it is unknown which one counts. `notes` are for the user: rows that
-    are not cases, an encoding.
+    `unnamed` is the number of failures without case id. `definition` is the table's description of
+    how its numbers were computed, or "". A case with two rows is among the failures, and neither
+    row is in `rows`, because it is unknown which row is correct. `notes` tell the user about rows
+    that are not cases and about the encoding.
     """
 
     rows: tuple[T, ...]
@@ -82,17 +85,18 @@ class ReadRows(Generic[T]):
 
 @reads("a readable score table", "save it again as .xlsx or CSV UTF-8")
 def read_score_table(path: Path) -> ReadRows[ScoreRow]:
-    """Return the columns case_id (or patient_id), dsc and norm_hd of a table; or dsc alone.
+    """Return the columns case_id (or patient_id) and dsc, and norm_hd if present, of a table.
 
-    An empty cell is an undefined number. A row is bad if it has neither number (unless its status
-    says that the prediction is empty), a number outside its range, no id, or the id of another row.
-    Letter case does not distinguish case ids. A row ``metric_definition`` states in its next cell
-    how the numbers were made, and so does a column of that name. Further columns are ignored.
+    An empty cell is an undefined number. A row is invalid if it has neither number (unless its
+    status says that the prediction is empty), a number outside its range, no id, or the id of
+    another row. Letter case does not distinguish case ids. A row ``metric_definition`` states in
+    its second cell how the numbers were computed, and so does a column of that name. Further
+    columns are ignored.
 
     Raises
     ------
     FormatError
-        If the file cannot be read, lacks a column or has no row.
+        If the file cannot be read, lacks a column, or has no row.
     """
 
     def row(case_id: str, cells: Mapping[str, object], numbers: Mapping[str, float]) -> ScoreRow:
@@ -106,23 +110,24 @@ def read_score_table(path: Path) -> ReadRows[ScoreRow]:
     return _read_rows(read_table(path, _SCORE_COLUMNS), ("dsc", "norm_hd"), row)
 
 
-@reads("a readable table of responses", "save it again as .xlsx or CSV UTF-8")
+@reads("a readable response table", "save it again as .xlsx or CSV UTF-8")
 def read_response_table(path: Path) -> ReadRows[ResponseRow]:
     """Return the columns case_id (or patient_id), pcr and score of a table.
 
-    `pcr` is the predicted class (0 or 1), `score` (or probability) the probability of response; the
-    column score may be missing and its cells empty. Bad rows and ids as in `read_score_table`.
+    `pcr` is the predicted class (0 or 1), and `score` (or probability) is the probability of
+    response. The column score may be missing, and its cells may be empty. Invalid rows and ids are
+    treated as in `read_score_table`.
 
     Raises
     ------
     FormatError
-        If the file cannot be read, lacks a column or has no row.
+        If the file cannot be read, lacks a column, or has no row.
     """
 
     def row(case_id: str, cells: Mapping[str, object], numbers: Mapping[str, float]) -> ResponseRow:
         pcr = parse_pcr(cells["pcr"])
         if pcr is None:
-            raise ValueError("pcr is empty: each case needs a predicted 0 or 1")
+            raise ValueError("pcr is empty, but each case needs a prediction of 0 or 1")
         return ResponseRow(case_id, pcr, numbers.get("score", math.nan))
 
     return _read_rows(read_table(path, _RESPONSE_COLUMNS), ("score",), row)
@@ -160,7 +165,7 @@ def _read_rows(
             if key in first_row:
                 twice.add(key)
                 raise ValueError(  # noqa: TRY301
-                    f"the case is in row {first_row[key]} already, so neither row counts"
+                    f"the case is already in row {first_row[key]}, so neither row counts"
                 )
             first_row[key] = line.number
             if reason := line.problem or bad_cells.get(index, ""):
@@ -175,10 +180,15 @@ def _read_rows(
         raise FormatError(
             f"expected a row for each case in {path}, but "
             + (
-                f"none of {len(failures):,} can be used ({failures[0].reason}): correct the table"
+                (
+                    f"none of the {len(failures):,} rows can be used ({failures[0].reason}): "
+                    "correct the table"
+                )
                 if failures
-                else "there is none below its header: check whether the program that wrote it "
-                "finished"
+                else (
+                    "no row follows the header: check whether the program that wrote the file "
+                    "finished"
+                )
             )
         )
     words = [text.strip() for text in dict.fromkeys(definitions) if text.strip()]

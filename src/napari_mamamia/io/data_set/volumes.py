@@ -1,4 +1,4 @@
-"""Read and write volume files of all formats; through a `PhaseSource` also DICOM series."""
+"""Read and write volume files of all formats, and read DICOM series through a `PhaseSource`."""
 
 from collections.abc import Generator
 from contextlib import AbstractContextManager
@@ -33,26 +33,29 @@ from napari_mamamia.io.volumes.streams import VoxelStream, refusal
 from napari_mamamia.io.volumes.voxel_writer import LabelPlanes, Planes, report_steps
 
 _STEP_BYTES: Final = 1 << 20
-"""Bytes read at a time: with 1 MiB, a step takes about 2 ms and stays in the cache (measured)."""
+"""Bytes that are read at a time.
+
+A block of 1 MiB takes about 2 ms and fits in the CPU cache (measured).
+"""
 NONFINITE_AS_ZERO: Final = "with NaN or infinity, which count as 0"
 _MASK_STEP_BYTES: Final = 1 << 18
-"""Bytes of a mask read at a time: one or two planes, which stay in the CPU cache (measured)."""
+"""Bytes of a mask that are read at a time; one or two planes fit in the CPU cache (measured)."""
 
 
 def fill_planes(
     stream: VoxelStream, header: VolumeHeader, out: NDArray[Any]
 ) -> Generator[int, None, None]:
-    """Read the next ``len(out)`` planes into `out`, yielding the number of planes after each step.
+    """Read the next ``len(out)`` planes into `out`, and yield their number after each block.
 
     Parameters
     ----------
     stream
-        Positioned at the first of the planes.
+        The stream, positioned at the first plane.
     header
-        Of the stream's file.
+        The header of the stream's file.
     out
-        ``(planes, y, x)`` of ``header.dtype``. Read in place if it is contiguous and the file's
-        values are not scaled, else plane by plane through a small scratch.
+        An array ``(planes, y, x)`` of ``header.dtype``. It is filled directly if it is contiguous
+        and the file's values are not scaled, and otherwise plane by plane through a small buffer.
     """
     step = max(1, _STEP_BYTES // (out[0].size * header.stored.itemsize))
     in_place = out.flags.c_contiguous and not header.is_scaled
@@ -71,30 +74,30 @@ def fill_planes(
 def read_block(
     stream: VoxelStream, header: VolumeHeader, *, zero_nonfinite: bool = False
 ) -> tuple[Box, NDArray[Any], str]:
-    """Read a mask and return the smallest box of its non-zero voxels and the values in it.
+    """Read a mask, and return the smallest box around its non-zero voxels and the values in it.
 
     A few planes are read at a time and compared with zeros; planes without a foreground voxel are
-    not processed further, which is what makes this fast.
+    not processed further, which makes the function fast.
 
     Returns
     -------
     Box
         Empty for a mask without a non-zero value.
     NDArray
-        ``(z, y, x)`` inside the box, in ``header.dtype``.
+        The values ``(z, y, x)`` inside the box, in ``header.dtype``.
     str
-        A note on values that were read as 0, "" if there were none.
+        A note on values that were read as 0, or "" if there were none.
 
     Raises
     ------
     NotFiniteError
-        If a floating-point mask holds NaN or infinity, unless `zero_nonfinite` makes them 0.
+        If a floating-point mask contains NaN or infinity and `zero_nonfinite` is off.
     """
     nz, ny, nx = header.grid.shape
     plane_bytes = ny * nx * header.stored.itemsize
     step = max(1, _MASK_STEP_BYTES // plane_bytes)
     zeros = bytes(step * plane_bytes)
-    # With an intercept a stored 0 is another value.
+    # With an intercept, a stored 0 represents a different value.
     zero_is_zero = header.intercept == 0.0
     planes = _FoundPlanes(header, zero_nonfinite=zero_nonfinite)
     for first in range(0, nz, step):
@@ -118,7 +121,7 @@ class _FoundPlanes:
         self._pieces: list[NDArray[Any]] = []
 
     def add(self, z: int, plane: NDArray[Any]) -> None:
-        """Keep a copy of the non-zero rectangle of one ``(y, x)`` plane, if there is any."""
+        """Keep a copy of the non-zero rectangle of one ``(y, x)`` plane, if it exists."""
         y0, y1 = _filled_rows(plane)
         if y0 == y1:
             return
@@ -129,8 +132,8 @@ class _FoundPlanes:
         if self._is_float and not np.isfinite(piece).all():
             if not self._zero_nonfinite:
                 raise NotFiniteError(
-                    f"{self._header.path}: expected a number in every voxel of a mask, but slice "
-                    f"{z} holds NaN or infinity: write the mask again, with 0 outside the tumour"
+                    f"expected a number in every voxel of the mask {self._header.path}, but slice "
+                    f"{z} contains NaN or infinity: write the mask again with 0 outside the tumour"
                 )
             piece[~np.isfinite(piece)] = 0
             self._zeroed.append(z)
@@ -138,7 +141,7 @@ class _FoundPlanes:
         self._pieces.append(piece)
 
     def describe_zeroed(self) -> str:
-        """Return the number of slices in which NaN or infinity became 0, as text; "" for none."""
+        """Return the number of slices in which NaN or infinity became 0, or "" for none."""
         n = len(self._zeroed)
         if not n:
             return ""
@@ -160,9 +163,9 @@ class _FoundPlanes:
 
 
 def _filled_rows(plane: NDArray[Any]) -> tuple[int, int]:
-    """Return the first row of a ``(y, x)`` plane that is not all zero, and the last one plus one.
+    """Return the first non-zero row of a ``(y, x)`` plane, and the index after the last one.
 
-    Integers are compared eight bytes at a time if rows are a multiple of that.
+    Integers are compared eight bytes at a time if the row length is a multiple of eight bytes.
     """
     values = plane
     if plane.dtype.kind in "iu" and plane.flags.c_contiguous and plane[0].nbytes % 8 == 0:
@@ -196,7 +199,7 @@ def read_header(path: Path) -> VolumeHeader:
     Raises
     ------
     FormatError
-        If the file is missing, damaged, of another format, or no 3-D or 4-D volume.
+        If the file is missing, is damaged, has another format, or is not a 3-D or 4-D volume.
     """
     with _open_volume(path) as (header, _):
         return header
@@ -204,12 +207,12 @@ def read_header(path: Path) -> VolumeHeader:
 
 @reads("a readable volume", "copy or download it again")
 def read_phase_header(source: PhaseSource) -> VolumeHeader:
-    """Return shape, type and affine of the volumes of one phase, of any format.
+    """Return the shape, type and affine of one phase's volume in any format.
 
     Raises
     ------
     FormatError
-        As `read_header`; also if the file has no volume of the phase's index.
+        As `read_header`, and if the file has no volume with the phase's index.
     MissingExtraError
         If the phase is DICOM and pydicom is not installed.
     """
@@ -220,7 +223,7 @@ def read_phase_header(source: PhaseSource) -> VolumeHeader:
     header = read_header(source.files[0])
     if not 0 <= source.volume < header.n_volumes:
         came = f"it has {header.n_volumes}"
-        remedy = "open the data set again: the file has changed"
+        remedy = "open the data set again, because the file has changed"
         raise refusal(
             header.path, f"at least {count_of(source.volume + 1, 'volume')}", came, remedy
         )
@@ -234,12 +237,12 @@ def read_phase_into(source: PhaseSource, header: VolumeHeader, out: NDArray[Any]
     Parameters
     ----------
     source
-        The phase. Volumes before it in a 4-D file are decompressed and discarded; to read them all,
-        use `read_series_into`.
+        The phase. Earlier volumes in a 4-D file are decompressed and discarded; `read_series_into`
+        reads all volumes.
     header
         The result of `read_phase_header`.
     out
-        ``(z, y, x)`` of ``header.dtype``.
+        An array ``(z, y, x)`` of ``header.dtype``.
 
     Raises
     ------
@@ -261,7 +264,7 @@ def read_phase_into(source: PhaseSource, header: VolumeHeader, out: NDArray[Any]
         volume_bytes = out.size * now.stored.itemsize
         report_steps((0 for _ in stream.skip(source.volume * volume_bytes)), len(out), text)
         report_steps(fill_planes(stream, now, out), len(out), text)
-        # The checksum is at the file's end, which only the last volume reaches.
+        # The checksum is at the end of the file, which only the last volume reaches.
         if source.volume == now.n_volumes - 1:
             stream.finish()
     report_progress(len(out), len(out), text)
@@ -271,7 +274,7 @@ def read_phase_into(source: PhaseSource, header: VolumeHeader, out: NDArray[Any]
 def read_series_into(path: Path, header: VolumeHeader, out: NDArray[Any]) -> None:
     """Read the first volumes of a file in one pass; progress counts their planes.
 
-    The file is read to its end, so that its checksum is compared whichever volumes are requested.
+    The file is read to its end, so its checksum is verified regardless of the requested volumes.
 
     Parameters
     ----------
@@ -280,7 +283,7 @@ def read_series_into(path: Path, header: VolumeHeader, out: NDArray[Any]) -> Non
     header
         The result of `read_header`.
     out
-        ``(n, z, y, x)`` of ``header.dtype``, n at most ``header.n_volumes``.
+        An array ``(n, z, y, x)`` of ``header.dtype``, with n at most ``header.n_volumes``.
 
     Raises
     ------
@@ -307,12 +310,12 @@ def read_series_into(path: Path, header: VolumeHeader, out: NDArray[Any]) -> Non
 
 @reads("a readable volume", "copy or download it again")
 def read_volume(path: Path) -> tuple[VolumeHeader, NDArray[Any]]:
-    """Return header and voxels of a file, ``(z, y, x)``, or ``(n, z, y, x)`` if it has several.
+    """Return the header and the voxels of a file, (z, y, x) or, for several volumes, (n, z, y, x).
 
     Raises
     ------
     FormatError
-        As `read_header`; also if the voxels are damaged.
+        As `read_header`, and if the voxels are damaged.
     """
     header = read_header(path)
     out: NDArray[Any] = np.empty((header.n_volumes, *header.grid.shape), header.dtype)
@@ -328,25 +331,27 @@ def read_labels(
     """Return the values of a mask file as its smallest non-zero block.
 
     An empty mask has an empty box. Labels keep the file's integer type; a floating-point (soft)
-    mask keeps its own type. For a file of segments (DICOM SEG, ``.seg.nrrd``) the values are
-    segment numbers on the stored part of the image; `on_grid` extends them to the image.
+    mask keeps its own type. For a segments file (DICOM SEG, ``.seg.nrrd``), the values are segment
+    numbers on the stored part of the image; `on_grid` extends this part to the whole image.
 
     Parameters
     ----------
     path
         The file.
     label
-        For overlapping segments, the number that wins; or the name of the one
-        segment to return, as 1. A file without names has none but its only value.
+        For overlapping segments, the number that takes precedence; or the name of a single segment,
+        which is returned as 1. In a file without names, only a mask with a single value can be
+        named.
     zero_nonfinite
-        Read NaN and infinity as 0, with a warning, as SimpleITK reads them from NIfTI.
+        Whether NaN and infinity are read as 0, with a warning, as SimpleITK does for NIfTI.
 
     Raises
     ------
     FormatError
-        As `read_volume`; also if there are several volumes, NaN or infinity, or no such name.
+        As `read_volume`, and if the file has several volumes, NaN or infinity, or no segment of
+        this name.
     MissingExtraError
-        If it is a DICOM SEG and highdicom is not installed.
+        If the file is a DICOM SEG and highdicom is not installed.
     """
     return _read_labels(path, label, zero_nonfinite=zero_nonfinite)[1]
 
@@ -360,7 +365,7 @@ def read_label_pair(
 ) -> tuple[LabelMap | None, LabelMap | None]:
     """Return the labels of two masks on one grid, for comparison.
 
-    Only a file that stores a part of the image is moved; other grids stay unchanged.
+    Only a mask that stores a part of the image is extended; other grids stay unchanged.
     """
     a, b = (
         None if path is None else read_labels(path, label, zero_nonfinite=zero_nonfinite)
@@ -371,19 +376,20 @@ def read_label_pair(
 
 @reads("a readable mask", "copy or download it again")
 def read_labels_dense(path: Path) -> tuple[VolumeHeader, NDArray[Any]]:
-    """Return a mask's header and its whole ``(z, y, x)`` array; raises as `read_labels`.
+    """Return a mask's header and its whole ``(z, y, x)`` array.
 
-    Memory outside the block that is not zero is reserved but never touched.
+    Memory outside the non-zero block is reserved but never touched. The errors are those of
+    `read_labels`.
     """
     header, labels = _read_labels(path, None)
     return header, labels.dense()
 
 
 def write_mask(mask: Mask, path: Path, *, overwrite: bool = False) -> None:
-    """Write a mask as uint8, 0 and 1, to ``.nii.gz``, ``.nii`` or ``.nrrd``.
+    """Write a mask as uint8 values 0 and 1 to ``.nii.gz``, ``.nii`` or ``.nrrd``.
 
-    The geometry is that of the file the mask's grid came from, byte for byte in NIfTI. The file is
-    read back and compared before it gets its name; equal masks give equal bytes.
+    The geometry is that of the file from which the mask's grid was read, byte for byte in NIfTI.
+    The file is read back and compared before it gets its final name. Equal masks give equal bytes.
 
     Raises
     ------
@@ -392,25 +398,25 @@ def write_mask(mask: Mask, path: Path, *, overwrite: bool = False) -> None:
     SaveConflictError
         If `path` exists and `overwrite` is off.
     SaveError
-        If writing fails or the file does not read back equal; an existing file is unchanged.
+        If writing fails, or the file differs when it is read back. An existing file is unchanged.
     """
     write_labels(LabelMap.of(mask.array, mask.grid), path, overwrite=overwrite)
 
 
 def write_labels(labels: LabelMap, path: Path, *, overwrite: bool = False) -> None:
-    """Write labels in their own type, 0 outside their box; else as `write_mask`.
+    """Write labels in their type, with 0 outside their box, in the same way as `write_mask`.
 
-    The bytes are those of the whole array, but only the block that is not zero is processed.
+    The file contains the whole array, but only the non-zero block is processed.
     """
     with listening(None):
         write_volume_job(LabelPlanes(labels), labels.grid, path, overwrite=overwrite)
 
 
 def write_volume(array: NDArray[Any], grid: Grid, path: Path, *, overwrite: bool = False) -> None:
-    """Write voxels to ``.nii.gz``, ``.nii`` or ``.nrrd``, in their own type; else as `write_mask`.
+    """Write voxels in their type to ``.nii.gz``, ``.nii`` or ``.nrrd``, as `write_mask` does.
 
-    `array` is ``(z, y, x)`` or, for NIfTI, ``(n, z, y, x)`` on `grid`. For the phases of an exam
-    this takes seconds: use `write_volume_job`, which reports progress.
+    `array` is ``(z, y, x)`` or, for NIfTI, ``(n, z, y, x)`` on `grid`. The phases of an exam take
+    seconds to write, so `write_volume_job` should be used, which reports progress.
     """
     with listening(None):
         write_volume_job(array, grid, path, overwrite=overwrite)
@@ -419,7 +425,7 @@ def write_volume(array: NDArray[Any], grid: Grid, path: Path, *, overwrite: bool
 def write_volume_job(array: Planes, grid: Grid, path: Path, *, overwrite: bool = False) -> None:
     """Write the same bytes as `write_volume`; progress counts planes.
 
-    If it is cancelled, an older file stays unchanged and no new file is left.
+    If the job is cancelled, an older file stays unchanged and no new file remains.
     """
     known = format_of(path.name)
     if known is None or not known.write_with:
@@ -428,7 +434,7 @@ def write_volume_job(array: Planes, grid: Grid, path: Path, *, overwrite: bool =
 
 
 def files_of_volume(path: Path) -> tuple[Path, ...]:
-    """Return the file of a volume, and the separate voxel file if there is one."""
+    """Return the path of a volume, and of its separate voxel file if it has one."""
     known = format_of(path.name)
     if known is None or not known.voxel_suffixes:
         return (path,)
@@ -465,7 +471,7 @@ def _open_volume(
     if known is None:
         raise _unknown_suffix(path, MASK_SUFFIXES)
     if not known.open_with:
-        came = "it is DICOM, of which only segmentations are read as one file"
+        came = "it is DICOM, and only DICOM segmentations can be read as single files"
         raise refusal(path, "a volume file", came, "open the folder of its series")
     opened: AbstractContextManager[tuple[VolumeHeader, VoxelStream]]
     opened = function_of(known.open_with)(path, content)
@@ -479,21 +485,23 @@ def _is_dicom(source: PhaseSource) -> bool:
 def _require_room(header: VolumeHeader, out: NDArray[Any], shape: tuple[int, ...]) -> None:
     if out.shape != shape or out.dtype != header.dtype:
         raise ValueError(
-            f"out must be {shape} of {header.dtype} for {header.path.name}, "
-            f"got {out.shape} of {out.dtype}"
+            f"expected out to have shape {shape} and dtype {header.dtype} for {header.path.name}, "
+            f"but it has {out.shape} and {out.dtype}"
         )
 
 
 def _require_unchanged(before: VolumeHeader, now: VolumeHeader) -> None:
     if (before.grid, before.dtype, before.n_volumes) != (now.grid, now.dtype, now.n_volumes):
         remedy = "open the case again"
-        raise refusal(now.path, "the file that was opened", "it has changed meanwhile", remedy)
+        raise refusal(
+            now.path, "the file that was opened", "it has changed in the meantime", remedy
+        )
 
 
 def _unknown_suffix(path: Path, suffixes: tuple[str, ...]) -> FormatError:
     return refusal(
         path,
-        f"a name that ends in {', '.join(suffixes)}",
+        f"a file name that ends in {', '.join(suffixes)}",
         f"it ends in {path.suffix or 'no suffix'}",
-        "rename it, or convert it to one of these",
+        "rename the file, or convert it to one of these formats",
     )

@@ -3,8 +3,8 @@
 `files` finds and reads files in threads. `quick` reads plain headers without pydicom, `headers`
 reads all others; both return the records of `slices`. `elements` reads single elements, `mosaic`
 splits Siemens mosaics, `pixels` reads voxels, `stack` finds the geometry, `clocks` the order in
-time, `times` parses dates and times. `kinds` derives role, evidence and processing from a header
-(`roles`, `words`); `parts` splits a series into parts. `facts` is the allow-list of elements that
-are kept, `persons` finds identifiers of the patient, `pseudonym` copies an image without them. How
-the images of a study belong together is decided in `io.exam`.
+time. `kinds` derives role, evidence and processing from a header (`roles`); `parts` splits a series
+into parts. `facts` is the allow-list of elements that are kept, `persons` finds identifiers of the
+patient, `pseudonym` copies an image without them. `io.exam` decides how the images of a study
+belong together.
 """

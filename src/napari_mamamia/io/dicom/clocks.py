@@ -23,28 +23,28 @@ from napari_mamamia.io.dicom.slices import (
 RECONSTRUCTION_S: Final = 20.0
 """Gap of ContentTime in s below which it reflects reconstruction, not the scan (our choice).
 
-Faster scans have other clocks.
+Scans with shorter gaps are timed by other clocks.
 """
 _LATE_S: Final = 60.0
 """Tolerance in s between two clocks of one scanner (our choice).
 
-One of the clocks may be truncated to minutes.
+It allows for a clock that is truncated to minutes.
 """
 _MOST_LATE_S: Final = 6 * 3600.0
 """Difference in s above which two clocks differ by day or time zone (our choice).
 
-Such a difference is not due to the time of storing.
+A late storing time does not explain such a difference.
 """
 _SAME_STEPS_S: Final = 5.0
 _MOST_FASTER: Final = 8.0
-"""Largest ratio of TR x lines x partitions to the gap of phases (our choice).
+"""Largest plausible ratio of TR x lines x partitions to the gap between phases (our choice).
 
-Up to this ratio ContentTime is accepted: parallel imaging in two directions and partial Fourier can
-explain it.
+ContentTime is accepted up to this ratio, because parallel imaging in two directions and partial
+Fourier can explain it.
 """
 _MINUTE_S: Final = 60.0
 _FEWEST: Final = 3
-"""Least number of phases that rarely all start at a whole minute by chance."""
+"""Number of phases from which all start times at whole minutes are no longer chance."""
 LEAST_GAP_S: Final = 1.0
 MOST_GAP_S: Final = 1800.0
 """Longest plausible gap in seconds between phases (our choice).
@@ -55,7 +55,7 @@ Ultrafast exams have gaps of 2 to 5 s. The longest gap of the cases in the MAMA-
 
 
 def span_text(seconds: float) -> str:
-    """Return a duration as text, such as "75 s", "3.5 hours" or "139 days"."""
+    """Return a duration as a string, such as "75 s", "3.5 hours" or "139 days"."""
     if seconds < 2 * 3600:
         return f"{seconds:g} s"
     return f"{seconds / 3600:.1f} hours" if seconds < 2 * 86400 else f"{seconds / 86400:.0f} days"
@@ -73,7 +73,8 @@ _EXPECTED: Final = {
 def list_refused_times(slices: Sequence[Slice], clock: str = "") -> tuple[str, ...]:
     """Return a phrase for each element that has no valid date or time in some images.
 
-    `clock`, such as "AcquisitionTime", selects the elements that it is read from; "" selects all.
+    `clock`, such as "AcquisitionTime", selects the elements that determine this clock; "" selects
+    all elements.
     """
     pieces = [image for image in slices if not image.is_padding]
     values: dict[str, list[str]] = {}
@@ -95,14 +96,17 @@ def add_refused_times(message: str, slices: Sequence[Slice]) -> str:
 
 
 def earliest(name: str, slices: Sequence[Slice], stack: NDArray[np.intp]) -> float | None:
-    """Return the smallest value of a clock in one stack, or None if a plane lacks it."""
+    """Return the smallest value of a clock in one stack, or None if a plane has no value."""
     values = [slices[index].clocks.get(name) for index in stack]
     numbers = [value for value in values if value is not None]
     return min(numbers) if len(numbers) == len(values) else None
 
 
 def find_units_s(name: str, slices: Sequence[Slice]) -> set[float]:
-    """Return the units in seconds of a clock's values; several if some are coarse."""
+    """Return the units, in seconds, of a clock's values.
+
+    There are several units if some values are coarse.
+    """
     told = [image.clocks for image in slices if name in image.clocks and not image.is_padding]
     return {clocks.get(unit_of(name), 1.0) for clocks in told}
 
@@ -128,7 +132,7 @@ def partial_warnings(slices: Sequence[Slice]) -> list[str]:
 
 
 def least_making_s(slices: Sequence[Slice], n_planes: int) -> float:
-    """Return the least median gap of ContentTime, in seconds, that is plausible for the scan."""
+    """Return the smallest median gap of ContentTime, in seconds, that is plausible for the scan."""
     image = slices[0]
     repetition_ms = image.sequence.repetition_time_ms
     if not repetition_ms or "3D" not in image.sequence.technique:
@@ -140,9 +144,9 @@ def least_making_s(slices: Sequence[Slice], n_planes: int) -> float:
 def too_late(slices: Sequence[Slice], stacks: NDArray[np.intp]) -> str:
     """Return why AcquisitionTime cannot be true, or "".
 
-    `stacks` (time, place) are the planes in the order of ContentTime. An image is made after the
-    scan. If AcquisitionTime is later, and its pace faster than that of ContentTime, it was
-    overwritten when the images were stored.
+    An image is computed after the scan. If AcquisitionTime is later than ContentTime and advances
+    faster, it was overwritten when the images were stored. `stacks` (time, slice position) are the
+    indices of the planes in the order of ContentTime.
     """
     starts = [earliest(Clock.ACQUISITION_TIME, slices, stack) for stack in stacks]
     makings = [earliest(Clock.CONTENT_TIME, slices, stack) for stack in stacks]
@@ -161,13 +165,13 @@ def too_late(slices: Sequence[Slice], stacks: NDArray[np.intp]) -> str:
     if paces[1] < least_making_s(slices, len(stacks[0])):
         return ""
     return (
-        f"up to {late:.0f} s later than ContentTime of the same image, which cannot be made before "
-        "the scan, so it is the time of storing and was ignored"
+        f"up to {late:.0f} s later than ContentTime of the same image, so it is a storing time "
+        "and was ignored"
     )
 
 
 def without_acquisition_time(slices: Sequence[Slice]) -> list[Slice]:
-    """Return planes without AcquisitionTime and without clocks computed from it."""
+    """Return the planes without AcquisitionTime and without the clocks computed from it."""
     both = (Clock.ACQUISITION_TIME, Clock.ACQUIRED)
     return [
         replace(
@@ -188,13 +192,14 @@ def time_oddities(
     if timed_by == Clock.CONTENT_TIME:
         steps = ", ".join(f"{b - a:g}" for a, b in pairwise(times_s[:7]))
         sentences.append(
-            f"the times are those of the reconstruction (ContentTime; steps of {steps} s), because "
-            "no reliable element gives the acquisition times: images that were "
-            "computed or stored later have other steps than the scan; check them"
+            f"the times are reconstruction times (ContentTime, in intervals of {steps} s), "
+            "because no reliable element gives the acquisition times; check them, because the "
+            "intervals of the scan may differ"
         )
     if len(times_s) >= _FEWEST and _are_minutes(timed_by, stacks):
         sentences.append(
-            f"{timed_by} has whole minutes only: each time may be off by up to 60 s; check them"
+            f"{timed_by} has whole minutes only, so each time may be off by up to 60 s; check the "
+            "times"
         )
     return tuple(sentences)
 
@@ -203,7 +208,7 @@ def _are_minutes(timed_by: str, stacks: Sequence[Sequence[Slice]]) -> bool:
     if timed_by not in (Clock.ACQUISITION_TIME, Clock.CONTENT_TIME):
         return False
     pieces = (plane for stack in stacks for plane in stack if not plane.is_padding)
-    # Without a time it counts as no whole minute: 1 s is none.
+    # A plane without a time counts as 1 s, which is not a whole minute.
     return all(image.clocks.get(timed_by, 1.0) % _MINUTE_S == 0 for image in pieces)
 
 
@@ -220,14 +225,14 @@ _TIMING: Final = (
     DYNAMIC_TIME,
     Clock.CONTENT_TIME.value,
 )
-"""Elements that may give the times of phases ordered by another element, best first."""
+"""Elements that may give the times of phases ordered by another element, with the best first."""
 _MUST_AGREE: Final = frozenset(Clock) - {
     Clock.CONTENT_TIME, Clock.INSTANCE_NUMBER, Clock.ACQUIRED,
 }  # fmt: skip
-"""Clocks that make the order uncertain if they contradict it.
+"""Clocks that make the order uncertain if they contradict the chosen clock.
 
 ContentTime is the time when the image was computed or sent, and InstanceNumber may count slices in
-any order, so both are left out.
+any order, so neither is included.
 """
 
 
@@ -235,9 +240,9 @@ any order, so both are left out.
 class Verdict:
     """The order and the times of an exam's phases according to one clock.
 
-    `stacks` is (time, place), the index of each plane, of size 0 where the clock orders nothing;
-    `reason` says why, or what supports the clock. `times_s` are seconds since phase 0 by the
-    element `timed_by`, None where no element gives them.
+    `stacks` (time, slice position) holds the index of each plane; its size is 0 if the clock gives
+    no order. `reason` explains the failure, or names the support for the clock. `times_s` are
+    seconds since phase 0 from the element `timed_by`, or None if no element gives times.
     """
 
     clock: Clock
@@ -248,12 +253,12 @@ class Verdict:
 
     @property
     def works(self) -> bool:
-        """Whether the clock gives equal stacks, one after the other."""
+        """Whether the clock gives equal stacks that follow one another."""
         return self.stacks.size > 0
 
     @property
     def text(self) -> str:
-        """A text of the clock, the reason, and the element that gives the times."""
+        """The clock, the reason, and the element that gives the times, as a string."""
         timed = f", timed by {self.timed_by}" if self.timed_by else ", times unknown"
         return f"{self.clock} ({self.reason}{timed})"
 
@@ -282,24 +287,25 @@ class Choice:
 def choose_clock(rows: Sequence[Sequence[Slice]], name: str, wanted: Clock | None = None) -> Choice:
     """Return the clock that orders planes of one grid in time.
 
-    Clocks that give equal stacks are ranked: first those whose phases have plausible times, then in
-    the order of `Clock`. If a second clock gives another order, the order is uncertain, and only
-    the user can decide it with `wanted`. ContentTime and InstanceNumber make it uncertain only
-    where the gaps of the first clock are implausible.
+    Clocks that give equal stacks are ranked. Clocks that give plausible times for the phases come
+    first, and the order of `Clock` decides among equals. If a second clock gives another order, the
+    order is uncertain, and only the user can decide it with `wanted`. ContentTime and
+    InstanceNumber make the order uncertain only if the gaps of the first clock are implausible.
 
     Parameters
     ----------
     rows
-        For each place up the stack, the planes that show it; the same number at each place.
+        The planes that show each slice position, from the bottom of the stack. Each position has
+        the same number of planes.
     name
         Name of the exam or series, for messages.
     wanted
-        The clock that the user chose; None chooses one.
+        The clock that the user chose; if None, a clock is chosen.
 
     Raises
     ------
     CaseError
-        If no clock orders the planes, or two contradict each other.
+        If no clock orders the planes, or two clocks contradict each other.
     """
     n_times = len(rows[0])
     if n_times == 1:
@@ -311,11 +317,13 @@ def choose_clock(rows: Sequence[Sequence[Slice]], name: str, wanted: Clock | Non
     if wanted is not None:
         chosen = next(verdict for verdict in verdicts if verdict.clock is wanted)
         if not chosen.works:
-            message = f"expected {wanted} to order {name}, but {chosen.reason}: " + (
-                "name another clock"
+            message = f"expected {wanted} to order {name}, but it does not ({chosen.reason}): " + (
+                "choose another clock"
                 if working
-                else "no other clock does, so convert the exam to NIfTI with the phases in the "
-                "right order"
+                else (
+                    "no other clock orders them, so convert the exam to NIfTI with the phases in "
+                    "the right order"
+                )
             )
             raise CaseError(
                 add_refused_times(message, slices), remedies=[use_clock(v.clock) for v in working]
@@ -333,7 +341,7 @@ def choose_clock(rows: Sequence[Sequence[Slice]], name: str, wanted: Clock | Non
 
 
 def use_clock(clock: Clock) -> Remedy:
-    """Return the remedy that orders the phases by a clock."""
+    """Return the remedy that orders the phases by a given clock."""
     return Remedy("clock", (clock.value,))
 
 
@@ -366,19 +374,19 @@ def _judge_clocks(
 def judge(clock: Clock, slices: Sequence[Slice], n_times: int) -> Verdict:
     """Return the verdict on one clock.
 
-    A clock works under three conditions. All planes have a value. The values of the planes at one
-    place differ. The stacks made of the first, second, ... plane of all places follow one another
-    without overlap. An instance number may instead run through all times of a place, then through
-    those of the next place.
+    A clock works under three conditions. All planes have a value. The values at one slice position
+    differ. The stacks made of the first, second, ... planes of all positions follow one another
+    without overlap. Alternatively, an instance number may count all times of one position before
+    those of the next position.
 
     Parameters
     ----------
     clock
         The clock to judge.
     slices
-        The planes, place by place, `n_times` at each.
+        The planes, sorted by slice position, with `n_times` planes at each position.
     n_times
-        How many planes show each place.
+        Number of planes at each slice position.
     """
     values = _read_values(clock, slices, n_times)
     if isinstance(values, str):
@@ -396,15 +404,18 @@ def judge(clock: Clock, slices: Sequence[Slice], n_times: int) -> Verdict:
         latest = ranked + own_units
     follow = bool(np.all(latest[:, :-1].max(axis=0) < ranked[:, 1:].min(axis=0)))
     if not follow and not (clock is Clock.INSTANCE_NUMBER and _place_by_place(ranked)):
-        return Verdict(clock, _NONE, "its stacks overlap in time")
+        return Verdict(clock, _NONE, "the stacks overlap in time")
     stacks = (order + np.arange(len(order))[:, None] * n_times).T
     times_s, timed_by = _find_times(clock, slices, stacks)
-    text = f"{n_times} equal stacks, one after the other" if follow else "times place by place"
+    text = (
+        f"{n_times} equal stacks, one after the other"
+        if follow
+        else ("it counts the times of one slice position before the next position")
+    )
     return Verdict(clock, stacks, text, times_s, timed_by)
 
 
 def _read_values(clock: Clock, slices: Sequence[Slice], n_times: int) -> NDArray[Any] | str:
-    """Return the clock's values (place, time), or why it has none."""
     if clock is Clock.SERIES:
         return _series_values(slices, n_times)
     values = [image.clocks.get(clock) for image in slices]
@@ -420,7 +431,6 @@ def _read_values(clock: Clock, slices: Sequence[Slice], n_times: int) -> NDArray
 
 
 def _series_values(slices: Sequence[Slice], n_times: int) -> NDArray[Any] | str:
-    """Return series numbers as clock values; phases inside one series get fractions."""
     by_series: dict[str, list[int]] = {}
     for index, image in enumerate(slices):
         by_series.setdefault(image.header.series_uid, []).append(index)
@@ -438,13 +448,12 @@ def _series_values(slices: Sequence[Slice], n_times: int) -> NDArray[Any] | str:
         if verdict is None:
             return f"nothing orders the {inner} phases inside {group[0].series_name}"
         for time, stack in enumerate(verdict):
-            # Fractions below 1, so that the last phase of a series stays before the next series.
+            # Fractions below 1 keep the last phase of a series before the next series.
             values[np.array(members)[stack]] = number + time / (inner + 1)
     return values.reshape(-1, n_times)
 
 
 def _rank_series(series: Sequence[Sequence[Slice]]) -> list[int] | None:
-    """Return the ranks of series by AcquisitionTime, or None if two series share a time."""
     times = [[plane.clocks.get(Clock.ACQUISITION_TIME) for plane in group] for group in series]
     if any(time is None for group in times for time in group):
         return None
@@ -465,7 +474,6 @@ def order_inside(own: Sequence[Slice], n_times: int) -> NDArray[np.intp] | None:
 def _judge_tie(
     clock: Clock, ranked: NDArray[Any], order: NDArray[np.intp], slices: Sequence[Slice]
 ) -> Verdict:
-    """Return the verdict on a clock that has the same value twice at one place."""
     row, time = np.argwhere(np.diff(ranked, axis=1) == 0)[0]
     start = row * ranked.shape[1]
     a, b = (slices[start + order[row, time + k]] for k in (0, 1))
@@ -482,7 +490,6 @@ def _place_by_place(ranked: NDArray[Any]) -> bool:
 def _find_times(
     clock: Clock, slices: Sequence[Slice], stacks: NDArray[np.intp]
 ) -> tuple[tuple[float, ...] | None, str]:
-    """Return seconds since phase 0, and the element that gives them."""
     clock_names = [clock.value] if clock in _IN_SECONDS else []
     for name in dict.fromkeys((*clock_names, *_TIMING)):
         if len(find_units_s(name, slices)) > 1:
@@ -501,7 +508,6 @@ def _find_times(
 def _count_times(
     clock: Clock, slices: Sequence[Slice], stacks: NDArray[np.intp]
 ) -> tuple[tuple[float, ...] | None, str]:
-    """Return temporal positions times TemporalResolution, or None if the headers lack one."""
     steps = {image.clocks.get(RESOLUTION) for image in slices}
     step = steps.pop() if len(steps) == 1 else None
     if clock is not Clock.TEMPORAL_POSITION or not step or step <= 0:
@@ -512,15 +518,17 @@ def _count_times(
 
 def _require_agreement(working: Sequence[Verdict], slices: Sequence[Slice], name: str) -> None:
     first = working[0]
-    is_odd = first.times_s is not None and not first.is_plausible  # past midnight without a date
+    is_odd = (
+        first.times_s is not None and not first.is_plausible
+    )  # The clock passed midnight, and it has no date.
     for other in working[1:]:
         if other.clock is Clock.SERIES and first.is_plausible:
-            continue  # series numbers follow storing, not scanning
+            continue  # Series numbers follow the order of storing, not of scanning.
         if (is_odd or other.clock in _MUST_AGREE) and not _is_same_order(first, other):
             message = (
-                f"expected one order of the phases in {name}, but by {first.clock} "
-                f"{_name_order(first, slices)}, and by {other.clock} {_name_order(other, slices)}: "
-                "choose the clock that is right"
+                f"expected one order of the phases in {name}, but {first.clock} and {other.clock} "
+                f"differ: by {first.clock} {_name_order(first, slices)}, and by {other.clock} "
+                f"{_name_order(other, slices)}: choose the correct clock"
             )
             raise CaseError(
                 add_refused_times(message, slices),
@@ -540,7 +548,6 @@ def _name_order(verdict: Verdict, slices: Sequence[Slice]) -> str:
 
 
 def _list_oddities(chosen: Verdict, working: Sequence[Verdict]) -> list[str]:
-    """Return warnings about the chosen clock."""
     notes = [
         f"{other.clock} would give another order of the phases than {chosen.clock}, which was used"
         for other in working
@@ -548,15 +555,15 @@ def _list_oddities(chosen: Verdict, working: Sequence[Verdict]) -> list[str]:
     ]
     if chosen.times_s is None:
         notes.append(
-            "no element gives the times of the phases, so only their order is known. Where times "
-            "are needed, write the seconds since phase 0 into the column acquisition_times of the "
-            "clinical table"
+            "no element gives the times of the phases, so only the order of the phases is known. "
+            "If times are needed, enter the seconds since phase 0 in the acquisition_times column "
+            "of the clinical table"
         )
     elif not chosen.is_plausible:
         gaps = [f"{b - a:g}" for a, b in pairwise(chosen.times_s)]
         notes.append(
-            f"the gaps between phases are {', '.join(gaps[:6])} s, outside the "
-            f"{LEAST_GAP_S:g} to {MOST_GAP_S:g} s that are usual for DCE-MRI: check the times, and "
-            "correct the column acquisition_times of the clinical table if they are wrong"
+            f"the gaps between phases are {', '.join(gaps[:6])} s, outside the {LEAST_GAP_S:g} to "
+            f"{MOST_GAP_S:g} s that are usual for DCE-MRI: check the times, and correct the "
+            "acquisition_times column of the clinical table if necessary"
         )
     return notes

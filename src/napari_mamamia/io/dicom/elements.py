@@ -1,9 +1,9 @@
 """Read elements of DICOM headers: numbers, dates and times, and private elements.
 
-Numbers: errors name the element and the file. Private elements: DICOM PS3.5, 7.8: (gggg,00xx) names
-the creator of the elements (gggg,xx00) to (gggg,xxFF), and xx may be any block from 10 to FF.
-Archives change the case and the spaces of a creator's name. Times: DICOM PS3.5, 6.2, with its notes
-on the forms of ACR-NEMA 300 (`09:00:07`, `2020.01.02`).
+Errors about numbers name the element and the file. In private elements, (gggg,00xx) names the
+creator of the elements (gggg,xx00) to (gggg,xxFF), and xx may be any block from 10 to FF (DICOM
+PS3.5, 7.8). Archives change the case and the spaces of creator names. Times follow DICOM PS3.5,
+6.2, including its notes on the forms of ACR-NEMA 300 (`09:00:07`, `2020.01.02`).
 """
 
 import math
@@ -34,7 +34,7 @@ DAY_S: Final = 86400.0
 class PrivateElement(NamedTuple):
     """A private element: group, creator as `fold_creator` returns it, number in its block, and VR.
 
-    The creator "" stands for elements whose block has no creator.
+    The creator "" denotes elements of a block without a creator.
     """
 
     group: int
@@ -44,12 +44,12 @@ class PrivateElement(NamedTuple):
 
 
 def decode_text(raw: bytes) -> str | None:
-    """Return a text without padding, or None if it is empty."""
+    """Return a decoded value without padding, or None if the value is empty."""
     return raw.decode("latin-1").strip(" \0") or None
 
 
 def decode_texts(raw: bytes) -> Any:
-    """Return one text, a list if backslashes separate several, or None if it is empty."""
+    """Return one string, a list if backslashes separate several, or None if empty."""
     text = raw.decode("latin-1").rstrip(" \0")
     if "\\" in text:
         return [part.strip() for part in text.split("\\")]
@@ -57,7 +57,7 @@ def decode_texts(raw: bytes) -> Any:
 
 
 def make_unpacker(form: str) -> Callable[[bytes], Any]:
-    """Return a function that reads little-endian numbers as one number, a list or None."""
+    """Return a function that decodes little-endian numbers to one number, a list or None."""
     size = struct.calcsize(form)
 
     def unpack(raw: bytes) -> Any:
@@ -74,7 +74,7 @@ READERS: Final[Mapping[str, Callable[[bytes], Any]]] = {
     "US": make_unpacker("<H"), "SS": make_unpacker("<h"), "SL": make_unpacker("<i"),
     "FL": make_unpacker("<f"), "FD": make_unpacker("<d"),
 }  # fmt: skip
-"""Functions that decode the value of a VR from its bytes."""
+"""Functions that decode a value from its bytes, by VR."""
 
 
 def fold_creator(value: Any) -> str:
@@ -84,18 +84,18 @@ def fold_creator(value: Any) -> str:
 
 
 def read_value(header: Any, name: Any) -> Any:
-    """Return the value of an element by keyword or tag, or of a private one by its creator."""
+    """Return the value of an element by keyword or tag, or of a private element by its creator."""
     if not isinstance(name, PrivateElement) or not hasattr(header, "private_block"):
         value = header.get(name)
         return getattr(value, "value", value)
     tag = _find_tag(header, name)
     value = None if tag is None else header[tag].value
-    # pydicom leaves bytes where its own list lacks the spelling of the creator.
+    # pydicom returns bytes if its own list lacks this spelling of the creator.
     return READERS[name.form](value) if isinstance(value, bytes) and name.form in READERS else value
 
 
 def find_block(header: Any, group: int, creator: str) -> int | None:
-    """Return the number of a creator's block in pydicom's data set, or None."""
+    """Return the number of a creator's block in a pydicom data set, or None."""
     tags = header.keys()
     return next(
         (
@@ -122,37 +122,41 @@ def _find_tag(header: Any, name: PrivateElement) -> int | None:
 
 PHILIPS_SCALE_SLOPE: Final = PrivateElement(0x2005, "philips mr imaging dd 001", 0x0E, "FL")
 PHILIPS_DYNAMIC_TIME: Final = PrivateElement(0x2005, "philips mr imaging dd 001", 0xA0, "FL")
-"""Source: for the slope, Chenevert (see `scaling_of`); for the time, seen in dcm_qa_philips, where
-it counts 0, 2, 4 s at TR 2 s."""
+"""Philips' dynamic scan begin time.
+
+Source for the slope: Chenevert (see `scaling_of`). The time was seen in dcm_qa_philips, where it
+counts 0, 2, 4 s at a TR of 2 s.
+"""
 NAMELESS_SCALE_SLOPE: Final = PrivateElement(0x2005, "", 0x0E, "FL")
 """Philips' Scale Slope (2005,100E) in a block whose creator element was removed."""
 PRIVATE_ELEMENTS: Final = (PHILIPS_SCALE_SLOPE, PHILIPS_DYNAMIC_TIME, NAMELESS_SCALE_SLOPE)
-"""The private elements of values and times, which `quick` reads too."""
+"""Private elements with scale slopes and times, which `quick` reads too."""
 OVERLAY_TAGS: Final = tuple((group, 0x0102) for group in range(0x6000, 0x6020, 2))
 """OverlayBitPosition of each overlay. Source: DICOM PS3.3, C.9.2."""
 _MOST_ROWS: Final = 65535
 """Largest value of Rows and Columns, which are 16-bit. Source: DICOM PS3.3, C.7.6.3."""
 _MOST_RATIO: Final = 1000
 _FREE_BYTES: Final = 1 << 24
-"""Limits on the ratio of uncompressed to compressed size (our choice).
+"""Number of uncompressed bytes that are always allowed (our choice).
 
-The first 16 MB are always allowed. MR images shrink 2 to 5 times, blank images some hundred times.
+The limit on the compression ratio follows. MR images compress 2 to 5 times, blank images several
+hundred times.
 """
 _MOST_DEFLATED: Final = 100
 _DEFLATED: Final = b"1.2.840.10008.1.2.1.99"
 _SLOPES: Final = (1e-10, 1e10)
 """Range of slopes that are plausible calibrations (our choice).
 
-MR images have 0.001 to 1,000, maps 1e-6.
+MR images have slopes from 0.001 to 1,000, and maps have slopes of about 1e-6.
 """
 _LUT: Final = ("RescaleSlope", "RescaleIntercept")
 _SAME_MAP: Final = 1e-4
 """Largest relative difference between two mappings that count as equal.
 
-RescaleSlope has few digits, while other elements are of 64 bits.
+RescaleSlope has few digits, while other elements have 64 bits.
 """
 _WHOLE: Final = 2**24
-"""Largest integer up to which float32 holds all integers."""
+"""Largest integer up to which float32 represents every integer."""
 _NUMBER: Final = re.compile(r"(?i:[-+.,\d]*\d[-+.,\de]*|[-+]?nan|[-+]?inf(inity)?)")
 _MARK_END: Final = 132
 _BARE_BYTES: Final = 12
@@ -166,14 +170,15 @@ _FIRST_ELEMENTS: Final = frozenset(
         (0x0008, 0x0016),
     )
 )  # fmt: skip
-"""First elements of an image's data set, beginning with the group length."""
+"""First elements of an image's data set, including the group length."""
 _GROUP_LENGTH: Final = b"\x02\x00\x00\x00"
 _META_BYTES: Final = 4096
 _HEAD_BYTES: Final = 8
 _MOST_SAME_HEADS: Final = 256
 """Largest number of elements with equal beginnings.
 
-Tags ascend, so no two elements begin alike. Items may, but empty items are rare.
+Tags ascend, so no two elements have equal beginnings. Items can have equal beginnings, but many
+empty items in a row are rare.
 """
 _PIECE_BYTES: Final = 1 << 20
 
@@ -182,10 +187,10 @@ _PIECE_BYTES: Final = 1 << 20
 class Scaling:
     """The mapping from stored values to the quantity: ``stored * slope + intercept``.
 
-    `source` names the elements that define the mapping, "" if there are none. `fault` names
-    elements with implausible values, which were ignored, "" if there are none. `nameless` is a
-    number that may be Philips' Scale Slope, although its block does not name its creator. `unused`
-    names a different mapping of the image that is not applied, "" if there is none.
+    `source` names the elements that define the mapping, or is "". `fault` names elements with
+    implausible values, which are ignored, or is "". `nameless` is a number that may be Philips'
+    Scale Slope, although its block does not name its creator. `unused` names a different mapping of
+    the image that is not applied, or is "".
     """
 
     slope: float = 1.0
@@ -197,12 +202,12 @@ class Scaling:
 
     @property
     def pair(self) -> tuple[float, float]:
-        """The slope and the intercept."""
+        """The slope and the intercept as a pair."""
         return self.slope, self.intercept
 
 
 def open_dicom(path: Path | Any, name: Path, **options: Any) -> Any:
-    """Return pydicom's data set of a file or an open stream; `name` is the file in errors.
+    """Return the pydicom data set of a file or an open stream; errors use `name` as the file name.
 
     Raises
     ------
@@ -221,14 +226,14 @@ def open_dicom(path: Path | Any, name: Path, **options: Any) -> Any:
                 _require_modest(stream)
                 padded: Any = _PaddedStream(stream)
                 return dcmread(padded, force=_is_bare(stream), **options)
-        except InvalidDicomError as error:  # pydicom's message recommends an argument of its own
-            raise ValueError("it does not begin as a DICOM file does") from error
+        except InvalidDicomError as error:  # pydicom's message recommends an argument of its own.
+            raise ValueError("its first bytes are not those of a DICOM file") from error
 
 
 class _PaddedStream:
     """A stream that ends where one element repeats endlessly, as in trailing zeros.
 
-    pydicom takes each eight zeros for an element or item: 1 MB gives 131,072.
+    pydicom reads every eight zeros as an element or item, so 1 MB of zeros gives 131,072 elements.
     """
 
     def __init__(self, stream: IO[bytes]) -> None:
@@ -245,7 +250,7 @@ class _PaddedStream:
             self._n_same = 0
         if self._n_same < _MOST_SAME_HEADS:
             return data
-        self._stream.seek(0, os.SEEK_END)  # the next element is missing too
+        self._stream.seek(0, os.SEEK_END)  # The next element repeats as well.
         return b""
 
     def __getattr__(self, name: str) -> Any:
@@ -255,8 +260,8 @@ class _PaddedStream:
 def begins_bare(head: bytes) -> bool:
     """Return whether a file begins with a DICOM data set, without preamble and prefix.
 
-    Its first element is of group 0002 or 0008: a group length, a class or a character set, with a
-    short value. Source: DICOM PS3.5, 7.1, and PS3.10, 7.1, of files before 1993.
+    The first element belongs to group 0002 or 0008 and has a short value: a group length, a class
+    or a character set. Source: DICOM PS3.5, 7.1, and PS3.10, 7.1, for files from before 1993.
     """
     if len(head) < _BARE_BYTES or head[:4] not in _FIRST_ELEMENTS:
         return False
@@ -284,8 +289,8 @@ def _require_modest(stream: IO[bytes]) -> None:
             return
         if head[132:136] != _GROUP_LENGTH:
             raise ValueError("the meta information of the deflated file has no length")
-        # The length counts from its own end: 132 bytes up to the prefix, and 12 bytes of the
-        # element.
+        # The length counts from the end of its own element: 132 bytes up to the prefix, and 12
+        # bytes of the element.
         stream.seek(start + 144 + int.from_bytes(head[140:144], "little"))
         inflate, n_packed, n_bytes = zlib.decompressobj(-zlib.MAX_WBITS), 0, 0
         while not inflate.eof and (packed := stream.read(_PIECE_BYTES)):
@@ -293,7 +298,9 @@ def _require_modest(stream: IO[bytes]) -> None:
             while packed:
                 n_bytes += len(inflate.decompress(packed, _FREE_BYTES))
                 if n_bytes > _FREE_BYTES + _MOST_DEFLATED * n_packed:
-                    raise ValueError(f"it inflates to more than {_MOST_DEFLATED} times its size")
+                    raise ValueError(
+                        f"it inflates to more than {_MOST_DEFLATED} times its compressed size"
+                    )
                 packed = inflate.unconsumed_tail
     except zlib.error as error:
         raise ValueError(f"its data cannot be inflated ({error})") from error
@@ -316,7 +323,7 @@ def needed(path: Path, header: Any, name: str) -> Any:
     Raises
     ------
     FormatError
-        If it is missing; names the element and the file.
+        If the element is missing. The message names the element and the file.
     """
     value = header.get(name)
     if value is None or value == "":
@@ -341,8 +348,8 @@ def numbers(path: Path, header: Any, name: str, count: int) -> tuple[float, ...]
         ) from error
     if len(values) != count or not all(map(math.isfinite, values)):
         raise FormatError(
-            f"expected {name} to be {count} numbers in {path}, got {values}: export the series "
-            "again"
+            f"expected {name} to be {count} numbers in {path}, but it is {values}: export the "
+            "series again"
         )
     return values
 
@@ -359,7 +366,10 @@ def optional_whole(path: Path, header: Any, name: str) -> int | None:
 
 
 def optional_number(header: Any, name: Any) -> float | None:
-    """Return an element by keyword, tag or creator as a number, or None if it is not a number."""
+    """Return an element by keyword, tag or creator as a number, or None.
+
+    None is returned if the value is missing or not a number.
+    """
     try:
         value = read_value(header, name)
         if isinstance(value, Sequence) and not isinstance(value, str | bytes) and value:
@@ -371,12 +381,18 @@ def optional_number(header: Any, name: Any) -> float | None:
 
 
 def shape_of(path: Path, header: Any) -> tuple[int, int]:
-    """Return rows and columns, both above 0; `FormatError` otherwise."""
+    """Return the number of rows and columns, which are both above 0.
+
+    Raises
+    ------
+    FormatError
+        If a number is missing or outside the range of DICOM.
+    """
     shape = (int(needed(path, header, "Rows")), int(needed(path, header, "Columns")))
     if not all(0 < extent <= _MOST_ROWS for extent in shape):
         raise FormatError(
-            f"expected 1 to {_MOST_ROWS} Rows and Columns in {path}, got {shape[0]} and {shape[1]}:"
-            " export the series again"
+            f"expected 1 to {_MOST_ROWS} Rows and Columns in {path}, but found {shape[0]} and "
+            f"{shape[1]}: export the series again"
         )
     return shape
 
@@ -389,18 +405,18 @@ def require_room(path: Path, n_bytes: int, packed: bool, at: int = 0) -> None:
     path
         The file.
     n_bytes
-        Size of the uncompressed values.
+        Size of the uncompressed values in bytes.
     packed
         Whether the values are compressed.
     at
-        Byte where the values begin, 0 where that is unknown.
+        Byte offset of the values, or 0 if the offset is unknown.
     """
     size = path.stat().st_size
     if n_bytes + at > (_FREE_BYTES + size * _MOST_RATIO if packed else size):
         raise FormatError(
-            f"expected {n_bytes:,} bytes of values in {path}, as its header says, but the "
-            f"file has {max(0, size - at):,}{' after it' * bool(at)}: it is cut off or its header "
-            "is damaged; export the series again"
+            f"expected {n_bytes:,} bytes of values in {path}, as its header says, but found "
+            f"{max(0, size - at):,}{' after the header' * bool(at)}: the file is truncated or its "
+            "header is damaged; export the series again"
         )
 
 
@@ -409,8 +425,8 @@ def spacing_of(path: Path, header: Any) -> tuple[float, float]:
     rows, columns = numbers(path, header, "PixelSpacing", 2)
     if min(rows, columns) <= 0:
         raise FormatError(
-            f"expected distances above 0 mm as PixelSpacing of {path}, got {rows} and {columns}: "
-            "export the series again"
+            f"expected PixelSpacing in {path} to be two distances above 0 mm, but it is {rows} "
+            f"and {columns}: export the series again"
         )
     return rows, columns
 
@@ -418,18 +434,21 @@ def spacing_of(path: Path, header: Any) -> tuple[float, float]:
 def stored_type(path: Path, header: Any) -> np.dtype[np.generic]:
     """Return the type of the stored values, in native byte order."""
     if int(header.get("SamplesPerPixel") or 1) != 1:
-        raise FormatError(f"expected grey values, but {path} is a colour image: leave it out")
+        raise FormatError(
+            f"expected grey values, but {path} is a colour image: leave the image out"
+        )
     bits = int(needed(path, header, "BitsAllocated"))
     if bits not in (8, 16, 32):
         raise FormatError(
-            f"expected 8, 16 or 32 bits per value in {path}, got {bits}: export it again"
+            f"expected 8, 16 or 32 bits per value in {path}, but found {bits}: export the series "
+            "again"
         )
     sign = "i" if int(needed(path, header, "PixelRepresentation")) else "u"
     used, high = int(needed(path, header, "BitsStored")), optional_number(header, "HighBit")
     if not 0 < used <= bits or high not in (None, used - 1):
         raise FormatError(
-            f"expected values in the lowest 1 to {bits} bits (BitsStored) of {path}, with "
-            f"HighBit as the highest, got {used} bits and HighBit {high:g}: export the series again"
+            f"expected values in the lowest 1 to {bits} bits (BitsStored) of {path}, with HighBit "
+            f"as the highest, but found {used} bits and HighBit {high:g}: export the series again"
         )
     return np.dtype(f"{sign}{bits // 8}")
 
@@ -444,7 +463,7 @@ def unused_bits(header: Any) -> int:
 
 
 def has_bit_overlays(header: Any) -> bool:
-    """Return whether overlays use bits of the stored values."""
+    """Return whether overlays occupy bits of the stored values."""
     return any(optional_number(header, tag) for tag in OVERLAY_TAGS)
 
 
@@ -452,21 +471,22 @@ def scaling_of(header: Any, whole: Any | None = None, mappings: Sequence[Any] = 
     """Return the scaling of stored values to the quantity.
 
     The Modality LUT (RescaleSlope RS, RescaleIntercept RI) is applied if there is one. If Philips'
-    private Scale Slope SS (2005,100E) is present too, the signal is ``(stored * RS + RI) / (RS *
-    SS)``: only this is comparable between series, because Philips fits RS to the display range of
-    each series. Source: Chenevert et al., Transl Oncol 2014;7(1):65-71, equation 1.
+    private Scale Slope SS (2005,100E) is also present, the signal is ``(stored * RS + RI) / (RS *
+    SS)``. Only this signal is comparable between series, because Philips fits RS to the display
+    range of each series. Source: Chenevert et al., Transl Oncol 2014;7(1):65-71, equation 1.
 
-    Numbers that cannot be a calibration (a slope of 0 maps all values to one) are ignored and named
-    in `Scaling.fault`: without SS the values stay as stored, else the Modality LUT is applied.
+    Numbers that cannot be a calibration, such as a slope of 0, are ignored and named in
+    `Scaling.fault`. Then the Modality LUT is applied if SS is at fault, and the stored values are
+    unchanged otherwise.
 
     Parameters
     ----------
     header
-        Data set that holds the Modality LUT (of an enhanced file, its functional group).
+        Data set with the Modality LUT. In an enhanced file this is the functional group.
     whole
-        Data set that holds the private element; None: `header`.
+        Data set with the private element; by default `header`.
     mappings
-        Items of an enhanced file's RealWorldValueMappingSequence; empty: those of `header`.
+        Items of an enhanced file's RealWorldValueMappingSequence; if empty, the items of `header`.
     """
     scaling = _scaling_by_elements(header, header if whole is None else whole)
     maps = mappings or header.get("RealWorldValueMappingSequence") or ()
@@ -482,7 +502,7 @@ def _scaling_by_elements(header: Any, place: Any) -> Scaling:
     private = _find_value(place, PHILIPS_SCALE_SLOPE)
     if private is not None:
         scale = _read_number(private) or math.nan
-        # Without RI the signal is stored / SS, for every RS.
+        # Without RI the signal is stored / SS, whatever RS is.
         shift = 0.0 if offset == 0 else offset / (rescale * scale) if is_lut else math.nan
         if _is_calibration(1.0 / scale, shift):
             return Scaling(1.0 / scale, shift, "Philips (2005,100E)")
@@ -500,7 +520,6 @@ def _scaling_by_elements(header: Any, place: Any) -> Scaling:
 
 
 def _find_unused(header: Any, scaling: Scaling, maps: Sequence[Any], tables: Sequence[Any]) -> str:
-    """Return a mapping that is not applied and contradicts the Modality LUT, or ""."""
     if tables:
         values = read_value(tables[0], "LUTData")
         data = values if isinstance(values, bytes) else str(values).encode()
@@ -531,12 +550,10 @@ def _is_same_map(told: tuple[float | None, ...], other: tuple[float, float]) -> 
 
 
 def _is_calibration(slope: float, intercept: float) -> bool:
-    """Return whether float32 still separates neighbouring values after the scaling."""
     return _SLOPES[0] <= abs(slope) <= _SLOPES[1] and abs(intercept) <= _WHOLE * abs(slope)
 
 
 def _find_value(header: Any, name: Any) -> Any:
-    """Return the value of an element, or None if it is empty."""
     try:
         value = read_value(header, name)
     except DAMAGED:
@@ -552,7 +569,6 @@ def _read_number(value: Any) -> float:
 
 
 def _show_value(value: Any) -> str:
-    """Return a number as the header writes it; texts are not repeated."""
     text = str(value)
     return text if _NUMBER.fullmatch(text) else "(no number)"
 
@@ -573,8 +589,8 @@ _Parsed = TypeVar("_Parsed")
 class Moment(NamedTuple):
     """A time in seconds since the year 1, or since midnight if it has no date.
 
-    The time zone is given as seconds ahead of UTC. `unit_s` is 60 or 3600 where the value has no
-    seconds, or no minutes.
+    The time zone is given as seconds ahead of UTC. `unit_s` is 60 or 3600 if the value lacks
+    seconds or minutes.
     """
 
     local_s: float
@@ -583,12 +599,12 @@ class Moment(NamedTuple):
 
     @property
     def utc_s(self) -> float:
-        """The time in UTC if the time zone is known, otherwise the time as stored."""
+        """The time in UTC if the time zone is known, otherwise the stored time."""
         return self.local_s - (self.zone_s or 0.0)
 
 
 def read_date(value: Any) -> date | None:
-    """Return the day of a DA value (`YYYYMMDD` or `YYYY.MM.DD`), or None if invalid."""
+    """Return the day of a DA value (`YYYYMMDD` or `YYYY.MM.DD`), or None if it is invalid."""
     match = _DATE.fullmatch(_without_padding(value))
     if match is None:
         return None
@@ -599,10 +615,11 @@ def read_date(value: Any) -> date | None:
 
 
 def read_time_s(value: Any) -> float | None:
-    """Return the seconds since midnight of a TM value, or None if invalid.
+    """Return the seconds since midnight of a TM value, or None if the value is invalid.
 
-    `HH`, `HHMM`, `HHMMSS`, `HHMMSS.F` with one to six digits of fraction, or with colons. Second 60
-    is a leap second and counts as the next minute's first.
+    Valid forms are `HH`, `HHMM`, `HHMMSS` and `HHMMSS.F` with one to six fractional digits, and the
+    same forms with colons. Second 60 is a leap second and counts as the first second of the next
+    minute.
 
     Examples
     --------
@@ -621,13 +638,12 @@ def read_time_s(value: Any) -> float | None:
 
 
 def _read_unit_s(value: Any) -> float:
-    """Return the precision of a TM value in seconds."""
     match = _TIME.fullmatch(_without_padding(value))
     return 1.0 if match is None or match[4] else 60.0 if match[3] else 3600.0
 
 
 def read_date_time(value: Any) -> Moment | None:
-    """Return the time of a DT value with date and time, or None if invalid."""
+    """Return the time of a DT value with date and time, or None if the value is invalid."""
     match = _DATE_TIME.fullmatch(_without_padding(value))
     if match is None:
         return None
@@ -638,7 +654,7 @@ def read_date_time(value: Any) -> Moment | None:
 
 
 def read_zone_s(value: Any) -> float | None:
-    """Return the offset in seconds of a time zone (`+HHMM` or `-HHMM`), or None if invalid."""
+    """Return the UTC offset `+HHMM` or `-HHMM` in seconds, or None if the offset is invalid."""
     match = _ZONE.fullmatch(_without_padding(value))
     if match is None or int(match[2]) > _MOST_ZONE_HOURS or int(match[3]) > 59:
         return None
@@ -647,9 +663,9 @@ def read_zone_s(value: Any) -> float | None:
 
 
 class TimeElements:
-    """Dates and times of one data set; `refused` maps an element to its invalid value.
+    """Dates and times of one data set; `refused` maps elements to their invalid values.
 
-    A value that may hold a date or a name is described by its form only, because records keep it.
+    Only the form of a value that may hold a date or a name is recorded.
     """
 
     __slots__ = ("_content", "refused", "zone_s")
@@ -658,7 +674,7 @@ class TimeElements:
         self._content = content
         self.refused: dict[str, str] = {}
         self.zone_s = zone_s
-        """Seconds ahead of UTC of all times without a time zone of their own."""
+        """UTC offset, in seconds, of all times without their own time zone."""
         if zone_s is None:
             self.zone_s = self._read("TimezoneOffsetFromUTC", read_zone_s)
 
@@ -672,7 +688,7 @@ class TimeElements:
         return moment._replace(zone_s=self.zone_s) if moment and moment.zone_s is None else moment
 
     def dated_time(self, which: str) -> Moment | None:
-        """Return the time of two elements, such as AcquisitionDate and AcquisitionTime."""
+        """Return the time from two elements, such as AcquisitionDate and AcquisitionTime."""
         time_s = self.time_s(f"{which}Time")
         if time_s is None:
             return None

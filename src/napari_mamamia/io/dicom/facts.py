@@ -1,4 +1,4 @@
-"""The allow-list of DICOM elements that an import keeps; none describes the person.
+"""The allow-list of DICOM elements that an import keeps, none of which describes the patient.
 
 The images themselves are not changed: a face, for example, may still be visible in them.
 """
@@ -44,7 +44,8 @@ KEPT_TEXTS: Final[Mapping[str, str]] = MappingProxyType(
 
 _MOST_TESLA: Final = 100.0
 _GAUSS: Final = 10_000.0
-"""Tesla in gauss. Older GE software writes the field strength in gauss: 15000 is 1.5 T."""
+"""Gauss per tesla. Older GE software writes the field strength in gauss, such as 15000 for 1.5 T.
+"""
 
 _PERSON_GROUP: Final = 0x0010
 _PERSON_VRS: Final = frozenset({"PN"})
@@ -67,10 +68,10 @@ _SECRET_BYTES: Final = 32
 class ScannerFacts:
     """Facts about the scan that an import keeps from the headers of a study.
 
-    `values` are by the column names of the MAMA-MIA table; `study_uid`, `series_uids` and
-    `frame_uid` (of the frame of reference, "" where the images name none or several) are remapped;
-    `acquisition_date` is shifted by the same number of days for all exams of a patient, "" where it
-    is dropped or unknown.
+    `values` has the column names of the MAMA-MIA table as keys. `study_uid`, `series_uids` and
+    `frame_uid` are remapped; `frame_uid` is "" if the images name no frame of reference or several.
+    `acquisition_date` is shifted by the same number of days for all exams of a patient, or is "" if
+    the date is dropped or unknown.
     """
 
     values: Mapping[str, Fact]
@@ -90,9 +91,9 @@ def read_facts(
 ) -> ScannerFacts:
     """Return the facts that an import keeps about the study of `file`.
 
-    A text of the allow-list that holds the patient's name or number is dropped. UIDs become
-    ``2.25.`` and 120 bits of HMAC-SHA-256 under the user's secret: the same UID gives the same new
-    one in every import of this user, and nobody without the secret can recompute it.
+    A text of the allow-list that holds the patient's name or number is dropped. A new UID is
+    ``2.25.`` and 120 bits of HMAC-SHA-256 with the user's secret. A UID is remapped to the same new
+    UID in every import by this user, and nobody can recompute the new UID without the secret.
 
     Parameters
     ----------
@@ -101,11 +102,12 @@ def read_facts(
     series_uids
         UIDs of the imported series.
     secret
-        The user's secret, see `user_secret`.
+        The user's secret from `user_secret`.
     dates
         Whether the date is dropped or shifted.
     frame_uids
-        Frames of reference that the images name: a single one is kept.
+        UIDs of the frames of reference in the images. A UID is kept only if it is the same in all
+        images.
 
     Raises
     ------
@@ -139,11 +141,12 @@ def read_facts(
 
 @reads("a readable DICOM file", "export the series again")
 def names_a_person(files: Iterable[Path], text: str) -> bool:
-    """Return whether `text`, such as a case id, holds a word of the patient's elements in `files`.
+    """Return whether a text contains a word of the patient's elements in `files`.
 
-    Words of at least 3 letters or digits count: names, numbers, birth date, accession number;
-    accents and punctuation do not. A file with PatientIdentityRemoved = YES, as in all of TCIA,
-    names nobody. Of files with equal patient elements only the first is read with its sequences.
+    A case id is such a text. Words are names, numbers, the birth date and the accession number,
+    with at least 3 letters or digits; accents and punctuation are ignored. A file with
+    PatientIdentityRemoved = YES, as in all of TCIA, names nobody. Among files with equal patient
+    elements, only the first file is read with its sequences.
     """
     patients: set[tuple[str, ...]] = set()
     for file in files:
@@ -161,23 +164,25 @@ def names_a_person(files: Iterable[Path], text: str) -> bool:
 
 
 def user_secret() -> bytes:
-    """Return this user's secret for remapped UIDs and shifted dates; the first call makes it.
+    """Return this user's secret for remapped UIDs and shifted dates.
 
-    It is a file in the folder of the preferences, readable by the user only, never in a data set.
+    The first call creates the secret. The secret is a file in the preferences folder that only
+    the user can read. It is never part of
+    a data set.
 
     Raises
     ------
     SaveError
-        If it cannot be read or made.
+        If the secret cannot be read or created.
     """
     path = preferences_path().with_name(_SECRET_FILE)
-    with suppress(SaveConflictError):  # the secret exists, or another import made it just now
+    with suppress(SaveConflictError):  # The secret exists, or another import has just created it.
         _make_secret(path)
     try:
         return _known_secret(path)
     except OSError as error:
         raise SaveError(
-            f"expected to keep a secret for remapped UIDs at {path}, but "
+            f"expected to save the secret for remapped UIDs at {path}, but "
             f"{error.strerror or error}: make the folder writable"
         ) from error
 
@@ -195,7 +200,7 @@ def _known_secret(path: Path) -> bytes:
     if len(secret) != _SECRET_BYTES:
         raise FormatError(
             f"expected {_SECRET_BYTES} bytes in {path}, but its size differs: remove the file; a "
-            "new secret gives new UIDs from then on"
+            "new secret then gives different UIDs"
         )
     return secret
 
@@ -207,7 +212,6 @@ def remapped_uid(uid: str, secret: bytes) -> str:
 
 
 def _shifted_date(header: Any, secret: bytes) -> str:
-    """Return the exam's date, 1 to 365 days earlier, as ``YYYY-MM-DD``."""
     dates_read = (read_date(header.get(name)) for name in ("AcquisitionDate", "StudyDate"))
     exam = next((day for day in dates_read if day), None)
     if exam is None:
@@ -215,12 +219,11 @@ def _shifted_date(header: Any, secret: bytes) -> str:
     patient = str(header.get("PatientID") or header.get("StudyInstanceUID") or "")
     digest = hmac.new(secret, f"date {patient}".encode(), hashlib.sha256).digest()
     days = 1 + int.from_bytes(digest[:4], "big") % _DAYS
-    # Before day 1 there is no date: some files have year 1 in place of the exam's.
+    # No date exists before day 1; some files have year 1 instead of the exam's year.
     return (exam - timedelta(days=days)).isoformat() if days < exam.toordinal() else ""
 
 
 def _with_groups(header: Any) -> list[Any]:
-    """Return the data sets in which an enhanced file stores the elements of a classic file."""
     places = [header]
     for name in ("SharedFunctionalGroupsSequence", "PerFrameFunctionalGroupsSequence"):
         for group in (header.get(name) or ())[:1]:
@@ -232,7 +235,6 @@ def _with_groups(header: Any) -> list[Any]:
 
 
 def _person_words(header: Any) -> Iterator[str]:
-    """Yield the words of all elements that identify the patient, in lower case."""
     for element in _iterate_elements(header):
         is_named = element.VR in _PERSON_VRS or element.keyword in _PERSON_KEYWORDS
         is_patient = element.tag.group == _PERSON_GROUP and element.VR not in {"SQ", "CS", "DS"}
@@ -242,14 +244,13 @@ def _person_words(header: Any) -> Iterator[str]:
 
 
 def _iterate_elements(header: Any) -> Iterator[Any]:
-    """Yield the elements of a data set; raise for an unreadable one, which may be a name."""
     for tag in list(header.keys()):
         try:
             element = header[tag]
         except DAMAGED as error:
             raise FormatError(
-                f"expected a readable element {tag} in {header.filename}, but {error}: export the "
-                "series again, because it may hold the patient's name"
+                f"expected element {tag} to be readable in {header.filename}, but {error}: export "
+                "the series again, because it may hold the patient's name"
             ) from error
         yield element
 

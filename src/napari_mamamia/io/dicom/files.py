@@ -1,4 +1,4 @@
-"""Find the DICOM files of a folder tree, read them in threads, and sort them into studies."""
+"""Find the DICOM files in a folder tree, read them in threads, and sort them into studies."""
 
 import os
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ _FIRST_GROUPS: Final = (b"\x02\x00", b"\x08\x00")
 """First groups of a DICOM file without preamble: 0002 or 0008."""
 _THREADS: Final = 4
 _AHEAD: Final = 64
-"""Number of headers read ahead of the one in use."""
+"""Number of headers that are read ahead of the current header."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,9 @@ class Damaged:
 class Study:
     """The images of one study below a folder.
 
-    `folder` is the deepest folder that holds all of its files. `damaged` are files in the study's
-    folders that could not be read at all, each with a message; `n_foreign` counts files below the
-    source that are not DICOM; `archives` are the zips among them, which are not opened.
+    `folder` is the deepest folder that contains all files of the study. `damaged` lists unreadable
+    files in the study's folders, each with a message. `n_foreign` counts the files below the source
+    folder that are not DICOM. `archives` are zip files among those files, which are not opened.
     """
 
     uid: str
@@ -57,7 +57,7 @@ class Study:
 
     @property
     def headers(self) -> Iterator[Header]:
-        """The headers of the images that have one."""
+        """The headers of the images that have a header."""
         for image in self.images:
             header = _find_header(image)
             if header is not None:
@@ -65,7 +65,7 @@ class Study:
 
 
 def dicom_files(folder: Path) -> tuple[list[Path], int]:
-    """Return the DICOM files below a folder, by path, and how many other files there are.
+    """Return the DICOM files below a folder, sorted by path, and the number of other files.
 
     Hidden files and folders, links to folders and ``DICOMDIR`` are ignored.
 
@@ -88,7 +88,7 @@ def require_readable(study: Study) -> None:
     if not any(map(bool, study.headers)):
         raise FormatError(reason)
     raise FormatError(
-        f"{reason}; or import the readable files without them", remedies=[LEAVE_UNREADABLE_OUT]
+        f"{reason}; or import only the readable files", remedies=[LEAVE_UNREADABLE_OUT]
     )
 
 
@@ -117,9 +117,9 @@ def read_studies(folder: Path) -> tuple[Study, ...]:
 def _no_image(folder: Path, n_foreign: int, archives: Sequence[Path]) -> str:
     if archives:
         return (
-            f"expected MR images in {folder}, but its {n_foreign} files are not DICOM; "
-            f"{archives[0].relative_to(folder)} is a zip, and zips inside a folder are not opened: "
-            "unpack it, or import it separately"
+            f"expected MR images in {folder}, but its {n_foreign} files are not DICOM, and zip "
+            f"files inside a folder are not opened: unpack {archives[0].relative_to(folder)}, or "
+            "import it separately"
         )
     return (
         f"expected MR images in {folder}, but none of its {n_foreign} files is a DICOM image: "
@@ -128,7 +128,6 @@ def _no_image(folder: Path, n_foreign: int, archives: Sequence[Path]) -> str:
 
 
 def _sorted_files(folder: Path) -> tuple[list[Path], list[Damaged], int, tuple[Path, ...]]:
-    """Return the DICOM files below a folder, damaged files, the number of others, and zips."""
     report_progress(0, 1, "Looking for DICOM files")
     files: list[Path] = []
     damaged: list[Damaged] = []
@@ -147,7 +146,7 @@ def _sorted_files(folder: Path) -> tuple[list[Path], list[Damaged], int, tuple[P
 
 
 def _walk_files(folder: Path) -> Iterator[tuple[Path, bool] | Damaged]:
-    """Yield the files below a folder in order of path, and whether each is DICOM.
+    """Yield the files below a folder sorted by path, and whether each file is DICOM.
 
     Hidden files and folders, links to folders and ``DICOMDIR`` are ignored.
     """
@@ -155,13 +154,14 @@ def _walk_files(folder: Path) -> Iterator[tuple[Path, bool] | Damaged]:
 
     def remember(error: OSError) -> None:
         path = Path(error.filename)
-        reason = f"cannot read the folder {path}: {error.strerror}; check that you may read it"
+        reason = f"cannot read the folder {path}: {error.strerror}; check its read permission"
         if path == folder:
             raise FormatError(reason) from error
         lost.append(Damaged(path, reason))
 
     for parent, folders, names in os.walk(folder, onerror=remember):
-        # In place, because `os.walk` enters the folders that remain in this list.
+        # The list is changed in place, because `os.walk` enters the folders that remain in the
+        # list.
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         yield from _inspect_files(
             [
@@ -176,8 +176,8 @@ def _walk_files(folder: Path) -> Iterator[tuple[Path, bool] | Damaged]:
 def _inspect_files(paths: Sequence[Path]) -> Iterator[tuple[Path, bool] | Damaged]:
     """Yield, for each file of one folder, whether its first bytes are those of a DICOM file.
 
-    Empty marker files of a disc, such as LOCKFILE, are not damaged images, unless the images of the
-    folder have such names without a number too.
+    Empty marker files of a disc, such as LOCKFILE, do not count as damaged images unless the images
+    in the folder also have names without a number.
     """
     empty: list[Damaged] = []
     has_words = False
@@ -192,12 +192,10 @@ def _inspect_files(paths: Sequence[Path]) -> Iterator[tuple[Path, bool] | Damage
 
 
 def _is_word(name: str) -> bool:
-    """Return whether a file's name has neither suffix nor number, unlike the names of images."""
     return "." not in name and not any(letter.isdigit() for letter in name)
 
 
 def _inspect_file(path: Path) -> tuple[Path, bool] | Damaged:
-    """Return whether a file is DICOM by its first bytes, or the reason if it is damaged."""
     suffix = path.suffix.lower()
     try:
         with open_plain(path) as stream:
@@ -217,20 +215,19 @@ def _inspect_file(path: Path) -> tuple[Path, bool] | Damaged:
         return path, True
     is_named = suffix in _SUFFIXES
     if is_named or head[:2] in _FIRST_GROUPS:
-        return _describe_damage(path, "it does not begin as a DICOM file does")
+        return _describe_damage(path, "its first bytes are not those of a DICOM file")
     return path, False
 
 
 def _describe_damage(path: Path, why: str) -> Damaged:
     return Damaged(
         path,
-        f"expected a readable DICOM file at {path}, but {why}, as after an interrupted copy: copy "
-        "or export the series again",
+        f"expected a readable DICOM file at {path}, but {why}, possibly because a copy was "
+        "interrupted: copy or export the series again",
     )
 
 
 def _read_headers(files: Sequence[Path]) -> Generator[tuple[Path, Image | Damaged], None, None]:
-    """Yield the contents of each file in order, or a record of its damage."""
     with ThreadPoolExecutor(_THREADS) as threads:
         for start in range(0, len(files), _AHEAD):
             file = files[start : start + _AHEAD]
@@ -252,7 +249,7 @@ def _by_study(
 ) -> tuple[Study, ...]:
     """Sort images into studies; files without a study belong to the study of their folder.
 
-    Damaged files whose study is unknown form a study of their own, the last one.
+    Damaged files of unknown study form a separate study at the end.
     """
     groups: dict[str, list[tuple[Path, Image]]] = {}
     loose: list[tuple[Path, Image | Damaged]] = []
@@ -291,7 +288,6 @@ def _by_study(
 
 
 def _find_nearest_study(path: Path, places: Mapping[str, Path]) -> str:
-    """Return the study in whose folder a file lies; of several the deepest; "" for none."""
     if len(places) == 1:
         return next(iter(places))
     around = [(len(folder.parts), uid) for uid, folder in places.items() if folder in path.parents]

@@ -1,4 +1,4 @@
-"""Read the header of a DICOM file as planes, or as a record of another kind of file."""
+"""Read the header of a DICOM file as planes, or as a record of a file that is not an MR image."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -51,20 +51,20 @@ from napari_mamamia.io.dicom.slices import (
 )
 from napari_mamamia.io.files.foreign import open_bounded, reads
 
-# Frames of an enhanced multi-frame MR file, with the same facts as single-frame files.
+# Frames of an enhanced multi-frame MR file get the same facts as single-frame files.
 
 _EMPTY: Final[dict[str, Any]] = {}
 _PHILIPS_FRAME: Final = PrivateElement(0x2005, "philips mr imaging dd 005", 0x0F, "SQ")
 _SIEMENS_FRAME: Final = PrivateElement(0x0021, "siemens mr sdi 02", 0xFE, "SQ")
 _SIEMENS_SEQUENCE: Final = PrivateElement(0x0021, "siemens mr sdi 02", 0x77, "LO")
-"""Sequences of private elements in each frame, and Siemens' name of the pulse sequence in addition
-to
-FrameType. Source: dcm2niix, nii_dicom.cpp at 98ecd0be; the last seen in dcm_qa_enh.
+"""Private sequences of each frame, and the pulse sequence name that Siemens adds to FrameType.
+
+Source: dcm2niix, nii_dicom.cpp at 98ecd0be; the name was seen in dcm_qa_enh.
 """
 
 
 class _Groups:
-    """The functional groups of one frame: its own groups, then the shared groups."""
+    """The functional groups of one frame: first its own groups, then the shared groups."""
 
     def __init__(self, shared: Any, own: Any) -> None:
         self._shared, self._own = shared, own
@@ -79,11 +79,11 @@ class _Groups:
         return next((items for items in both if items), ())
 
     def philips(self, content: Any) -> Any:
-        """Return the data set with Philips' private elements: the frame's own item, or the file."""
+        """Return the data set with Philips' private elements, from the frame's item or the file."""
         return self._find_private_group(_PHILIPS_FRAME) or content
 
     def private_elements(self, content: Any) -> dict[Any, Any]:
-        """Return the private elements that determine the kind; the frame's take precedence."""
+        """Return the private elements that determine the kind; the frame takes precedence."""
         places = (
             self._find_private_group(_PHILIPS_FRAME),
             self._find_private_group(_SIEMENS_FRAME),
@@ -92,7 +92,7 @@ class _Groups:
         return {element: _find_first(places, element) for element in KIND_ELEMENTS}
 
     def _find_private_group(self, element: PrivateElement) -> Any:
-        """Return the item of a private sequence, even if its block does not name its creator.
+        """Return the item of a private sequence, even if the block does not name a creator.
 
         Only the creator of the elements inside the item matters.
         """
@@ -107,7 +107,7 @@ def frames_of(header: Header, content: Any, times: TimeElements) -> tuple[Slice,
     Raises
     ------
     FormatError
-        If the number of frames and of their descriptions differ, or a frame lacks its place.
+        If the numbers of frames and of frame descriptions differ, or a frame has no position.
     """
     path = header.file
     per_frame = needed(path, content, "PerFrameFunctionalGroupsSequence")
@@ -165,7 +165,6 @@ def _read_frame(
 
 
 def _kind_and_sequence(content: Any, groups: _Groups) -> tuple[Kind, SequenceKey]:
-    """Return kind and sequence of a frame, since one file may also hold phase images."""
     timing = groups.group("MRTimingAndRelatedParametersSequence")
     echo = groups.group("MREchoSequence")
     frame_type = groups.group("MRImageFrameTypeSequence")
@@ -195,7 +194,6 @@ def _kind_and_sequence(content: Any, groups: _Groups) -> tuple[Kind, SequenceKey
 
 
 def _find_first(places: tuple[Any, ...], element: PrivateElement) -> Any:
-    """Return an element's value from the first data set that has it, or None."""
     values = (read_value(data_set, element) for data_set in places)
     return next((value for value in values if value is not None), None)
 
@@ -205,12 +203,10 @@ def _siemens_sequence(frame_type: Any) -> str:
 
 
 def _has_transfer(modifier: Any) -> bool:
-    """Return whether the sequence has a magnetisation transfer pulse."""
     return str(modifier.get("MagnetizationTransfer") or "NONE").upper() != "NONE"
 
 
 def _fat_options(modifier: Any) -> str:
-    """Return "FAT" if fat is suppressed."""
     suppression = str(modifier.get("SpectrallySelectedSuppression") or "").upper()
     return "FAT" if "FAT" in suppression else ""
 
@@ -219,7 +215,6 @@ _FileClocks = tuple[dict[str, float], TimeElements]
 
 
 def _read_file_clocks(content: Any, per_frame: Any, times: TimeElements) -> dict[str, float]:
-    """Return the clocks of the file, without AcquisitionTime if frames have their own."""
     clocks = clocks_of(content, times)
     frames = (_Groups(None, frame).group("FrameContentSequence") for frame in per_frame)
     if any(frame.get("FrameAcquisitionDateTime") for frame in frames):
@@ -234,8 +229,8 @@ def _read_clocks(
 ) -> tuple[dict[str, float], tuple[tuple[str, str], ...]]:
     """Return the clocks of a frame, and the elements without a valid time.
 
-    Source of the places: DICOM PS3.3, C.7.6.16.2.2 (frame content), .7 (cardiac synchronization)
-    and .20 (temporal position).
+    Source of the element locations: DICOM PS3.3, C.7.6.16.2.2 (frame content), .7 (cardiac
+    synchronization) and .20 (temporal position).
     """
     clocks, file_times = of_file
     frame = groups.group("FrameContentSequence")
@@ -277,12 +272,12 @@ The syntaxes are implicit and explicit little-endian, and explicit big-endian. S
 
 @reads("a readable DICOM file", "export the series again")
 def read_slices(path: Path) -> tuple[Slice, ...] | OtherImage | BadImage:
-    """Return the planes of one DICOM file, or a record of another kind of file.
+    """Return the planes of one DICOM file, or a record of a file that is not an MR image.
 
     Raises
     ------
     FormatError
-        If the file is so damaged that not even its series is known; names the file.
+        If the file is so damaged that its series is unknown. The message names the file.
     MissingExtraError
         If pydicom is not installed.
     """
@@ -300,13 +295,13 @@ def read_slices(path: Path) -> tuple[Slice, ...] | OtherImage | BadImage:
     sop_class = needed(path, content, "SOPClassUID")
     if sop_class != _MR and sop_class not in _ENHANCED_MR:
         name = getattr(sop_class, "name", "unknown kind")
-        if name == sop_class:  # an unknown class may come from a damaged file
+        if name == sop_class:  # An unknown class may come from a damaged file.
             needed(path, content, "StudyInstanceUID")
         return OtherImage(path, name)
     try:
         times = TimeElements(content)
         header = _read_header(path, content, index, times)
-    # A FormatError is a ValueError, so DAMAGED includes it, and its message says more.
+    # FormatError is a ValueError, so DAMAGED includes it, but its message says more.
     except FormatError:
         raise
     except DAMAGED as error:
@@ -342,7 +337,7 @@ def _read_header(path: Path, content: Any, at: int, times: TimeElements) -> Head
     syntax = str(content.file_meta.get("TransferSyntaxUID", "")) or _guessed_syntax(content)
     byte_order, ahead = _NATIVE.get(syntax, ("<", 0))
     if byte_order == ">" and optional_number(content, "BitsAllocated") == _BYTE:
-        ahead = 0  # big-endian words may have their two values swapped: pydicom knows
+        ahead = 0  # Big-endian words may have swapped values; pydicom handles them.
     return Header(
         file=path,
         study_uid=intern(str(needed(path, content, "StudyInstanceUID"))),
@@ -368,7 +363,6 @@ def _read_header(path: Path, content: Any, at: int, times: TimeElements) -> Head
 
 
 def _guessed_syntax(content: Any) -> str:
-    """Return the transfer syntax that pydicom guessed for a data set without one."""
     is_implicit, is_little = content.original_encoding
     return _IMPLICIT if is_implicit else _EXPLICIT if is_little else _BIG
 
@@ -377,8 +371,8 @@ def _read_slice(header: Header, content: Any, times: TimeElements) -> Slice:
     path = header.file
     if int(content.get("NumberOfFrames") or 1) > 1:
         raise FormatError(
-            f"expected one plane in {path}, but it is a classic MR image with several frames "
-            "without positions: export the series again as single frames or enhanced MR"
+            f"expected one plane in {path}, but it is a classic MR image with several frames that "
+            "have no positions: export the series again as single frames or as enhanced MR"
         )
     shape, stored = shape_of(path, content), stored_type(path, content)
     n_bytes = shape[0] * shape[1] * stored.itemsize
@@ -405,13 +399,11 @@ def _read_slice(header: Header, content: Any, times: TimeElements) -> Slice:
 
 
 def _simplify_text(value: Any) -> str:
-    """Return the plain letters and digits of a text, in lower case."""
     return intern("".join(c for c in str(value or "").casefold() if c.isascii() and c.isalnum()))
 
 
 @lru_cache(maxsize=1024)
 def _intern_value(value: T) -> T:
-    """Return the first of equal values, so that a million headers share one object."""
     return value
 
 

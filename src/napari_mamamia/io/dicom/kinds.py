@@ -51,20 +51,24 @@ KIND_ELEMENTS: Final = (
     GE_PART, GE_B_VALUE, GE_SEQUENCE, SIEMENS_B_VALUE, PHILIPS_B_VALUE, PHILIPS_EPI_FACTOR,
     PHILIPS_IMAGE_TYPE, SIEMENS_TEXT,
 )  # fmt: skip
-"""Private elements. Source: rordenlab/dcm2niix, nii_dicom.cpp at 98ecd0be; for (0043,102F) and
-(0019,109C) GE's DICOM conformance statements; for (2005,1011), MRImageTypeMR, several readers of
-Philips files, which use it as (M, P, R, I), such as bryanfw/fwbsrc, philipsDICOMentries.m.
+"""Private elements that determine the kind of an image.
+
+Sources: rordenlab/dcm2niix, nii_dicom.cpp at 98ecd0be; GE's DICOM conformance statements for
+(0043,102F) and (0019,109C); for (2005,1011), MRImageTypeMR, several readers of Philips files, such
+as bryanfw/fwbsrc, philipsDICOMentries.m, which use the element as (M, P, R, I).
 """
 _GE_PARTS: Final = {1: Role.PHASE_IMAGE, 2: Role.REAL, 3: Role.IMAGINARY}
-"""Source: GE DICOM conformance statements, (0043,102F): 0 magnitude, 1 phase, 2 real,
-3 imaginary."""
+"""Components of the complex signal by GE's code: 0 magnitude, 1 phase, 2 real, 3 imaginary.
+
+Source: GE DICOM conformance statements, (0043,102F).
+"""
 _COMPONENTS: Final = {
     "PHASE": Role.PHASE_IMAGE, "REAL": Role.REAL, "IMAGINARY": Role.IMAGINARY,
     "MIXED": Role.COMPONENT,
 }  # fmt: skip
 _PHILIPS_PARTS: Final = {"P": Role.PHASE_IMAGE, "R": Role.REAL, "I": Role.IMAGINARY}
 _GE_LARGE_B: Final = 1e9
-"""Number of which GE adds multiples to the b value. Source: dcm2niix, GE/README.md."""
+"""Number whose multiples GE adds to the b value. Source: dcm2niix, GE/README.md."""
 _LONG_ECHO_MS: Final = 40.0
 _LONG_REPETITION_MS: Final = 1000.0
 """Repetition time in ms above that of any T1-weighted gradient echo (our choice)."""
@@ -74,7 +78,7 @@ _CONTRASTS: Final = {
 _SAME_SHARE: Final = 0.1
 """Relative difference of echo or repetition times that is allowed within one sequence.
 
-Scanners adapt these times a little from series to series. Our own choice.
+Scanners adapt these times a little from series to series. The value is our choice.
 """
 _SAME_DEGREES: Final = 1.0
 
@@ -84,13 +88,13 @@ _Physical: TypeAlias = tuple[
 ]
 """Physical parameters of a sequence.
 
-In order: ScanningSequence, another sign of echo-planar imaging, echo train length, echo time,
-repetition time, b value.
+The tuple holds ScanningSequence, other evidence of echo-planar imaging, echo train length, echo
+time, repetition time and b value.
 """
 
 
 _PART: Final = re.compile(r"(?:[A-Z0-9]+_)*([PRI])(?:_[A-Z0-9]+)*")
-"""Pattern for a part of the complex signal within a word, such as P_TSE or SW_P_FFE."""
+"""Pattern for a component of the complex signal within a word, such as P_TSE or SW_P_FFE."""
 _ENHANCEMENT: Final = re.compile(r"(?:PE|SER|WI|WO)_?\d+")
 
 _BEFORE, _AFTER = r"(?<![a-z])", r"\d*(?![a-z])"
@@ -123,10 +127,10 @@ _ASIAN: Final = tuple(
     )
     for word in words.split()
 )
-"""Words of languages without spaces between words."""
+"""Words in languages that do not separate words by spaces."""
 _GE_DIFFERENCE: Final = re.compile(r"\)\s*-\s*\(")
 _DERIVED_ONLY: Final = re.compile(rf"{_BEFORE}(?:ser|pe\d?|ve|vp|wi|wo){_AFTER}")
-"""Words that are too short to be meaningful in the name of an original image."""
+"""Abbreviations that are too short to be meaningful in the name of an original image."""
 _IS_DIXON: Final = re.compile(r"dixon|mdix|flex|ideal|(?<![a-z])dix")
 _DIXON: Final = tuple(
     (role, re.compile(rf"^(?:{first}) ?:"), re.compile(rf"(?<![a-z])(?:{last})$"))
@@ -158,7 +162,8 @@ _SEQUENCES: Final = (
 def role_by_image_type(words: Sequence[str]) -> tuple[Role, str] | None:
     """Return role and word from ImageType or FrameType in upper case, or None.
 
-    "DERIVED" alone shows nothing: some scanners and many archives write it into every image.
+    "DERIVED" alone is no evidence, because some scanners and many archives write this word into
+    every image.
     """
     for role, role_words in _ANYWHERE:
         matches = role_words.intersection(words)
@@ -204,7 +209,7 @@ def role_by_sequence_name(name: str) -> tuple[Role, str] | None:
 
 
 def processing_words(image_type: Sequence[str], description: str) -> frozenset[str]:
-    """Return the processing steps of an image after the scan, from ImageType and description."""
+    """Return the processing steps after the scan, from ImageType and description."""
     steps = {_PROCESSING[word] for word in image_type[2:] if word in _PROCESSING}
     if image_type and image_type[0] == "DERIVED":
         steps.add("derived")
@@ -214,15 +219,13 @@ def processing_words(image_type: Sequence[str], description: str) -> frozenset[s
 
 
 def _fold_text(text: str) -> str:
-    """Return a text in lower case without accents, for searching words."""
     apart = unicodedata.normalize("NFKD", text.casefold().replace("_", " ").strip())
     latin = "".join(c for c in apart if not "\u0300" <= c <= "\u036f")
-    # Letters that no Unicode normal form decomposes.
+    # No Unicode normal form decomposes these letters.
     return latin.replace("ł", "l").replace("ø", "o")
 
 
 def _dixon_part(text: str) -> tuple[Role, str] | None:
-    """Return the part of a Dixon acquisition from the first or last word of its name, or None."""
     for role, first, last in _DIXON:
         match = first.search(text) or (last.search(text) if _IS_DIXON.search(text) else None)
         if match:
@@ -231,17 +234,16 @@ def _dixon_part(text: str) -> tuple[Role, str] | None:
 
 
 def _is_ge_difference(text: str) -> bool:
-    """Return whether a name denotes a GE subtraction, such as ``(1/2/3)-(4/5/6)``."""
     n_numbers = len(re.findall(r"\d+", text))
     return bool(_GE_DIFFERENCE.search(text)) and n_numbers >= 6 and text.count("/") >= 4
 
 
 @dataclass(frozen=True, slots=True)
 class SequenceKey:
-    """The parameters that distinguish pulse sequences; "" and None where the file lacks them.
+    """The parameters that distinguish pulse sequences; unknown parameters are "" or None.
 
-    `contrast` is the part of a Dixon acquisition ("water"); times in ms, the angle in degrees;
-    `echo_number` numbers the echo where only the number is known, not the echo time.
+    `contrast` is the image type of a Dixon acquisition, such as "water". Times are in ms, and the
+    flip angle is in degrees. `echo_number` is the number of the echo if the echo time is unknown.
     """
 
     technique: tuple[str, ...] = ()
@@ -258,7 +260,7 @@ class SequenceKey:
         return self.is_same_but_angle(other) and _is_near(self.flip_degrees, other.flip_degrees)
 
     def is_same_but_angle(self, other: "SequenceKey") -> bool:
-        """Return whether two images differ only in the flip angle, as for a T1 map."""
+        """Return whether two images differ only in the flip angle, as in a series for a T1 map."""
         words = (self.technique, self.contrast) == (other.technique, other.contrast)
         return (
             words
@@ -295,7 +297,7 @@ class SequenceKey:
 
     @property
     def text(self) -> str:
-        """A text of the parameters, such as "GR 3D, TE 1.4 ms, TR 4.1 ms, 12 degrees"."""
+        """The parameters as a string, such as "GR 3D, TE 1.4 ms, TR 4.1 ms, 12 degrees"."""
         parts = [" ".join(self.technique)] if self.technique else []
         if self.contrast:
             parts.append(self.contrast)
@@ -314,8 +316,8 @@ class SequenceKey:
 def kind_of(header: Any) -> Kind:
     """Return the kind of an image from its header.
 
-    Coded elements count first, then parameters, then words. A word can show that an image is not a
-    phase, but a missing word proves nothing.
+    Coded elements take precedence over parameters, and parameters over words. A word can show that
+    an image is not a phase, but a missing word proves nothing.
     """
     words = (*_list_texts(header.get("ImageType")), *_siemens_words(header))
     description = str(header.get("SeriesDescription") or "")
@@ -359,7 +361,7 @@ def sequence_of(header: Any, kind: Kind) -> SequenceKey:
 
 
 def b_value_of(header: Any) -> float | None:
-    """Return the diffusion weighting in s/mm2, by the standard's or a vendor's element."""
+    """Return the diffusion weighting in s/mm2, from the standard element or a vendor's element."""
     value = optional_number(header, "DiffusionBValue")
     if value is not None:
         return value
@@ -406,7 +408,6 @@ def _by_physics(
     physical: _Physical,
     names: tuple[str, ...],
 ) -> tuple[Role, str] | None:
-    """Return the role that scan parameters prove: diffusion, echo-planar or echo train."""
     techniques, planar, train, echo_ms, repetition_ms, b_value = physical
     if b_value:
         return Role.DIFFUSION, f"b value {b_value:g}"
@@ -429,7 +430,6 @@ def _by_physics(
 
 
 def _coded_part(header: Any) -> tuple[Role, str] | None:
-    """Return the part of the complex signal from a coded element, or None for the magnitude."""
     component = str(header.get("ComplexImageComponent") or "").upper()
     if component in _COMPONENTS:
         return _COMPONENTS[component], f"ComplexImageComponent {component}"
@@ -443,7 +443,6 @@ def _coded_part(header: Any) -> tuple[Role, str] | None:
 
 
 def _planar_evidence(header: Any) -> str:
-    """Return evidence for echo-planar imaging apart from ScanningSequence, or ""."""
     if str(header.get("EchoPlanarPulseSequence") or "").upper() == "YES":
         return "EchoPlanarPulseSequence YES"
     factor = optional_number(header, PHILIPS_EPI_FACTOR) or 0
@@ -453,7 +452,6 @@ def _planar_evidence(header: Any) -> str:
 
 
 def _siemens_words(header: Any) -> list[str]:
-    """Return the words of ImageTypeText, where newer Siemens software writes MOCO and the like."""
     return _list_texts(read_value(header, SIEMENS_TEXT))
 
 

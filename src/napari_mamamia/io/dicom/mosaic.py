@@ -1,7 +1,8 @@
 """Split Siemens mosaics, which hold all slices of one time point as tiles of one image.
 
 Siemens' private CSA header holds the number of tiles and the direction of the slices; nibabel reads
-it. A mosaic that lost it by anonymisation is refused, because both directions look alike.
+it. A mosaic without this header, for example after anonymisation, raises an error, because both
+slice directions look alike.
 """
 
 import struct
@@ -27,20 +28,26 @@ from napari_mamamia.io.dicom.elements import (
 from napari_mamamia.io.dicom.slices import Slice, Tile
 
 with warnings.catch_warnings(), without_package("requests"):
-    warnings.simplefilter("ignore")  # nibabel calls its readers experimental; tests check them
+    warnings.simplefilter(
+        "ignore"
+    )  # nibabel calls its CSA readers experimental; the tests check them.
     from nibabel.nicom import csareader
 
 
 _READER: Final[Any] = csareader
 _MR_NUMBER: Final = PrivateElement(0x0019, "siemens mr header", 0x0A, "US")
-"""NumberOfImagesInMosaic, (0019,xx0A) of Siemens' block. Source: Siemens DICOM conformance
-statement, MAGNETOM, private attributes; the same value as in the CSA header."""
+"""NumberOfImagesInMosaic, (0019,xx0A) of Siemens' block.
+
+It has the same value as in the CSA header. Source: Siemens DICOM conformance statement, MAGNETOM,
+private attributes.
+"""
 _CSA: Final = PrivateElement(0x0029, "siemens csa header", 0x10, "OB")
 _BROKEN_CSA: Final = (*DAMAGED, AssertionError, csareader.CSAError, struct.error)
 _PARALLEL: Final = 1e-3
 """Largest deviation from 1 of the cosine between the CSA normal and the header's normal.
 
-Our own choice: 2.6 degrees, far above rounding, far below another orientation.
+Our choice corresponds to 2.6 degrees, which is far above rounding errors and far below a change of
+orientation.
 """
 _CONVERT: Final = "export the series again with Siemens' private elements, or as single slices"
 
@@ -53,23 +60,23 @@ def is_mosaic(content: Any) -> bool:
 def tiles_of(picture: Slice) -> tuple[Slice, ...]:
     """Return a plane for each tile of a mosaic, in the file's order.
 
-    The tiles fill a square of ``ceil(sqrt(n))`` by as many, row by row; tiles after the n-th are
-    blank. ImagePositionPatient is that of a slice as large as the whole picture around the centre
-    of the first slice, so half of the excess is added along rows and columns. The next tile is one
-    SpacingBetweenSlices further along the CSA header's SliceNormalVector. Source: nibabel,
+    The tiles fill a square of ``ceil(sqrt(n))`` by ``ceil(sqrt(n))`` tiles row by row, and tiles
+    after the n-th are blank. ImagePositionPatient describes a slice as large as the whole mosaic,
+    centred on the first slice, so half of the excess is added along rows and columns. The next tile
+    is one SpacingBetweenSlices further along the CSA header's SliceNormalVector. Source: nibabel,
     doc/source/dicom/dicom_mosaic.rst at 12ea1360 (position) and siemens_csa.rst at 42cbe5d0
     (normal).
 
     Parameters
     ----------
     picture
-        The file as one plane, with its header.
+        The whole mosaic as one plane, with its header.
 
     Raises
     ------
     FormatError
         If the number of tiles, the distance of the slices or their direction is missing, or
-        contradicts the picture.
+        contradicts the mosaic.
     """
     path = picture.file
     content = open_dicom(path, path, stop_before_pixels=True)
@@ -91,14 +98,13 @@ def tiles_of(picture: Slice) -> tuple[Slice, ...]:
 
 
 def _csa_of(path: Path, content: Any) -> Any:
-    """Return the CSA image header as nibabel reads it; an empty one if there is none."""
     try:
         csa = read_value(content, _CSA)
         return {"tags": {}} if csa is None else _READER.read(csa)
     except _BROKEN_CSA as error:
         raise FormatError(
-            f"expected a readable CSA header (0029,1010) in the mosaic {path}, but {error}: "
-            f"{_CONVERT}"
+            f"expected the CSA header (0029,1010) of the mosaic {path} to be readable, but "
+            f"{error}: {_CONVERT}"
         ) from error
 
 
@@ -109,9 +115,14 @@ def _n_tiles(path: Path, content: Any, csa: Any) -> int:
         if n
     ]
     if not counts or min(counts) < 1 or len(set(counts)) > 1:
-        came = f"it says {counts[0]} and {counts[1]}" if len(counts) > 1 else "it is missing"
+        came = (
+            f"its two values are {counts[0]} and {counts[1]}"
+            if len(counts) > 1
+            else "it is missing"
+        )
         raise FormatError(
-            f"expected one NumberOfImagesInMosaic in the mosaic {path}, but {came}: {_CONVERT}"
+            f"expected NumberOfImagesInMosaic to be given once in the mosaic {path}, but {came}: "
+            f"{_CONVERT}"
         )
     return counts[0]
 
@@ -124,8 +135,8 @@ def _tile_shape(picture: Slice, side: int) -> tuple[int, int]:
     rows, columns = picture.shape
     if rows % side or columns % side:
         raise FormatError(
-            f"expected a picture of {side} x {side} equal tiles in the mosaic {picture.file}, got "
-            f"{rows} rows and {columns} columns: the picture was cut or resized; export it again"
+            f"expected the mosaic {picture.file} to have {side} x {side} equal tiles, but it has "
+            f"{rows} rows and {columns} columns: the image was cropped or resized; export it again"
         )
     return rows // side, columns // side
 
@@ -141,14 +152,15 @@ def _first_position(picture: Slice, shape: Sequence[int]) -> NDArray[np.float64]
 
 
 def _find_step(picture: Slice, content: Any, csa: Any) -> NDArray[np.float64]:
-    """Return the vector (LPS, mm) from one tile's slice to the next slice."""
+    """Return the vector (LPS, mm) from one slice to the next."""
     path = picture.file
     gap = optional_number(content, "SpacingBetweenSlices") or _read_scalar(
         csa, "SpacingBetweenSlices"
     )
     if not gap or gap <= 0:
         raise FormatError(
-            f"expected SpacingBetweenSlices above 0 mm in the mosaic {path}, got {gap}: {_CONVERT}"
+            f"expected SpacingBetweenSlices of the mosaic {path} to be above 0 mm, but it is "
+            f"{gap}: {_CONVERT}"
         )
     normal = np.cross(picture.orientation[:3], picture.orientation[3:])
     cosine = float(normal @ _slice_normal(path, csa))
@@ -169,6 +181,6 @@ def _slice_normal(path: Path, csa: Any) -> NDArray[np.float64]:
     if normal is None:
         raise FormatError(
             f"expected SliceNormalVector in the CSA header of the mosaic {path} to be three "
-            f"numbers, but there are none, so the direction of the slices is unknown: {_CONVERT}"
+            f"numbers, but it is missing, so the direction of the slices is unknown: {_CONVERT}"
         )
     return np.asarray(normal, dtype=np.float64)

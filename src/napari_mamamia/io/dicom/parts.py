@@ -1,8 +1,8 @@
 """Split the images of a DICOM study into parts by series and kind.
 
-A part is what a user can name: the images of one series that are one kind of image (magnitude,
-water, phase image, ...), of one sequence, echo, orientation and trigger time, and of one breast
-where the series shows two.
+A part is the smallest group of images that a user can select. Its images belong to one series and
+share the kind of image (magnitude, water, phase image, ...), the sequence, echo, orientation and
+trigger time. If a series shows both breasts in separate stacks, each breast is a part.
 """
 
 from collections import Counter
@@ -26,13 +26,13 @@ Image: TypeAlias = tuple[Slice, ...] | OtherImage | BadImage
 _SAGITTAL: Final = 0.9
 """Cosine between slice normal and left-right axis above which a stack is sagittal."""
 _BETWEEN_BREASTS: Final = 3.0
-"""Least ratio of the gap between both breasts to the usual gap of slices."""
+"""Smallest ratio of the gap between the breasts to the usual gap between slices."""
 _MOST_TURNS: Final = 8
 _FEWEST: Final = 3
-"""Limits for splitting a series by orientation.
+"""Smallest number of images of an orientation; the largest number of orientations follows.
 
-A series with more orientations rotates around the body. One with fewer images of an orientation
-contains an odd image, and no part of it is a stack.
+A series with more orientations rotates around the body. If an orientation has fewer images, the
+series contains an odd image and forms no stack.
 """
 _SAME_COSINE: Final = 1e-4
 _PLANES: Final = ("sagittal", "coronal", "axial")
@@ -45,14 +45,14 @@ _COUNTING: Final = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """The images of one series that are of one kind, as a stack or with a reason why not.
+    """The images of one series that are of one kind.
 
-    `problem` says why they make no stack, and `remedies` what a user can do about it. `echo` counts
-    the echoes of a series from 1; `side` is "left" or "right" of a sagittal stack that shows one
-    breast, else "". `turn` names the orientation where the series has several ("axial", a second
-    one "axial-2"), and `trigger` counts the times after the trigger, from 1, where each phase of
-    the series is shown at several; else they are "" and 0. `n_numbered` is the number of phases of
-    all parts that selectors cannot tell apart.
+    `problem` explains why the images do not form a stack, and `remedies` are the user's options.
+    `echo` counts the echoes of a series from 1. `side` is "left" or "right" if a sagittal stack
+    shows one breast, otherwise "". `turn` names the orientation if the series has several ("axial",
+    or "axial-2" for a second axial one), otherwise it is "". `trigger` counts the trigger times
+    from 1 if each phase of the series has several, otherwise it is 0. `n_numbered` is the number of
+    phases of all parts that selectors cannot distinguish.
     """
 
     slices: tuple[Slice, ...]
@@ -67,46 +67,46 @@ class Part:
 
     @property
     def phases(self) -> tuple[int, ...]:
-        """The numbers of its phases; `UNNUMBERED` is among them where a number is unknown."""
+        """The numbers of the phases; `UNNUMBERED` is included if an image has no phase number."""
         return tuple(sorted({image.phase for image in self.slices}))
 
     @property
     def plane(self) -> str:
-        """Its orientation, numbered if the series has several of the same orientation."""
+        """The orientation, numbered if the series has several stacks of this orientation."""
         return self.turn or _plane_of(self.slices[0])
 
     @property
     def header(self) -> Header:
-        """The header of its first image."""
+        """The header of the first image."""
         return self.slices[0].header
 
     @property
     def sequence(self) -> SequenceKey:
-        """The sequence of its images."""
+        """The sequence of the images."""
         return self.slices[0].sequence
 
     @property
     def kind(self) -> Kind:
-        """The kind of its images by their headers."""
+        """The kind of the images according to their headers."""
         return self.slices[0].kind
 
     @property
     def role(self) -> Role:
-        """The role by the headers."""
+        """The role according to the headers."""
         return self.kind.role
 
     @property
     def n_times(self) -> int:
-        """The number of times that each place is shown; 0 if the images form no complete stack."""
+        """The number of images at each slice position; 0 if the images form no complete stack."""
         return 0 if self.places is None else self.places.n_times
 
 
 def parts_of(slices: Sequence[Slice], *, allow_thin: bool = False) -> list[Part]:
     """Return the images by series, kind, sequence and side; each image is in one part.
 
-    The images get phase numbers, which continue over all parts that selectors cannot tell apart.
-    With `allow_thin` stacks of one or two slices count as whole. Images that are stored upside down
-    or mirrored against most phases are flipped.
+    Phase numbers continue over all parts that selectors cannot distinguish. With `allow_thin`,
+    stacks of one or two slices count as complete. Images that are upside down or mirrored relative
+    to most phases are flipped.
     """
     by_series: dict[str, list[Slice]] = {}
     for plane in _turned_alike(slices):
@@ -117,12 +117,12 @@ def parts_of(slices: Sequence[Slice], *, allow_thin: bool = False) -> list[Part]
 
 
 def _turned_alike(slices: Sequence[Slice]) -> list[Slice]:
-    """Return the images flipped to the directions that most phases have."""
     counts = Counter(image.orientation for image in slices if image.kind.role in PHASES)
     if len(counts) < 2:
         return list(slices)
     usual = counts.most_common(1)[0][0]
-    # Once for each orientation: a study has thousands of images, but few orientations.
+    # The axes are compared once for each orientation: a study has thousands of images, but few
+    # orientations.
     back = {
         orientation: _reversed_axes(orientation, usual)
         for orientation in {p.orientation for p in slices}
@@ -131,7 +131,6 @@ def _turned_alike(slices: Sequence[Slice]) -> list[Slice]:
 
 
 def _reversed_axes(told: Sequence[float], usual: Sequence[float]) -> tuple[bool, bool]:
-    """Return whether rows and columns run in opposite directions of two parallel planes."""
     along, down = (
         next((sign for sign in (1, -1) if np.allclose(a, sign * b, atol=_SAME_COSINE)), 0)
         for a, b in zip(np.reshape(told, (2, 3)), np.reshape(usual, (2, 3)), strict=True)
@@ -140,7 +139,6 @@ def _reversed_axes(told: Sequence[float], usual: Sequence[float]) -> tuple[bool,
 
 
 def _turn_slice(piece: Slice, back: tuple[bool, bool]) -> Slice:
-    """Return an image with rows, or columns, in reverse order; its position moves accordingly."""
     axes = np.reshape(piece.orientation, (2, 3))
     position = np.array(piece.position_mm)
     for is_back, n, step_mm, axis in zip(back, piece.shape, piece.spacing_mm, (1, 0), strict=True):
@@ -154,14 +152,13 @@ def _turn_slice(piece: Slice, back: tuple[bool, bool]) -> Slice:
 
 
 def part_of(slices: Sequence[Slice], like: Part, *, allow_thin: bool = False) -> Part:
-    """Return some images of a part as a new part."""
+    """Return some of a part's images as a new part."""
     return _place_part(replace(like, slices=tuple(slices)), allow_thin)
 
 
 def _number_parts(parts: Sequence[Part]) -> list[Part]:
-    """Return the parts with numbered phases, continued over parts with equal selectors."""
     groups: dict[tuple[object, ...], list[int]] = {}
-    # Phases count in order of time; the parts return to their own order below.
+    # Phases are counted in order of time; the parts return to their own order below.
     for at, part in sorted(enumerate(parts), key=lambda both: _find_start(both[1])):
         key = (part.header.series_number, part.role, part.echo, part.side, part.turn, part.trigger)
         groups.setdefault(key, []).append(at)
@@ -182,8 +179,8 @@ def _number_phases(
 ) -> tuple[tuple[Slice, ...], Places | None]:
     """Return the images of a part with their phases, counted from `first` in order of time.
 
-    Without whole stacks, the images of one time are a phase, if most times have equally many
-    images. Images whose phase is unknown get `UNNUMBERED`.
+    If the stacks are incomplete, the images of one time form a phase, provided that most times have
+    the same number of images. Images of unknown phase get `UNNUMBERED`.
     """
     numbers = _of_parted(slices) if places is None else _of_stacks(places)
     phase_by_id = {
@@ -225,7 +222,6 @@ def _find_start(part: Part) -> float:
 
 
 def _parts_of_series(own: Sequence[Slice], allow_thin: bool) -> list[Part]:
-    """Return the images of one series by kind, orientation, sequence, echo, trigger and side."""
     by_kind: dict[Kind, list[Slice]] = {}
     for plane in own:
         by_kind.setdefault(plane.kind, []).append(plane)
@@ -247,7 +243,6 @@ def _parts_of_series(own: Sequence[Slice], allow_thin: bool) -> list[Part]:
 
 
 def _by_orientation(pieces: Sequence[Slice]) -> list[tuple[list[Slice], str]]:
-    """Return the images by orientation, each with a name; "" if all agree."""
     groups: list[list[Slice]] = []
     for image in pieces:
         group = next((g for g in groups if _is_parallel(g[0], image)), None)
@@ -277,10 +272,10 @@ def _plane_of(piece: Slice) -> str:
 
 
 def _by_trigger(group: Part) -> list[Part]:
-    """Return the images by TriggerTime, where each phase has several trigger times.
+    """Return the images by TriggerTime if each phase has several trigger times.
 
-    That is the case if every acquisition time occurs with every trigger time. Otherwise TriggerTime
-    may distinguish the phases.
+    The images are split only if every acquisition time occurs with every trigger time. Otherwise
+    TriggerTime may distinguish the phases.
     """
     moments = [
         (p.clocks.get(Clock.ACQUISITION_TIME), p.clocks.get(Clock.TRIGGER_TIME))
@@ -307,7 +302,6 @@ def _by_trigger(group: Part) -> list[Part]:
 
 
 def _by_sequence(pieces: Sequence[Slice]) -> list[list[Slice]]:
-    """Return the images by sequence; sequences that differ only by rounding are joined."""
     exact: dict[SequenceKey, list[Slice]] = {}
     for image in pieces:
         exact.setdefault(image.sequence, []).append(image)
@@ -322,10 +316,10 @@ def _by_sequence(pieces: Sequence[Slice]) -> list[list[Slice]]:
 
 
 def _by_echo(pieces: Sequence[Slice]) -> list[list[Slice]]:
-    """Return the images by EchoNumbers, where no echo time is known and they number echoes.
+    """Return the images by EchoNumbers if these number echoes and no echo time is known.
 
-    They do if each echo shows a place more than once, or if echoes share their times; otherwise
-    EchoNumbers may count the phases.
+    EchoNumbers number echoes if each echo shows a slice position more than once, or if echoes share
+    their times. Otherwise EchoNumbers may count the phases.
     """
     by_echo: dict[int | None, list[Slice]] = {}
     for image in pieces:
@@ -347,7 +341,6 @@ def _by_echo(pieces: Sequence[Slice]) -> list[list[Slice]]:
 
 
 def _with_echoes(groups: Sequence[Part]) -> list[Part]:
-    """Return each group with its echo, from EchoNumbers or its rank by echo time."""
     times = sorted({g.sequence.echo_time_ms or 0.0 for g in groups})
     return [
         replace(g, echo=g.slices[0].echo or times.index(g.sequence.echo_time_ms or 0.0) + 1)
@@ -356,7 +349,6 @@ def _with_echoes(groups: Sequence[Part]) -> list[Part]:
 
 
 def _split_sides(group: Part) -> list[Part]:
-    """Return the images by breast if a sagittal stack shows one breast, or two with a gap."""
     first = group.slices[0]
     x = np.array([image.position_mm[0] for image in group.slices])
     normal = np.cross(first.orientation[:3], first.orientation[3:])
@@ -378,7 +370,6 @@ def _split_sides(group: Part) -> list[Part]:
 
 
 def _place_part(part: Part, allow_thin: bool) -> Part:
-    """Return a part with its images by place, or with a reason if they form no stack."""
     try:
         places = find_places(part.slices, allow_thin=allow_thin)
     except CaseError as error:

@@ -1,7 +1,7 @@
 """Find the elements of DICOM and other files that identify the patient.
 
-Volumes other than DICOM: dcm2niix writes name, number and dates into the JSON file beside an image
-unless told not to; other converters write the name into `descrip` or an extension.
+By default, dcm2niix writes the name, number and dates into the JSON file beside an image. Other
+converters write the name into `descrip` or into an extension of the NIfTI header.
 """
 
 import re
@@ -70,7 +70,9 @@ _DESCRIPTIONS: Final = frozenset(
         "PerformedProcedureStepDescription", "ScheduledProcedureStepDescription",
     }
 )  # fmt: skip
-"""Free texts that many patients share; they count only if they contain a patient's word."""
+"""Elements with free text that many patients share; they count only if they contain a word from the
+patient's elements.
+"""
 _OF_MANY: Final = frozenset(
     {
         "EthnicGroup", "Occupation", "MilitaryRank", "BranchOfService", "CountryOfResidence",
@@ -89,13 +91,13 @@ _NO_TEXTS: Final = frozenset(
 )  # fmt: skip
 _DAYS: Final = frozenset({"DA", "DT"})
 _DIGITS: Final = 8
-"""Number of digits of a date, which a DT value continues with the time."""
+"""Number of digits of a date, which precede the time in a DT value."""
 _BYTES: Final = frozenset({"OB", "UN"})
 _FREE: Final = frozenset({"LO", "LT", "SH", "ST", "UC", "UT", "UR"})
 _STANDARD: Final = "1.2.840.10008."
-"""Prefix of the UIDs of the standard, which many files share."""
+"""Prefix of the UIDs that the DICOM standard defines, which many files share."""
 _KINDS_OF: Final = ("ClassUID", "SyntaxUID", "CreatorUID", "SchemeUID")
-"""Endings of the keywords of UIDs that many files share."""
+"""Keyword endings of UIDs that many files share."""
 
 
 _PACKED_PERSON: Final = re.compile(rb"[A-Za-z\x80-\xff]{3,}\^[A-Za-z\x80-\xff]{3,}")
@@ -127,7 +129,7 @@ def names_nobody(path: Path) -> bool:
     Raises
     ------
     FormatError
-        If it is no DICOM file, or damaged.
+        If the file is not DICOM, or is damaged.
     """
     tags: list[Any] = ["PatientIdentityRemoved"]
     header = open_dicom(path, path, stop_before_pixels=True, specific_tags=tags)
@@ -137,15 +139,15 @@ def names_nobody(path: Path) -> bool:
 def find_identifiers(files: Iterable[Path]) -> Persons:
     """Return the identifiers in all DICOM files among `files`, each once.
 
-    The whole header of every file is searched: items of sequences, frames, private elements. An
-    element with the same bytes as in an earlier file is not read again. Files whose identity was
-    removed give none. Files without that statement, such as a segmentation made of them later, do
-    not turn their pseudonym into a name.
+    The whole header of every file is searched, including sequences, frames and private elements. An
+    element with the same bytes as in an earlier file is not read again. Files that state that the
+    identity was removed give no identifiers. Their pseudonym is not an identifier in other files
+    either, such as a segmentation of them.
 
     Raises
     ------
     FormatError
-        If the system refuses a file, because its identifiers would be missing.
+        If the system cannot read a file, because its identifiers would be missing.
     """
     reader = _Asked()
     for number, path in enumerate(files):
@@ -168,7 +170,7 @@ def find_identifiers(files: Iterable[Path]) -> Persons:
 
 @dataclass(slots=True)
 class _Asked:
-    """The identifiers of the files read so far; `seen` holds hashes of elements already read."""
+    """The identifiers in the files read so far; `seen` holds hashes of elements that were read."""
 
     found: dict[Identifier, None] = field(default_factory=dict)
     pseudonyms: set[str] = field(default_factory=set)
@@ -206,11 +208,11 @@ def _read_identifiers(
     character_set = header.get("SpecificCharacterSet")
     context = context if character_set is None else (*context[:2], str(character_set))
     for tag in list(header.keys()):
-        # Not `header[tag]`, which decodes: most elements were seen before.
+        # `header[tag]` would decode the element, and most elements were seen before.
         raw = header.get_item(tag)
         if raw.VR in _NO_TEXTS or (raw.VR == "OB" and not tag.is_private):
             continue
-        if isinstance(raw.value, bytes):  # not decoded by pydicom yet
+        if isinstance(raw.value, bytes):  # pydicom has not decoded the element yet.
             key = hash((context, int(tag), raw.VR, raw.value))
             if key in seen:
                 continue
@@ -219,7 +221,7 @@ def _read_identifiers(
             element = header[tag]
         except DAMAGED as error:
             raise FormatError(
-                f"expected a readable element {tag} in {path}, but {error}: export the series "
+                f"expected element {tag} to be readable in {path}, but {error}: export the series "
                 "again, because it may identify the patient"
             ) from error
         if element.VR == "SQ":
@@ -249,7 +251,6 @@ def _describe_element(element: Any) -> str:
 
 
 def _told_by_bytes(element: Any) -> Iterator[Identifier]:
-    """Yield identifiers in the bytes of a private element, which is read as text."""
     value = bytes(element.value or b"")
     if not element.tag.is_private:
         return
@@ -263,7 +264,6 @@ def _told_by_bytes(element: Any) -> Iterator[Identifier]:
 
 
 def _told_by_text(element: Any, text: str) -> Iterator[Identifier]:
-    """Yield names in a text of unknown meaning; in private elements also dates and numbers."""
     for identifier in find_personal(element.keyword or _describe_element(element), text):
         if identifier.kind == "person" or element.tag.is_private:
             yield identifier
@@ -286,15 +286,15 @@ def _find_kind(element: Any) -> str:
 
 
 def kind_of(keyword: str) -> str:
-    """Return the kind of `Identifier` of a DICOM keyword, or ""."""
+    """Return the `Identifier` kind of a DICOM keyword, or ""."""
     return next((kind for kind, names in _KINDS.items() if keyword in names), "")
 
 
 def telling(found: Iterable[Identifier]) -> tuple[Identifier, ...]:
-    """Return the identifiers without values that identify nobody.
+    """Return the identifiers whose values may identify a patient.
 
-    Descriptions that hold no word of the other identifiers are dropped, and descriptions that only
-    look like a name ("Breast^Routine").
+    Descriptions are dropped if they contain no word of the other identifiers, or only look like a
+    name ("Breast^Routine").
     """
     identifiers = tuple(found)
     texts = [
@@ -351,14 +351,14 @@ _DEPTH: Final = 8
 def find_volume_identifiers(files: Iterable[Path]) -> Persons:
     """Return the identifiers in headers of volumes and in JSON files, each once.
 
-    Of a JSON file those keys count that have names of DICOM elements; for a volume the JSON file of
-    the same name is read too. No identifier is `certain`, because nothing says whether the identity
-    was removed.
+    In a JSON file, the keys that are DICOM keywords count. The JSON file with the same name as a
+    volume is read too. No identifier is `certain`, because these files do not state whether the
+    identity was removed.
 
     Raises
     ------
     FormatError
-        If the system refuses a file, because its identifiers would be missing.
+        If the system cannot read a file, because its identifiers would be missing.
     """
     identifiers: dict[Identifier, None] = {}
     n_unread = 0
@@ -419,10 +419,12 @@ def _nifti_texts(path: Path) -> Iterator[tuple[str, str]]:
         head = stream.head(_LONGEST)
         fields = known_fields(head)
         if fields is None:
-            raise FormatError(f"expected a NIfTI file, got {path}: check it by hand")
+            raise FormatError(
+                f"expected {path} to be a NIfTI file, but it is not: check it by hand"
+            )
         for name in _TEXTS:
             if name in fields.keys():  # noqa: SIM118 - nibabel's header is no mapping
-                # After the first zero byte there may be anything from the memory of the writing
+                # After the first zero byte, the text may contain leftover memory of the writing
                 # program.
                 text = bytes(fields[name].item()).split(b"\0")[0]
                 yield name, text.decode("utf-8", "replace")
@@ -431,7 +433,7 @@ def _nifti_texts(path: Path) -> Iterator[tuple[str, str]]:
         more = head[size + 4 :] + (stream.head(n_more) if n_more > 0 else b"")
         if head[size : size + 1] == b"\1":
             for run in _RUN.findall(more):
-                yield "an extension of the header", run.decode("utf-8", "replace")
+                yield "an extension in the header", run.decode("utf-8", "replace")
 
 
 def _nrrd_texts(path: Path) -> Iterator[tuple[str, str]]:
@@ -440,11 +442,11 @@ def _nrrd_texts(path: Path) -> Iterator[tuple[str, str]]:
     for line in head.decode("utf-8", "replace").split("\n"):
         key, is_pair, value = line.partition(":=")
         if line.startswith("#"):
-            yield "a comment of the header", line[1:]
+            yield "a comment in the header", line[1:]
         elif is_pair:
-            yield f"{key.strip()[:40]} of the header", value
+            yield f"{key.strip()[:40]} in the header", value
         elif line.lower().startswith("content:"):
-            yield "content of the header", line[8:]
+            yield "content in the header", line[8:]
 
 
 def _metaimage_texts(path: Path) -> Iterator[tuple[str, str]]:
@@ -454,13 +456,12 @@ def _metaimage_texts(path: Path) -> Iterator[tuple[str, str]]:
         key, equals, value = line.partition("=")
         name = key.strip().lower()
         if equals and not _META_SILENT.fullmatch(name):
-            yield f"{key.strip()[:40]} of the header", value.strip()
+            yield f"{key.strip()[:40]} in the header", value.strip()
         if name == "elementdatafile":
             return
 
 
 def _in_texts(texts: Iterable[tuple[str, str]]) -> Iterator[Identifier]:
-    """Yield the identifiers in a free text: the text, and names, dates and numbers in it."""
     for element, text in texts:
         yield from find_personal(element, text)
         if text.strip():

@@ -1,4 +1,4 @@
-"""Read the voxels of DICOM planes: plain ones directly, compressed ones through pydicom."""
+"""Read the voxels of DICOM planes: plain planes directly, and compressed planes through pydicom."""
 
 import os
 from collections import Counter
@@ -19,13 +19,13 @@ from napari_mamamia.io.files.foreign import reads
 _THREADS: Final = 4
 _DEFLATED: Final = "1.2.840.10008.1.2.1.99"
 _AHEAD: Final = 32
-"""Number of planes read ahead of the one in use."""
+"""Number of planes that are read ahead of the current plane."""
 _IMPLICIT: Final = "1.2.840.10008.1.2"
 _MOST_GRAPHIC: Final = 0.25
 """Largest ratio of edge steps with and without the high bits of an image (our choice).
 
-The edges are those of letters in the high bits. The ratio is 0.01 on phantoms; a vessel cut at 4096
-has 1 and more.
+Letters in the high bits cause the edges. The ratio is 0.01 on phantoms, and 1 or more for a vessel
+that is cut off at 4096.
 """
 _SAMPLED_ROWS: Final = 8
 _SAMPLED_BYTES: Final = 4096
@@ -40,8 +40,8 @@ def needs_scaling(slices: Iterable[Slice]) -> bool:
 def common_type(slices: Iterable[Slice]) -> np.dtype[Any]:
     """Return the integer type that holds the stored values of all planes.
 
-    PixelRepresentation belongs to each image: in addition to signed values, unsigned ones of fewer
-    bits than their type has fit in a signed type of the same size.
+    PixelRepresentation can differ between images. A signed type also holds unsigned values of the
+    same size that use fewer bits than the type has.
     """
     types = {(image.stored, image.header.unused_bits > 0) for image in slices}
     if any(stored.kind == "i" for stored, _ in types):
@@ -54,22 +54,23 @@ def common_type(slices: Iterable[Slice]) -> np.dtype[Any]:
 
 @reads("readable slices", "export the series again")
 def fill_planes(slices: Sequence[Slice], out: NDArray[Any]) -> None:
-    """Fill `out`, (z, y, x), plane by plane, in threads; progress counts planes.
+    """Fill `out`, (z, y, x), plane by plane in several threads.
 
-    If `out` is of floating point, the scaling of each plane is applied (computed in float64).
+    Progress counts planes. If `out` has a floating-point type, the scaling of each plane is applied
+    (computed in float64).
 
     Raises
     ------
     FormatError
-        If a plane cannot be read, such as a compression without a plugin, or has another size.
+        If a plane cannot be read, for example because a decoder is missing, or if its size differs.
     MissingExtraError
-        If pydicom is needed and not installed.
+        If pydicom is needed but not installed.
     """
     for image in slices:
         if image.shape != out.shape[1:]:
             raise FormatError(
-                f"expected {out.shape[1:]} rows and columns in {image.name}, got {image.shape}: "
-                "export the series again"
+                f"expected {out.shape[1:]} rows and columns in {image.name}, but found "
+                f"{image.shape}: export the series again"
             )
 
     def fill(index: int) -> None:
@@ -101,9 +102,9 @@ def read_plane(piece: Slice) -> NDArray[Any]:
     Raises
     ------
     FormatError
-        If the file is cut or damaged, or its compression needs a plugin that is missing.
+        If the file is truncated or damaged, or no decoder for its compression is installed.
     MissingExtraError
-        If pydicom is needed and not installed.
+        If pydicom is needed but not installed.
     """
     rows, columns = (slice(None, None, -1 if back else 1) for back in piece.reversed_axes)
     if piece.header.plain_at is None:
@@ -119,8 +120,8 @@ def read_plane(piece: Slice) -> NDArray[Any]:
 def sample_planes(slices: Sequence[Slice]) -> list[bytes]:
     """Return some bytes of each plane; equal planes of one file format have equal bytes.
 
-    Plain planes give their middle rows, compressed ones the end of the file if it holds one plane.
-    Otherwise all values are read.
+    The bytes are the middle rows of a plain plane, or the end of a compressed file with one plane.
+    Otherwise they are all values of the plane.
 
     Raises
     ------
@@ -145,7 +146,6 @@ def _read_sample(piece: Slice, *, is_alone: bool) -> bytes:
 
 
 def _bytes_at(piece: Slice, start: int, wanted: int) -> bytes:
-    """Return bytes of a plane's file from `start` on; a negative `start` counts from the end."""
     try:
         with piece.file.open("rb", buffering=0) as stream:
             size = os.fstat(stream.fileno()).st_size
@@ -166,9 +166,9 @@ def require_decoders(slices: Iterable[Slice]) -> None:
 
 
 def _is_filled(piece: Slice, plane: NDArray[Any]) -> bool:
-    """Read a plain plane directly into the array; return False where its bytes must be converted.
+    """Read a plain plane directly into the array; return False if its bytes must be converted.
 
-    The file must hold one plane, of the same type and byte order.
+    The file must hold one plane with the array's type and byte order.
     """
     plain_at = piece.header.plain_at
     if plain_at is None or piece.tile is not None or any(piece.reversed_axes):
@@ -199,30 +199,30 @@ def _read_uncompressed(piece: Slice, at: int) -> NDArray[Any]:
 
 
 def _read_plain(piece: Slice, start: int, plane: NDArray[Any]) -> NDArray[Any]:
-    """Fill `plane` from byte `start` of the file, and return it without unused bits."""
     index = piece.header.plain_at or 0
     ahead = 8 if piece.header.transfer_syntax == _IMPLICIT else 12
     with piece.file.open("rb", buffering=0) as stream:
         stream.seek(index - ahead)
-        # The file may have been rewritten since its header was read.
+        # The file may have been rewritten after its header was read.
         if stream.read(4) != _PIXEL_DATA[piece.header.byte_order]:
             raise ValueError("its PixelData is missing")
         stream.seek(start)
         n_bytes = stream.readinto(plane.view(np.uint8).data)
     if n_bytes != plane.nbytes:
-        raise ValueError(f"it was cut: {n_bytes} of {plane.nbytes} bytes of the plane are there")
+        raise ValueError(f"it was truncated to {n_bytes} of {plane.nbytes} bytes of the plane")
     return _drop_unused_bits(plane, piece) if piece.header.unused_bits else plane
 
 
 def _drop_unused_bits(plane: NDArray[Any], piece: Slice) -> NDArray[Any]:
     """Return values without their unused high bits, with the sign extended in signed types.
 
-    Source: DICOM PS3.5, 8.1.1: overlays may be in those bits. If the header names no overlay and
-    the values may continue there, they would wrap, and are refused.
+    Those bits may hold overlays (DICOM PS3.5, 8.1.1). If the header names no overlay and the values
+    may continue in those bits, an error is raised, because the values would wrap around.
     """
     spare = piece.header.unused_bits
     words = plane.copy()
-    # Shift up and down: a signed type copies the sign into the freed bits, an unsigned one zeros.
+    # A shift up and down copies the sign into the freed bits of a signed type, and zeros into
+    # those of an unsigned type.
     np.left_shift(plane, spare, out=plane)
     np.right_shift(plane, spare, out=plane)
     if not piece.header.has_bit_overlays and _goes_on(words, plane):
@@ -230,10 +230,8 @@ def _drop_unused_bits(plane: NDArray[Any], piece: Slice) -> NDArray[Any]:
         raise FormatError(
             (
                 f"expected values of {8 * plane.itemsize - spare} bits in {piece.name} "
-                "(BitsStored), "
-                f"but stored values reach {words.max()}, and no overlay explains the higher bits; "
-                "without these bits the brightest voxels would turn dark: export the series again "
-                "with its true BitsStored"
+                f"(BitsStored), but stored values reach {words.max()}, and no overlay explains "
+                "the higher bits: export the series again with the correct BitsStored"
             )
             + ", or leave out its phase if only this one is affected" * bool(remedies),
             remedies=remedies,
@@ -244,8 +242,8 @@ def _drop_unused_bits(plane: NDArray[Any], piece: Slice) -> NDArray[Any]:
 def _goes_on(words: NDArray[Any], values: NDArray[Any]) -> bool:
     """Return whether the bits removed from `words` may belong to the image.
 
-    Where they change between neighbouring voxels, an image makes a smaller step with them, or one
-    that is not much larger; letters of an overlay make a step of their own.
+    At voxels where these bits change, the step between neighbours in an image is smaller with the
+    bits, or not much larger. The letters of an overlay add a step to the image.
     """
     whole, used_values = words.astype(np.int64), values.astype(np.int64)
     with_them = without = 0
@@ -266,7 +264,7 @@ def _decode_plane(piece: Slice) -> NDArray[Any]:
         from pydicom.pixels.utils import pixel_array
 
         index = piece.frame if piece.tile is None else 0
-        is_deflated = piece.header.transfer_syntax == _DEFLATED  # pydicom inflates whole data sets
+        is_deflated = piece.header.transfer_syntax == _DEFLATED  # pydicom inflates whole data sets.
         source = open_dicom(piece.file, piece.file) if is_deflated else os.fspath(piece.file)
         plane: NDArray[Any] = pixel_array(source, index=index)
     except DAMAGED as error:
@@ -280,7 +278,6 @@ def _decode_plane(piece: Slice) -> NDArray[Any]:
 
 
 def _require_decoder(piece: Slice) -> None:
-    """Raise `FormatError` that names the compression and the packages that can read it."""
     try:
         from pydicom.pixels.decoders.base import get_decoder
         from pydicom.uid import UID
@@ -294,15 +291,15 @@ def _require_decoder(piece: Slice) -> None:
         decoder = get_decoder(syntax)
     except NotImplementedError as error:
         raise FormatError(
-            f"expected a compression of single images in {piece.file}, but it is {name}: export "
-            "the series uncompressed"
+            f"expected {piece.file} to compress images one by one, but its compression is {name}: "
+            "export the series uncompressed"
         ) from error
     if not decoder.is_available:
         packages = "; ".join(decoder.missing_dependencies)
         raise FormatError(
-            f"expected a compression that can be read here in {piece.file}, but {name} needs "
-            f"another package ({packages}): run  pip install 'napari-mamamia[dicom]'  , which "
-            "includes one, or export the series uncompressed"
+            f"expected the compression of {piece.file} to be readable on this computer, but "
+            f"{name} needs another package ({packages}): run  pip install 'napari-mamamia[dicom]' "
+            " , which installs one, or export the series uncompressed"
         )
 
 

@@ -27,19 +27,19 @@ _MOST_ENTRIES: Final = 2000
 _FILES_OF_FOLDER: Final = 4
 _FILES_IN_ALL: Final = 64
 _FILES_OF_ZIP: Final = 8
-"""Limits of the search (our choice).
+"""Largest number of files opened in an archive; further limits of the search follow (our choice).
 
-The limits count folders listed, entries of each folder, files opened in each folder, in all, and in
-an archive. Studies are one to four folders below the top.
+The other limits count listed folders, entries per folder, and opened files per folder and in total.
+Studies are one to four folders below the top.
 """
 
 
 def dicom_source(paths: Sequence[Path]) -> Path | None:
     """Return the folder or zip to import if `paths` are DICOM, otherwise None.
 
-    A folder or an archive is returned unchanged, even if the files lie in its subfolders. For one
-    or more files of one folder, the folder is returned, because one slice is not a case. At most 64
-    files are opened. Never raises.
+    A folder or an archive is returned unchanged, even if the files lie in its subfolders. For files
+    of one folder, the folder is returned, because one slice is not a case. At most 64 files are
+    opened. The function never raises.
     """
     try:
         if len(paths) == 1:
@@ -53,9 +53,9 @@ def dicom_source(paths: Sequence[Path]) -> Path | None:
 
 
 def is_dicom_file(path: Path) -> bool:
-    """Return whether a file has the DICOM prefix at byte 128, or begins as a file without preamble.
+    """Return whether a file has the DICOM prefix at byte 128, or begins with a DICOM data set.
 
-    Never raises, and never waits for a pipe or device.
+    The function never raises and never waits for a pipe or device.
     """
     try:
         with open_plain(path) as stream:
@@ -85,7 +85,7 @@ def _begins_as_dicom(head: bytes) -> bool:
 def looks_like_dicom(folder: Path, names: Sequence[str]) -> bool:
     """Return whether a folder, or a direct subfolder, has files with the DICOM prefix.
 
-    Looks at a few of `names`, the folder's entries, and needs no pydicom.
+    Only a few of the folder's entries, `names`, are inspected, without pydicom.
     """
     if _has_dicom_file(folder, names):
         return True
@@ -95,7 +95,7 @@ def looks_like_dicom(folder: Path, names: Sequence[str]) -> bool:
 
 
 def may_be_dicom(name: str) -> bool:
-    """Return whether a file name allows DICOM: no suffix, .dcm, .ima, or digits."""
+    """Return whether a file name allows DICOM: no suffix, the suffix .dcm or .ima, or digits."""
     _, dot, suffix = name.rpartition(".")
     return not dot or suffix.lower() in {"dcm", "ima", "dicom"} or suffix.isdigit()
 
@@ -109,7 +109,6 @@ def _source_of(path: Path) -> Path | None:
 
 
 def _holds_dicom(folder: Path) -> bool:
-    """Return whether a folder or its subfolders hold DICOM files, upper folders first."""
     waiting, n_listed, left = deque([folder]), 0, _FILES_IN_ALL
     while waiting and n_listed < _MOST_FOLDERS and left > 0:
         below, names = _list_folder(waiting.popleft())
@@ -125,7 +124,6 @@ def _holds_dicom(folder: Path) -> bool:
 
 
 def _list_folder(folder: Path) -> tuple[list[Path], list[Path]]:
-    """Return the folders and files in a folder, without hidden entries and links to folders."""
     folders, files = [], []
     try:
         with os.scandir(folder) as entries:
@@ -134,7 +132,7 @@ def _list_folder(folder: Path) -> tuple[list[Path], list[Path]]:
                     continue
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(folder / entry.name)
-                # A link to a folder may lead back up, without end.
+                # A link to a folder may lead back to a parent folder, without end.
                 elif not entry.is_dir():
                     files.append(folder / entry.name)
     except OSError:
@@ -165,6 +163,5 @@ def _is_dicom_member(opened: zipfile.ZipFile, info: zipfile.ZipInfo) -> bool:
 
 
 def _has_dicom_file(folder: Path, names: Sequence[str]) -> bool:
-    """Return whether one of the first files with a possible DICOM name is DICOM."""
     likely = islice(filter(may_be_dicom, names), _LOOK_AT)
     return any(is_dicom_file(folder / name) for name in likely)

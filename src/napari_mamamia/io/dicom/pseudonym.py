@@ -25,23 +25,24 @@ _EMPTY: Final = (
     "PatientBirthDate", "PatientSex", "AccessionNumber", "StudyID", "StudyDate", "StudyTime",
     "ReferringPhysicianName",
 )  # fmt: skip
-"""Elements that a segmentation must have, but may leave empty. Source: DICOM PS3.3, C.7.1.1 and
-C.7.2.1, type 2.
+"""Elements that must exist in a segmentation but may be empty.
+
+Source: DICOM PS3.3, C.7.1.1 and C.7.2.1, type 2.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Pseudonym:
-    """The pseudonym of a patient, which is the case id, and the user's secret for UIDs."""
+    """The case id, which is the pseudonym of a patient, and the user's secret for UIDs."""
 
     case_id: str
     secret: bytes = field(repr=False)
 
 
 def without_person(image: Any, pseudonym: Pseudonym) -> Any:
-    """Return a new data set with the position of `image` and the case id as patient.
+    """Return a new data set with the position of `image` and with the case id as patient.
 
-    No other element of `image` is copied, nor private elements, nor those inside sequences.
+    No other element of `image` is copied, including private elements and elements inside sequences.
     """
     from pydicom.dataset import Dataset, FileMetaDataset
 
@@ -62,7 +63,7 @@ def without_person(image: Any, pseudonym: Pseudonym) -> Any:
 
 
 def mark_impersonal(made: Any) -> None:
-    """Record in a SEG that the identity was removed, and how (DICOM PS3.3, C.7.1.1)."""
+    """Record in a SEG that the identity was removed, and by which method (DICOM PS3.3, C.7.1.1)."""
     made.PatientIdentityRemoved = "YES"
     made.DeidentificationMethod = "napari-mamamia: allow-list, remapped UIDs"
 

@@ -8,13 +8,13 @@ from napari_mamamia.io.dicom.roles import Role
 from napari_mamamia.io.dicom.slices import UNNUMBERED, Slice
 
 _FEWEST: Final = 2
-"""Least number of phases of a dynamic series: one before contrast and one after it."""
+"""Smallest number of phases of a dynamic series: one before and one after contrast."""
 LEAVE_UNREADABLE_OUT: Final = Remedy("leave_out", (f"role={Role.UNREADABLE}",))
-"""The remedy that leaves out files which cannot be read."""
+"""The remedy that leaves out unreadable files."""
 
 
 def series_selector(pieces: Iterable[Slice]) -> str:
-    """Return the selector of the series of some images, such as ``series=5,6``."""
+    """Return the selector for the series of some images, such as ``series=5,6``."""
     numbers = list(dict.fromkeys(_read_series_number(image) for image in pieces))
     return f"series={','.join(numbers)}"
 
@@ -25,10 +25,10 @@ def use_series(stacks: Iterable[Sequence[Slice]]) -> Remedy:
 
 
 def leave_out(gone: Iterable[Sequence[Slice]], among: Iterable[Sequence[Slice]]) -> list[Remedy]:
-    """Return the remedy that leaves out some volumes: whole series, or their phases.
+    """Return the remedy that leaves out some volumes, as whole series or as phases.
 
-    No remedy is returned where no selector can name the volumes, and where fewer than two phases
-    would remain, because one phase cannot show enhancement.
+    No remedy is returned if no selector can name the volumes, or if fewer than two phases would
+    remain, because one phase cannot show enhancement.
     """
     gone_phases, other_phases = _phases_by_series(gone), _phases_by_series(among)
     for series, phases in gone_phases.items():
@@ -50,7 +50,7 @@ def leave_out(gone: Iterable[Sequence[Slice]], among: Iterable[Sequence[Slice]])
 def leave_out_each(
     groups: Iterable[Iterable[Sequence[Slice]]], among: Sequence[Sequence[Slice]]
 ) -> list[Remedy]:
-    """Return the remedies that each leave out one group of volumes."""
+    """Return a remedy for each group of volumes that leaves out this group."""
     return [remedy for group in groups for remedy in leave_out(group, among)]
 
 

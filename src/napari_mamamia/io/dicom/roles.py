@@ -1,4 +1,4 @@
-"""The role of an image in a study, the evidence for it, and its use in the import."""
+"""The role of an image in a study, the evidence for the role, and the image's use in the import."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -6,7 +6,7 @@ from typing import Final
 
 
 class Role(StrEnum):
-    """The role of an image; its value is used in selectors (`role=water`)."""
+    """The role of an image; selectors contain its value (`role=water`)."""
 
     PHASE = "phase"
     WATER = "water"
@@ -39,7 +39,7 @@ class Role(StrEnum):
 
     @property
     def words(self) -> str:
-        """The role as a phrase that follows "left out:"."""
+        """The role as a phrase that completes "left out:"."""
         return _WORDS[self]
 
 
@@ -56,9 +56,9 @@ class Use(StrEnum):
 class Kind:
     """The kind of an image by its header; `evidence` names the element and its value.
 
-    `processing` are words for processing after the scan ("moco", "filtered", "norm", ...): two
-    images of one place and time that differ in nothing else are copies. `by_name` is whether a word
-    of SeriesDescription is the evidence.
+    `processing` holds words for processing after the scan ("moco", "filtered", "norm", ...). Two
+    images with the same position and time are copies if they differ only in their processing.
+    `by_name` is whether a word of SeriesDescription is the evidence.
     """
 
     role: Role = Role.PHASE
@@ -90,7 +90,7 @@ _WORDS: Final = {
     Role.PHASE_IMAGE: "phase image",
     Role.REAL: "real part",
     Role.IMAGINARY: "imaginary part",
-    Role.COMPONENT: "part of the complex signal, unknown which",
+    Role.COMPONENT: "unknown component of the complex signal",
     Role.DIFFUSION: "diffusion",
     Role.EPI: "echo-planar",
     Role.ECHO_TRAIN: "another sequence",

@@ -22,10 +22,10 @@ from napari_mamamia.io.dicom.roles import Kind, Role
 OFFSET_TIME: Final = "TemporalPositionTimeOffset"
 DYNAMIC_TIME: Final = "Philips dynamic scan begin time (2005,10A0)"
 RESOLUTION: Final = "TemporalResolution"
-"""Names in `Slice.clocks` of times in seconds that can time phases but not order them."""
+"""Key in `Slice.clocks` of a time in seconds that can time phases but not order them."""
 REFERENCE_TIME: Final = "FrameReferenceDateTime"
 DURATION: Final = "FrameAcquisitionDuration"
-"""Names of a frame's reference time and of its duration, in seconds."""
+"""Key in `Slice.clocks` of a frame's duration in seconds; the key of its reference time follows."""
 
 UNNUMBERED: Final = -1
 """Value of `Slice.phase` if the phase is unknown."""
@@ -42,12 +42,13 @@ _NO_SEQUENCE: Final = SequenceKey()
 class Header:
     """The facts that all planes of one file share.
 
-    `plain_at` is the byte of the first value, None where the values are compressed; `byte_order` is
-    that of the file. `patient` is number and birth date, "" where missing; no text of ours repeats
-    them. `contrast_start_s` is ContrastBolusStartTime, seconds since midnight. `unused_bits` are
-    the high bits of each value that are not part of it; `has_bit_overlays` is whether the header
-    puts overlays there. `positions` is NumberOfTemporalPositions, `images` ImagesInAcquisition, 0
-    where missing; `photometric` is PhotometricInterpretation.
+    `plain_at` is the offset of the first value, or None if the values are compressed; `byte_order`
+    is the byte order of the file. `patient` is the number and birth date, or "" if missing; no
+    message repeats them. `contrast_start_s` is ContrastBolusStartTime in seconds since midnight.
+    `unused_bits` is the number of high bits in each value that are not part of the value;
+    `has_bit_overlays` is whether the header puts overlays there. `positions` is
+    NumberOfTemporalPositions and `images` is ImagesInAcquisition; both are 0 if missing.
+    `photometric` is PhotometricInterpretation.
     """
 
     file: Path
@@ -71,13 +72,13 @@ class Header:
 
     @property
     def series_name(self) -> str:
-        """Name of the series in messages."""
+        """The name of the series in messages."""
         number = self.series_number
         return f"series {number}" if number is not None else f"series {self.series_uid}"
 
     @property
     def label(self) -> str:
-        """Name of the series in records, without UIDs."""
+        """The name of the series in records, without UIDs."""
         number = self.series_number
         return f"series {number}" if number is not None else "a series without number"
 
@@ -95,18 +96,18 @@ class Tile:
 class Slice:
     """One plane of an MR image.
 
-    `shape` is (rows, columns); `spacing_mm` the distance between rows and between columns;
-    `orientation` the six direction cosines (along a row, down a column) and `position_mm` the
-    centre of the first voxel, both LPS as in DICOM. `clocks` are values by the names of `Clock`
-    (seconds or counts) and by `OFFSET_TIME`, `DYNAMIC_TIME`, `RESOLUTION`, `REFERENCE_TIME` and
-    `DURATION`, as far as the file has them; `zone_of` names the time zones of two of them,
-    `unit_of` the unit of values without seconds. `refused_times` names elements that hold no valid
-    date or time, with their values. `frame` counts the planes of the file from 0; `tile` is the
-    position of the plane in the picture of a mosaic, None where the picture is the plane. `kind` is
-    the kind of image by the header, `echo` its EchoNumbers, `thickness_mm` the SliceThickness.
-    `is_padding` marks an empty plane between two breasts that are joined. `phase` is the phase of
-    its series, counted from 0 by `parts_of`. `reversed_axes` says whether rows and columns were
-    flipped; the other fields describe the flipped plane.
+    `shape` is (rows, columns), and `spacing_mm` is the distance between rows and between columns.
+    `orientation` holds the six direction cosines (along a row, down a column) and `position_mm` the
+    centre of the first voxel, in LPS as in DICOM. `clocks` holds the available values by the names
+    of `Clock` (seconds or counts) and by `OFFSET_TIME`, `DYNAMIC_TIME`, `RESOLUTION`,
+    `REFERENCE_TIME` and `DURATION`. `zone_of` returns the key of a clock's time zone, and `unit_of`
+    the key of a coarse clock's unit. `refused_times` names elements with an invalid date or time,
+    and their values. `frame` counts the planes of the file from 0. `tile` is the position of the
+    plane in a mosaic, or None if the file is not a mosaic. `kind` is the kind of image by the
+    header, `echo` is EchoNumbers, and `thickness_mm` is SliceThickness. `is_padding` marks an empty
+    plane between two breasts that are joined. `phase` is the phase within the series, which
+    `parts_of` counts from 0. `reversed_axes` says whether rows and columns were flipped; the other
+    fields describe the flipped plane.
     """
 
     header: Header
@@ -130,24 +131,24 @@ class Slice:
 
     @property
     def file(self) -> Path:
-        """The file of the plane."""
+        """The file that contains the plane."""
         return self.header.file
 
     @property
     def series_name(self) -> str:
-        """Name of the series in messages."""
+        """The name of the series in messages."""
         return self.header.series_name
 
     @property
     def name(self) -> str:
-        """Name of the plane in messages: the file, and the number of a later frame."""
+        """The name of the plane in messages: the file, and the number of a later frame."""
         part = "frame" if self.tile is None else "tile"
         return str(self.file) if self.frame == 0 else f"{self.file} ({part} {self.frame + 1})"
 
 
 @dataclass(frozen=True, slots=True)
 class OtherImage:
-    """A DICOM file that is not an MR image; `kind` names its content."""
+    """A DICOM file that is not an MR image; `kind` describes its content."""
 
     file: Path
     kind: str
@@ -166,7 +167,7 @@ class BadImage:
 
 
 def clocks_of(content: Any, times: TimeElements) -> dict[str, float]:
-    """Return the clock values of a data set, in seconds since the year 1 where a date is given."""
+    """Return the clock values of a data set, in seconds since the year 1 if a date is given."""
     acquired = times.dated_time("Acquisition") or times.date_time("AcquisitionDateTime")
     clocks = {
         Clock.TEMPORAL_POSITION: optional_number(content, "TemporalPositionIdentifier"),
@@ -183,7 +184,7 @@ def clocks_of(content: Any, times: TimeElements) -> dict[str, float]:
 
 
 def readings_of(clock: str, moment: Moment | None) -> dict[str, float | None]:
-    """Return clock values of a time: its seconds, its time zone, and its unit if coarse."""
+    """Return the clock values of a time: seconds, time zone, and any coarse unit."""
     if moment is None:
         return {}
     unit_s = moment.unit_s if moment.unit_s > 1 else None
@@ -191,12 +192,12 @@ def readings_of(clock: str, moment: Moment | None) -> dict[str, float | None]:
 
 
 def zone_of(clock: str) -> str:
-    """Return the name in `Slice.clocks` of a clock's offset from UTC in seconds."""
+    """Return the key in `Slice.clocks` of a clock's offset from UTC in seconds."""
     return f"time zone of {clock}"
 
 
 def unit_of(clock: str) -> str:
-    """Return the name in `Slice.clocks` of the unit, in seconds, of a coarse clock."""
+    """Return the key in `Slice.clocks` of the unit, in seconds, of a coarse clock."""
     return f"unit of {Clock.ACQUISITION_TIME if clock == Clock.ACQUIRED else clock}"
 
 

@@ -1,4 +1,4 @@
-"""Sort the planes of one DICOM series into stacks on one grid, one stack for each time."""
+"""Sort the planes of one DICOM series into one stack for each time, all on one grid."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -17,7 +17,8 @@ _STEPS: Final = (1.0, 0.1, 0.01, 0.001, 0.0001)
 _COARSEST_COSINE: Final = 0.01
 """Largest error of rounded directions (our choice).
 
-Two digits are off by up to 0.7 degrees; one digit is off by 7 degrees, which is too coarse.
+Rounding to two digits causes errors of up to 0.7 degrees. Rounding to one digit causes errors of up
+to 7 degrees, which is too coarse.
 """
 _CLEAR_STEPS: Final = 4.0
 """Number of rounding steps above which one gap cannot be two gaps.
@@ -26,16 +27,20 @@ Each position is off by half a step, so two gaps are at least 3 steps longer tha
 """
 _UNROUNDED: Final = 0.01
 """Largest relative error of gaps without rounding."""
-# Our own choices, far above rounding errors in headers and far below a slice.
+# These limits are our choice, far above rounding errors in headers and far below the gap between
+# slices.
 _SAME_COSINE: Final = 1e-4
 _SAME_MM: Final = 0.01
 _EQUAL_GAPS: Final = 0.01
 _STRAIGHT: Final = 1e-3
 FEWEST: Final = 3
-"""Least number of slices; fewer have no two gaps to compare, so a missing slice is not seen."""
+"""Smallest number of slices. Fewer slices give no two gaps to compare, so a missing slice would not
+be
+noticed.
+"""
 _MOVED_SHARE: Final = 0.15
 _MOVED_MM: Final = 0.3
-"""Largest table movement between phases, as a share of the slice gap and in mm."""
+"""Largest table movement between phases in mm; the limit as a fraction of the slice gap follows."""
 
 
 def rounding_step(numbers: NDArray[Any]) -> float:
@@ -53,14 +58,14 @@ def rounding_step(numbers: NDArray[Any]) -> float:
 
 
 def nearest_axes(axes: NDArray[Any], normal: NDArray[Any] | None = None) -> NDArray[Any] | None:
-    """Return the directions of rows and columns of which `axes` are rounded values, or None.
+    """Return the exact directions whose rounded values are `axes`, or None.
 
     Parameters
     ----------
     axes
-        Direction of a row and down a column, (2, 3), as the header has them.
+        Direction along a row and down a column, (2, 3), as in the header.
     normal
-        Direction from slice to slice, of length 1, where the positions of the slices give it.
+        Unit vector from slice to slice, if the slice positions determine it.
     """
     step = rounding_step(axes)
     if not 0 < step <= _COARSEST_COSINE:
@@ -74,17 +79,18 @@ def nearest_axes(axes: NDArray[Any], normal: NDArray[Any] | None = None) -> NDAr
 def fit_rounded_gap(
     positions: NDArray[Any], normal: NDArray[Any], steps: Sequence[float], *, may_be_coarse: bool
 ) -> float | None:
-    """Return the gap in mm between slices whose positions are even except for rounding.
+    """Return the gap in mm between slices that are evenly spaced except for rounding.
 
-    Slices k and l are ``l - k`` gaps apart along `normal`, to one rounding step of each coordinate;
-    errors do not add up. The result is the middle of the possible gaps, or None if no gap fits.
+    Slices k and l are ``l - k`` gaps apart along `normal`, within one rounding step of each
+    coordinate, so errors do not accumulate. The result is the middle of the possible gaps, or None
+    if no gap fits.
 
     Parameters
     ----------
     positions
-        Of each slice up the stack, (slice, 3), in mm.
+        Positions of the slices in order, (slice, 3), in mm.
     normal
-        Direction from slice to slice, of length 1.
+        Unit vector from slice to slice.
     steps
         Rounding step of each coordinate.
     may_be_coarse
@@ -110,11 +116,11 @@ def fit_rounded_gap(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Places:
-    """The planes of one series by position.
+    """The planes of one series by slice position.
 
-    `rows` holds, for each place up the stack, the planes that show it, the same number at each;
-    they are not ordered in time yet. `grid` is that of one stack. `notes` are warnings about
-    rounded positions.
+    `rows` holds the planes that show each slice position, from the bottom of the stack. Each
+    position has the same number of planes, which are not yet ordered in time. `grid` is the grid of
+    one stack. `notes` are warnings about rounded positions.
     """
 
     rows: tuple[tuple[Slice, ...], ...]
@@ -123,17 +129,17 @@ class Places:
 
     @property
     def n_times(self) -> int:
-        """The number of times that each place is shown."""
+        """The number of planes at each slice position."""
         return len(self.rows[0])
 
     @property
     def slices(self) -> tuple[Slice, ...]:
-        """All planes, place by place."""
+        """All planes, sorted by slice position."""
         return tuple(plane for row in self.rows for plane in row)
 
     @property
     def name(self) -> str:
-        """Name of the series in messages."""
+        """The name of the series in messages."""
         return self.rows[0][0].series_name
 
 
@@ -143,9 +149,9 @@ def find_places(slices: Sequence[Slice], *, allow_thin: bool = False) -> Places:
     Raises
     ------
     CaseError
-        If planes differ in size, spacing, type or orientation, places are shown unequally often,
-        fewer than 3 places are shown, gaps are unequal, or the stack is slanted.
-    The first two axes of DICOM run to the left and to the back, ours to the right and the front.
+        If planes differ in size, spacing, type or orientation, if slice positions have different
+        numbers of planes, if there are fewer than 3 positions, if gaps are unequal, or if the stack
+        is slanted.
     """
     first = slices[0]
     require_one_orientation(slices)
@@ -169,20 +175,22 @@ def find_places(slices: Sequence[Slice], *, allow_thin: bool = False) -> Places:
     affine[:3, 1] = axes[1] * first.spacing_mm[0]
     affine[:3, 2] = step
     affine[:3, 3] = rows[0][0].position_mm
-    # DICOM's first two axes run to the left and to the back, ours to the right and the front.
+    # DICOM's first two axes point left and posterior; our axes point right and anterior.
     ras = np.diag([-1.0, -1.0, 1.0, 1.0]) @ affine
     if not np.array_equal(axes, np.reshape(first.orientation, (2, 3))):
         cosines = ", ".join(f"{number:g}" for number in first.orientation)
         notes = (
             *notes,
-            f"ImageOrientationPatient of {first.header.label} is rounded ({cosines}): the nearest "
-            "perpendicular directions were used",
+            (
+                f"ImageOrientationPatient of {first.header.label} is rounded ({cosines}), so the "
+                "nearest perpendicular directions were used"
+            ),
         )
     return Places(rows, Grid((len(rows), *first.shape), ras), notes)
 
 
 def require_one_orientation(slices: Sequence[Slice]) -> None:
-    """Raise `CaseError` where planes of one series are not parallel."""
+    """Raise `CaseError` if planes of one series are not parallel."""
     _require_close(slices, "orientation", lambda s: s.orientation, _SAME_COSINE)
 
 
@@ -196,8 +204,8 @@ def _find_axes(piece: Slice) -> NDArray[Any]:
     if nearest is None:
         raise CaseError(
             f"expected ImageOrientationPatient of {piece.file} to be two perpendicular "
-            f"directions, got {', '.join(f'{number:g}' for number in piece.orientation)}, which "
-            "rounding to at least two digits does not explain: export the series again"
+            f"directions, but it is {', '.join(f'{number:g}' for number in piece.orientation)}, "
+            "which rounding to two or more digits does not explain: export the series again"
         )
     return nearest
 
@@ -222,13 +230,12 @@ def _make_difference_error(
     a: Slice, b: Slice, what: str, value: Callable[[Slice], object]
 ) -> CaseError:
     return CaseError(
-        f"expected the same {what} throughout {a.series_name}, got {value(a)} in {a.name} and "
-        f"{value(b)} in {b.name}: export the series again"
+        f"expected the same {what} throughout {a.series_name}, but it is {value(a)} in {a.name} "
+        f"and {value(b)} in {b.name}: export the series again"
     )
 
 
 def _group_rows(ordered: Sequence[Slice], heights: NDArray[Any]) -> tuple[tuple[Slice, ...], ...]:
-    """Return the planes grouped by height; differences within table movement are ignored."""
     gaps = np.diff(heights)
     widest = float(gaps.max()) if len(gaps) else 0.0
     same = max(_SAME_MM, min(_MOVED_SHARE * widest, _MOVED_MM))
@@ -238,7 +245,6 @@ def _group_rows(ordered: Sequence[Slice], heights: NDArray[Any]) -> tuple[tuple[
 
 
 def _require_equal_rows(rows: Sequence[Sequence[Slice]]) -> None:
-    """Raise `CaseError` if places are shown unequally often."""
     name = rows[0][0].series_name
     counts = np.array([len(row) for row in rows])
     usual = int(np.median(counts))
@@ -246,23 +252,27 @@ def _require_equal_rows(rows: Sequence[Sequence[Slice]]) -> None:
     if counts[odd] != usual and usual == 1:
         raise CaseError(
             f"expected each slice of {name} once, but {rows[odd][0].name} and {rows[odd][1].name} "
-            "show the same position: move the wrong file out of the folder"
+            "show the same position: move the surplus file out of the folder"
         )
     if usual not in counts:
         times = " and ".join(
             f"{n} of them {k} times" for k, n in sorted(Counter(counts.tolist()).items())
         )
         raise CaseError(
-            f"expected equal stacks in {name}, but of its {len(rows)} positions it shows {times}, "
-            "as if the table had moved between phases; images are not resampled: import the "
-            "phases of one position only"
+            f"expected equal stacks in {name}, but of its {len(rows)} slice positions it shows "
+            f"{times}, possibly because the table moved between phases; images are not resampled: "
+            "import only the phases of one table position"
         )
     if counts[odd] != usual:
-        fate = "a slice is missing there" if counts[odd] < usual else "a slice is doubled there"
+        fate = (
+            "a slice is missing at this position"
+            if counts[odd] < usual
+            else "a slice is duplicated at this position"
+        )
         raise CaseError(
-            f"expected equal stacks in {name}, which shows most of its {len(rows)} positions "
-            f"{usual} times, but the position of {rows[odd][0].name} {counts[odd]} times: {fate}; "
-            "export the series again with all its slices"
+            f"expected {usual} images at each of the {len(rows)} slice positions in {name}, but "
+            f"found {counts[odd]} at the position of {rows[odd][0].name}: {fate}; export the "
+            "series again with all its slices"
         )
 
 
@@ -270,9 +280,9 @@ def _require_enough(rows: Sequence[Sequence[Slice]]) -> None:
     name = rows[0][0].series_name
     if len(rows) < FEWEST:
         raise CaseError(
-            f"expected at least {FEWEST} slices in {name}, got {len(rows)} ({rows[0][0].name}), "
-            "so few that a missing slice would not be noticed: add the other slices, or accept "
-            "so few",
+            f"expected at least {FEWEST} slices in {name}, but found {len(rows)} "
+            f"({rows[0][0].name}), so a missing slice would not be noticed: add the other slices, "
+            "or accept a stack of one or two slices",
             remedies=[Remedy("allow_thin")],
         )
 
@@ -280,8 +290,8 @@ def _require_enough(rows: Sequence[Sequence[Slice]]) -> None:
 def _require_thickness(piece: Slice) -> float:
     if not piece.thickness_mm or piece.thickness_mm <= 0:
         raise CaseError(
-            f"expected SliceThickness above 0 mm in {piece.file}, the only slice of "
-            f"{piece.series_name}, got {piece.thickness_mm}: export the series again with it"
+            f"expected SliceThickness to be above 0 mm in {piece.file}, the only slice of "
+            f"{piece.series_name}, but it is {piece.thickness_mm}: export the series again with it"
         )
     return piece.thickness_mm
 
@@ -291,7 +301,7 @@ def _find_step(
 ) -> tuple[NDArray[Any], NDArray[Any], tuple[str, ...]]:
     """Return the axes, the vector (LPS, mm) to the next slice, and warnings about rounding.
 
-    Gaps and slants that rounding of the headers does not explain are refused.
+    Gaps and slants that rounding does not explain raise an error.
     """
     first = rows[0][0]
     told_mm = np.array([[plane.position_mm for plane in row] for row in rows])
@@ -318,7 +328,6 @@ def _find_step(
 
 
 def _is_even(positions: NDArray[Any], step: NDArray[Any], normal: NDArray[Any]) -> bool:
-    """Return whether slices are straight above each other and have equal gaps."""
     gaps = np.diff(positions @ normal)
     usual = float(np.median(gaps))
     aside = float(np.linalg.norm(step - (step @ normal) * normal))
@@ -334,7 +343,7 @@ def _tells_no_gap(rows: Sequence[Sequence[Slice]], mean: NDArray[Any]) -> bool:
     """Return whether the headers prove that no slice is missing.
 
     InstanceNumbers change by one from slice to slice, always up or always down, and the thickness,
-    if given, is more than the gap with one more slice would be.
+    if given, exceeds the gap that one more slice would leave.
     """
     numbers = [[p.clocks.get(Clock.INSTANCE_NUMBER, np.nan) for p in row] for row in rows]
     steps = np.unique(np.diff(np.sort(numbers, axis=1), axis=0))
@@ -350,7 +359,6 @@ def _make_step_error(
     step: NDArray[Any],
     normal: NDArray[Any],
 ) -> CaseError:
-    """Return the error for slices with unequal gaps, or for a slanted stack."""
     name = rows[0][0].series_name
     gaps = np.diff(positions @ normal)
     usual = float(np.median(gaps))
@@ -369,13 +377,12 @@ def _make_step_error(
     aside = float(np.linalg.norm(step - (step @ normal) * normal)) / usual
     return CaseError(
         f"expected the slices of {name} to lie straight above each other, but they shift sideways "
-        f"({np.degrees(np.arctan(aside)):.1f} degrees, as with a tilted gantry or a wrong "
-        "ImageOrientationPatient): export the series again"
+        f"by {np.degrees(np.arctan(aside)):.1f} degrees, possibly because ImageOrientationPatient "
+        "is wrong: export the series again"
     )
 
 
 def _require_in_line(rows: Sequence[Sequence[Slice]], step: NDArray[Any]) -> None:
-    """Raise `CaseError` for planes that are shifted sideways against the first at their place."""
     height = float(np.linalg.norm(step))
     for row in rows:
         positions = np.array([plane.position_mm for plane in row])
@@ -384,7 +391,7 @@ def _require_in_line(rows: Sequence[Sequence[Slice]], step: NDArray[Any]) -> Non
         if off[worst] > min(_MOVED_SHARE * height, _MOVED_MM):
             raise CaseError(
                 f"expected planes at the same position to coincide in {row[0].series_name}, but "
-                f"{row[0].name} and {row[worst].name} are {off[worst]:.2f} mm apart sideways: the "
-                "table moved between the phases, and nothing is resampled: import the phases of "
-                "one position only"
+                f"{row[0].name} and {row[worst].name} are {off[worst]:.2f} mm apart sideways, "
+                "because the table moved between the phases; images are not resampled: import "
+                "only the phases of one table position"
             )

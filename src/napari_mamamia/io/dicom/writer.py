@@ -1,4 +1,4 @@
-"""Write a synthetic exam as a DICOM study for trying an import, never patient data."""
+"""Write a synthetic exam as a DICOM study for testing the import."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +14,7 @@ from napari_mamamia.io.files.own_paths import own_folder, place_folder
 _MR_IMAGE: Final = "1.2.840.10008.5.1.4.1.1.4"
 _TO_LPS: Final = np.array([-1.0, -1.0, 1.0])
 _STARTED_S: Final = 10 * 3600 + 17
-"""Start of phase 0, 10:00:17, because times at full minutes look artificial."""
+"""Start of phase 0, 10:00:17, because a time at a full minute would look artificial."""
 
 
 def write_study(
@@ -25,15 +25,15 @@ def write_study(
     Parameters
     ----------
     signal
-        ``(phase, z, y, x)``, integers of 16 bits.
+        The signal ``(phase, z, y, x)`` as 16-bit integers.
     grid
-        Place of the volume.
+        Grid of the volume.
     times_s
-        Seconds of each phase.
+        Time of each phase in seconds.
     folder
-        The folder to make; it appears whole or not at all.
+        The folder to create; after an error it does not exist.
     name
-        The pseudonym in place of the patient's name.
+        The pseudonym that replaces the patient's name.
 
     Raises
     ------
@@ -46,7 +46,9 @@ def write_study(
     import pydicom
 
     if grid.is_sheared:
-        raise ArgumentError("expected perpendicular axes for DICOM, got a sheared grid")
+        raise ArgumentError(
+            "expected the axes of the grid to be perpendicular for DICOM, but the grid is sheared"
+        )
     uids = [str(pydicom.uid.generate_uid()) for _ in range(3)]
     with own_folder(folder.parent) as building:
         for phase, volume in enumerate(signal):
@@ -62,7 +64,7 @@ def write_study(
 
 
 def _locate_plane(grid: Grid, index: int) -> dict[str, Any]:
-    """Return the elements of the position of a plane (y, x), in LPS."""
+    """Return the elements that locate a plane (y, x), in LPS."""
     steps = grid.matrix_mm * _TO_LPS[:, np.newaxis]
     _, down, along = (steps[:, axis] / np.linalg.norm(steps[:, axis]) for axis in range(3))
     corner = grid.to_world_mm((index, 0, 0)) * _TO_LPS
@@ -116,6 +118,6 @@ def _make_image(
     image.file_meta.MediaStorageSOPClassUID = image.SOPClassUID
     image.file_meta.MediaStorageSOPInstanceUID = image.SOPInstanceUID
     image.PixelData = plane.astype(plane.dtype.newbyteorder("<")).tobytes()
-    # pydicom cannot choose between OB and OW, and an explicit file must say which.
+    # pydicom cannot choose between OB and OW, and a file with explicit VR must name one.
     image["PixelData"].VR = "OW"
     return image

@@ -1,4 +1,4 @@
-"""Unpack a zip of DICOM files to a temporary folder; hostile archives are refused."""
+"""Unpack a zip file of DICOM files to a temporary folder, and reject hostile archives."""
 
 import stat
 import zipfile
@@ -15,29 +15,29 @@ from napari_mamamia.io.files.zip_files import open_zip
 MOST_BYTES: Final = 64 << 30
 MOST_RATIO: Final = 100.0
 MOST_FILES: Final = 500_000
-"""Limits of an archive (our choice).
+"""Largest number of files in an archive; further limits follow (our choice).
 
-DICOM files are packed 2 to 20 times, and a study has tens to thousands of files of some GB in
-total. A zip bomb is packed 1000 times or more.
+DICOM files compress 2 to 20 times, and a study has tens to thousands of files with a total of
+several GB. A zip bomb compresses 1000 times or more.
 """
 _FREE_OF_RATIO: Final = 1 << 20
 _BLOCK: Final = 1 << 20
 
 
-@reads("a whole zip archive", "copy or export it again")
+@reads("a complete zip archive", "copy or export it again")
 def unpack(archive: Path, folder: Path) -> None:
     """Unpack an archive into an empty folder.
 
-    Names, sizes and kinds are checked before anything is written, and sizes again while writing,
-    because a header may lie.
+    Names, sizes and kinds are checked before anything is written, and sizes are checked again while
+    writing, because a header may be wrong.
 
     Raises
     ------
     FormatError
-        If a name leads out of the folder, a member is a link or encrypted, the archive is far
-        smaller than its contents (a zip bomb), or it is damaged.
+        If a name points outside the folder, a member is a link or encrypted, the archive is far
+        smaller than its contents (a zip bomb), or the archive is damaged.
     SaveError
-        If the system refuses to write.
+        If the system cannot write the files.
     """
     with open_zip(archive) as opened:
         members = [info for info in opened.infolist() if not info.is_dir()]
@@ -53,7 +53,6 @@ def unpack(archive: Path, folder: Path) -> None:
 def _copy_member(
     opened: zipfile.ZipFile, info: zipfile.ZipInfo, folder: Path, archive: Path
 ) -> Iterator[int]:
-    """Write one member, yielding after each block; more bytes than announced are an error."""
     target = folder.joinpath(*_split_path(info))
     written = 0
     with opened.open(info) as source, _create_file(target, archive) as stream:
@@ -65,8 +64,8 @@ def _copy_member(
                 )
             with _catch_write_errors(archive):
                 stream.write(block)
-                # Otherwise closing the file reports a full disk outside of this block's error
-                # handling.
+                # Otherwise a full disk is reported when the file is closed, outside this block's
+                # error handling.
                 stream.flush()
             yield written
 
@@ -79,7 +78,6 @@ def _create_file(target: Path, archive: Path) -> BinaryIO:
 
 @contextmanager
 def _catch_write_errors(archive: Path) -> Iterator[None]:
-    """Distinguish errors of the system while writing from errors while reading."""
     try:
         yield
     except OSError as error:
@@ -118,7 +116,7 @@ def _require_harmless_member(archive: Path, info: zipfile.ZipInfo, seen: set[str
             f"expected an archive without a password at {archive}, but {name!r} is encrypted: "
             "unpack it yourself and import the folder"
         )
-    # On Windows and macOS names that differ in case alone are one file.
+    # On Windows and macOS, names that differ only in letter case refer to one file.
     key = "/".join(parts).casefold()
     if key in seen:
         raise _make_hostile_error(archive, f"it holds {name!r} twice")
@@ -131,6 +129,6 @@ def _split_path(info: zipfile.ZipInfo) -> tuple[str, ...]:
 
 def _make_hostile_error(archive: Path, why: str) -> FormatError:
     return FormatError(
-        f"expected an archive of DICOM files at {archive}, but {why}: nothing was unpacked from "
-        "it; get another copy of the archive"
+        f"expected an archive of DICOM files at {archive}, but {why}: nothing was unpacked; get "
+        "another copy of the archive"
     )

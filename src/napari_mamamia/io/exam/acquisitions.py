@@ -1,7 +1,7 @@
-"""Group the parts of a study into acquisitions: one sequence at one place, repeated in time.
+"""Group the parts of a study into acquisitions: one sequence at one position, repeated in time.
 
-An acquisition holds every image once: copies of one place and time are left out by rule, or the
-user is asked, whichever clock would order them.
+An acquisition contains every image once. Copies of one position and time are left out by rule, or
+the user is asked, whichever clock would order the images.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ from napari_mamamia.io.exam.looks import Looks
 
 _MOVED_SHARE: Final = 0.15
 _MOVED_MM: Final = 0.3
-"""Largest distance of two series of one scan: the table movement between two phases."""
+"""Largest distance in mm between two series of one scan, due to table movement between phases."""
 _TELLING_TWINS: Final = (Clock.TEMPORAL_POSITION, Clock.CONTENT_TIME)
 """Clocks that may distinguish two phases with the same AcquisitionTime."""
 _OTHER_CLOCKS: Final = (
@@ -36,7 +36,7 @@ _PROCESSED: Final = {"moco": Role.MOTION_CORRECTED}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Volume:
-    """One stack of a part; `moment` is its acquisition time, or None if unknown."""
+    """One stack of a part; `moment` is the acquisition time, or None if unknown."""
 
     part: Part
     stack: tuple[Slice, ...]
@@ -45,7 +45,7 @@ class Volume:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeftOut:
-    """A part that is not a phase: its role, the evidence, and its source series."""
+    """A part that is not a phase, with its role, the evidence, and its source series."""
 
     part: Part
     role: Role
@@ -55,14 +55,14 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Acquisition:
-    """Parts of one sequence and place with each image once, and the parts left out."""
+    """Parts of one sequence and position with each image once, and the parts that were left out."""
 
     parts: tuple[Part, ...]
     left_out: tuple[LeftOut, ...] = ()
 
     @property
     def n_times(self) -> int:
-        """The number of times that each place is shown."""
+        """The number of volumes at each slice position."""
         return sum(part.n_times for part in self.parts)
 
     @property
@@ -72,7 +72,7 @@ class Acquisition:
 
     @property
     def name(self) -> str:
-        """Names of the series in messages."""
+        """The names of the series in messages."""
         names = list(dict.fromkeys(part.header.series_name for part in self.parts))
         also = [name.removeprefix("series ") for name in names[1:]]
         side = self.parts[0].side
@@ -80,20 +80,20 @@ class Acquisition:
 
     @property
     def usual_gap_s(self) -> float | None:
-        """The median gap between its volumes in seconds, or None if their times are unknown."""
+        """The median gap between the volumes in seconds, or None if a time is unknown."""
         starts = self.starts_s
         return None if starts is None or len(starts) < 2 else float(np.median(np.diff(starts)))
 
     @property
     def starts_s(self) -> list[float] | None:
-        """The acquisition times of its volumes in order, or None if one is unknown."""
+        """The acquisition times of the volumes in order, or None if a time is unknown."""
         moments = [volume.moment for volume in self.volumes]
         starts = sorted(sum(moment) for moment in moments if moment is not None)
         return starts if len(starts) == len(moments) else None
 
 
 def acquisitions_of(parts: Iterable[Part]) -> list[Acquisition]:
-    """Return the parts with complete stacks, grouped by sequence and place, longest first."""
+    """Return the parts with complete stacks by sequence and position, the longest first."""
     groups: list[list[Part]] = []
     for part in parts:
         if part.places is None:
@@ -110,11 +110,11 @@ def acquisitions_of(parts: Iterable[Part]) -> list[Acquisition]:
 def without_twins(
     whole: Acquisition, looks: Looks, clock: Clock | None, name: str, *, is_named: bool = False
 ) -> Acquisition:
-    """Return an acquisition without duplicate times at a place.
+    """Return an acquisition in which no time occurs twice at one position.
 
-    Processed copies (motion-corrected, filtered, ...) are left out, a whole set at a time, if the
-    less processed set is as long; so are images sent twice, and subtractions by their pixels.
-    `is_named` says that the user chose the series.
+    Processed copies (motion-corrected, filtered, ...) are left out as a set if a less processed set
+    of the same length exists. Images that were sent twice, and subtractions that the pixels reveal,
+    are also left out. `is_named` is whether the user chose the series.
 
     Raises
     ------
@@ -132,9 +132,10 @@ def without_twins(
 
 
 def difference(a: Part, b: Part) -> str:
-    """Return a text of the properties in which two parts differ, with both values.
+    """Return the properties in which two parts differ, with both values, as a string.
 
-    "in nothing but the images themselves" if size, spacing, place and sequence are equal.
+    The string is "in nothing but the images themselves" if size, spacing, position and sequence are
+    equal.
     """
     differences = _apart_in_place(a, b) if a.places and b.places else []
     differences += [
@@ -176,7 +177,7 @@ def _join_numbers(numbers: Sequence[float], form: str) -> str:
 
 
 def is_same_place(a: Part, b: Part) -> bool:
-    """Return whether two parts show the same places, within the table movement."""
+    """Return whether two parts show the same positions, within the table movement."""
     if a.places is None or b.places is None or a.places.grid.shape != b.places.grid.shape:
         return False
     grid, other = a.places.grid, b.places.grid
@@ -198,7 +199,9 @@ def _list_volumes(part: Part) -> list[Volume]:
         return []
     rows = part.places.rows
     stacks = order_inside(part.places.slices, part.n_times)
-    if stacks is None:  # nothing orders them; a function that needs the order refuses
+    if (
+        stacks is None
+    ):  # Nothing orders the volumes; a function that needs the order raises an error.
         stacks = np.arange(len(rows) * part.n_times).reshape(len(rows), part.n_times).T
     flat = part.places.slices
     return [
@@ -215,7 +218,6 @@ def _find_moment(piece: Slice) -> tuple[float, float] | None:
 
 
 def _least_processed(whole: Acquisition, name: str) -> tuple[list[Part], list[LeftOut]]:
-    """Return the least processed set of parts, with parts of other sets that are not its copies."""
     sets: dict[frozenset[str], list[Part]] = {}
     for part in whole.parts:
         sets.setdefault(part.kind.processing, []).append(part)
@@ -234,7 +236,6 @@ def _least_processed(whole: Acquisition, name: str) -> tuple[list[Part], list[Le
 
 
 def _fate_of_set(own: Sequence[Part], kept: Sequence[Part], name: str) -> str | None:
-    """Return the series of which a processed set is a copy, or None."""
     ours = [v.moment for part in own for v in _list_volumes(part)]
     theirs = [v.moment for part in kept for v in _list_volumes(part)]
     has_moments = None not in ours and None not in theirs
@@ -246,14 +247,13 @@ def _fate_of_set(own: Sequence[Part], kept: Sequence[Part], name: str) -> str | 
         return of
     raise CaseError(
         f"expected each phase of {name} only once, but {own[0].header.series_name} "
-        f"({', '.join(sorted(own[0].kind.processing))}) has {len(ours)} of them and the less "
+        f"({', '.join(sorted(own[0].kind.processing))}) has {len(ours)} phases, and the less "
         f"processed {of} has {len(theirs)}: leave out the copies",
         remedies=leave_out_each(reversed(both), both[0] + both[1]),
     )
 
 
 def _sent_once(parts: Sequence[Part], looks: Looks) -> tuple[list[Part], list[LeftOut]]:
-    """Leave out volumes that have the time and values of another volume."""
     unique_parts: list[Part] = []
     left_out: list[LeftOut] = []
     seen: dict[tuple[float, float], list[Volume]] = {}
@@ -275,7 +275,6 @@ def _sent_once(parts: Sequence[Part], looks: Looks) -> tuple[list[Part], list[Le
 def _find_twin(
     volume: Volume, seen: dict[tuple[float, float], list[Volume]], looks: Looks
 ) -> Volume | None:
-    """Return a volume with the same time and values, or remember this one if there is none."""
     if volume.moment is None:
         return None
     others = seen.setdefault(volume.moment, [])
@@ -292,7 +291,6 @@ def _select_volumes(part: Part, wanted: Sequence[Volume], own: Sequence[Volume])
 
 
 def _without_differences(parts: Sequence[Part], looks: Looks) -> tuple[list[Part], list[LeftOut]]:
-    """Leave out volumes whose pixels are subtractions of other volumes."""
     by_part = [_list_volumes(part) for part in parts]
     every = [volume for volumes in by_part for volume in volumes]
     ordered = sorted(every, key=lambda v: v.moment or (np.inf, 0.0))
@@ -303,14 +301,13 @@ def _without_differences(parts: Sequence[Part], looks: Looks) -> tuple[list[Part
         if rest:
             originals.append(_select_volumes(part, rest, volumes))
         if computed:
-            evidence = "its pixels are one phase less another"
+            evidence = "its pixels are one phase minus another phase"
             gone = _select_volumes(part, computed, volumes)
             left_out.append(LeftOut(gone, Role.SUBTRACTION, evidence, ordered[0].part.header.label))
     return originals, left_out
 
 
 def _is_difference(volume: Volume, ordered: Sequence[Volume], looks: Looks) -> bool:
-    """Return whether a volume is another volume minus the first one in time."""
     first = ordered[0]
     return volume is not first and any(
         looks.is_difference(volume.stack, other.stack, first.stack)
@@ -320,7 +317,6 @@ def _is_difference(volume: Volume, ordered: Sequence[Volume], looks: Looks) -> b
 
 
 def _require_no_twins(found: Acquisition, clock: Clock | None, name: str) -> None:
-    """Raise an error for volumes with the same time, one of which is a copy."""
     by_moment: dict[tuple[float, float], list[Volume]] = {}
     for part in found.parts:
         for volume in _list_timed_volumes(part):
@@ -328,12 +324,12 @@ def _require_no_twins(found: Acquisition, clock: Clock | None, name: str) -> Non
                 by_moment.setdefault(volume.moment, []).append(volume)
     twins = next((group for group in by_moment.values() if len(group) > 1), None)
     is_no_clock = len(by_moment) == 1
-    if twins is None or (is_no_clock and clock is not None):  # AcquisitionTime was removed
+    if twins is None or (is_no_clock and clock is not None):  # AcquisitionTime was removed.
         return
     apart = [
         other_clock for other_clock in _TELLING_TWINS if _tells_apart(other_clock, found.volumes)
     ]
-    if clock in apart:  # AcquisitionTime of one of them is wrong
+    if clock in apart:  # AcquisitionTime of one of the volumes is wrong.
         return
     a, b = twins[:2]
     both = (a.part.header.series_name, b.part.header.series_name)
@@ -346,15 +342,13 @@ def _require_no_twins(found: Acquisition, clock: Clock | None, name: str) -> Non
     is_by_clock = is_no_clock or bool(apart)
     raise CaseError(
         f"expected phases at different times in {name}, but {names[0]} and {names[1]} have the "
-        "same "
-        f"AcquisitionTime, so one may be a copy, and the original is unknown: leave out the copies"
-        f"{', or choose another clock' * is_by_clock}",
+        "same AcquisitionTime, so one of the phases may be a copy: leave out the "
+        f"copies{', or choose another clock' * is_by_clock}",
         remedies=remedies,
     )
 
 
 def _tells_apart(clock: Clock, volumes: Sequence[Volume]) -> bool:
-    """Return whether a clock separates all volumes and agrees with AcquisitionTime."""
     pairs = []
     for volume in volumes:
         values = [plane.clocks[clock] for plane in volume.stack if clock in plane.clocks]
@@ -366,7 +360,6 @@ def _tells_apart(clock: Clock, volumes: Sequence[Volume]) -> bool:
 
 
 def _all_but(at: int, moments: Sequence[Sequence[Volume]]) -> list[tuple[Slice, ...]]:
-    """Return the volumes of each time except one: the `at`-th, or the last."""
     return [
         volume.stack
         for group in moments
@@ -378,14 +371,17 @@ def _all_but(at: int, moments: Sequence[Sequence[Volume]]) -> list[tuple[Slice, 
 def _require_times_of_all(found: Acquisition, clock: Clock | None, name: str) -> None:
     """Raise an error if only some volumes have AcquisitionTime; computed images lose it.
 
-    They are accepted if temporal positions count all volumes, or the user chose a clock that does.
+    The volumes are accepted if temporal positions count all volumes, or if the user chose a clock
+    that counts them.
     """
     volumes = found.volumes
     without = next((volume for volume in volumes if volume.moment is None), None)
     timed = [volume for volume in volumes if volume.moment is not None]
     if without is None or not timed or clock in _OTHER_CLOCKS:
         return
-    if list_refused_times(without.stack, Clock.ACQUISITION_TIME):  # it has one, but an invalid one
+    if list_refused_times(
+        without.stack, Clock.ACQUISITION_TIME
+    ):  # The element exists, but its value is invalid.
         return
     apart = [
         other_clock
@@ -407,15 +403,14 @@ def _require_times_of_all(found: Acquisition, clock: Clock | None, name: str) ->
     if apart:
         remedies.append(use_series(every))
     raise CaseError(
-        f"expected AcquisitionTime in all phases of {name}, but {names[0]} lacks it and "
-        f"{names[1]} has it, so the first may be computed from the others: leave "
-        f"out what was computed{', or choose a clock that counts all' * bool(apart)}",
+        f"expected AcquisitionTime in all phases of {name}, but {names[0]} has none and "
+        f"{names[1]} does, so the first may be computed from the others: leave out the computed "
+        f"images{', or choose a clock that counts all phases' * bool(apart)}",
         remedies=remedies,
     )
 
 
 def _parts_all(clock: Clock, volumes: Sequence[Volume]) -> bool:
-    """Return whether a clock's values of different volumes do not overlap."""
     values = [[p.clocks.get(clock) for p in volume.stack] for volume in volumes]
     if any(None in numbers for numbers in values):
         return False
@@ -424,7 +419,6 @@ def _parts_all(clock: Clock, volumes: Sequence[Volume]) -> bool:
 
 
 def _list_timed_volumes(part: Part) -> list[Volume]:
-    """Return the volumes of a part, or only the first if AcquisitionTime is per series."""
     volumes = _list_volumes(part)
     return volumes[:1] if len({volume.moment for volume in volumes}) == 1 else volumes
 

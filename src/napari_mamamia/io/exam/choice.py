@@ -28,7 +28,7 @@ from napari_mamamia.io.exam.selectors import Selection, selectors_of
 
 _MOST_REMEDIES: Final = 6
 _NO_DYNAMIC: Final = frozenset({Role.LOCALISER, Role.DIFFUSION, Role.ECHO_TRAIN, Role.FIELD_MAP})
-"""Roles whose repeated stacks are not phases."""
+"""Roles of repeated stacks that are not phases."""
 _NONE: Final = (
     "none of them is a dynamic series of at least two phases: choose the folder of the DCE series"
 )
@@ -44,19 +44,19 @@ _FACTS: Final = {
     "FlipAngle": "flip_degrees", "RepetitionTime": "repetition_time_ms",
     "EchoTime": "echo_time_ms",
 }  # fmt: skip
-"""Elements that all phases or none must have, with the attributes of the sequence."""
+"""Elements that either all phases or no phase must have, with the attributes of the sequence."""
 _DUE: Final = 1.7
 _SAME_PACE: Final = 0.2
-"""Largest gap, and largest difference of gaps, between an acquisition and its continuation."""
+"""Largest relative difference between the gaps of an acquisition and of its continuation."""
 _OTHER_ORIENTATION: Final = 0.9
 """Cosine between slice normals below which a series is not part of a dynamic series.
 
-Our own choice: 26 degrees, far above the positioning error between two series.
+Our choice corresponds to 26 degrees, which is far above the positioning error between two series.
 """
 
 
 def ask_which(found: Sequence[Acquisition], name: str) -> CaseError:
-    """Return the error that asks which acquisition to use, with the main differences."""
+    """Return the error that asks the user which acquisition to use, with the main differences."""
     a, b = found[:2]
     if is_turned_midway(a.parts[0], b.parts[0]):
         return two_turns(a.parts[0], b.parts[0])
@@ -74,7 +74,7 @@ def ask_which(found: Sequence[Acquisition], name: str) -> CaseError:
             f"expected series with the same size and position in {name}, but {_add_count(a)} and "
             f"{_add_count(b)}{others} differ: {difference(a.parts[0], b.parts[0])}; "
         )
-        + ("choose the ones to use" if remedies else _NONE),
+        + ("choose the series to use" if remedies else _NONE),
         remedies=remedies,
     )
 
@@ -84,7 +84,6 @@ def _add_count(one: Acquisition) -> str:
 
 
 def _find_remedy(one: Acquisition, found: Sequence[Acquisition]) -> list[Remedy]:
-    """Return the remedy that uses only one acquisition."""
     others = [part for other in found if other is not one for part in other.parts]
     side = one.parts[0].side
     if side and all(other.side not in ("", side) for other in others):
@@ -105,11 +104,12 @@ def _find_remedy(one: Acquisition, found: Sequence[Acquisition]) -> list[Remedy]
 
 
 def or_named(left_out: Sequence[LeftOut]) -> tuple[str, list[Remedy]]:
-    """Return advice for using images that are not phases by their headers, and the remedies.
+    """Return advice and remedies for using images that are not phases according to their headers.
 
-    The text is "" where none of the images have two phases.
+    The advice is "" if no images have two phases.
 
-    If only a word of the description is the evidence against some images, only these are offered.
+    If the only evidence against some images is a word of the description, the remedies cover only
+    these images.
     """
     parts = [
         acquisition.part for acquisition in left_out if acquisition.part.role not in _NO_DYNAMIC
@@ -122,15 +122,15 @@ def or_named(left_out: Sequence[LeftOut]) -> tuple[str, list[Remedy]]:
         )
         series = " and ".join(acquisition.name for acquisition in named)
         return (
-            f"; for {series} only a word of the description is the reason ({', '.join(words)}), "
-            "and ImageType "
-            "does not call them derived: if they are the scans themselves, choose them together "
-            "with the one "
-            "before contrast",
+            (
+                f"; {series} was excluded only because of a word in the description "
+                f"({', '.join(words)}), and ImageType is not DERIVED: if these images are the "
+                "original scans, choose them together with the pre-contrast series"
+            ),
             [_use_all(acquisition) for acquisition in named],
         )
     others = [acquisition for acquisition in acquisitions_of(parts) if acquisition.n_times > 1]
-    advice = ", or choose the series to use nevertheless" if others else ""
+    advice = ", or choose the series to use them nevertheless" if others else ""
     return advice, [_use_all(other) for other in others]
 
 
@@ -140,7 +140,7 @@ def _use_all(one: Acquisition) -> Remedy:
 
 
 def not_whole(part: Part, remedies: Sequence[Remedy]) -> CaseError:
-    """Return the error for a part without complete stacks; `remedies` leave some images out."""
+    """Return the error for a part without complete stacks; `remedies` leave out some images."""
     advice = "; or leave out the incomplete phases" if remedies else ""
     return CaseError(f"{part.problem}{advice}", remedies=[*part.remedies, *remedies])
 
@@ -184,7 +184,7 @@ def _is_whole(pieces: Sequence[Slice]) -> bool:
 
 
 def is_turned_midway(a: Part, b: Part) -> bool:
-    """Return whether two parts are images of one series in two orientations."""
+    """Return whether two parts are one series whose orientation changes."""
     return a.header.series_uid == b.header.series_uid and a.turn != b.turn
 
 
@@ -192,8 +192,8 @@ def two_turns(a: Part, b: Part) -> CaseError:
     """Return the error that asks which orientation of a series to use."""
     dynamic = [part for part in (a, b) if part.n_times > 1] or (a, b)
     return CaseError(
-        f"expected only one orientation in {a.header.series_name}, but it holds {len(a.slices)} "
-        f"{a.plane} and {len(b.slices)} {b.plane} images: choose one of them",
+        f"expected only one orientation in {a.header.series_name}, but it has {len(a.slices)} "
+        f"{a.plane} and {len(b.slices)} {b.plane} images: choose one orientation",
         remedies=[
             Remedy("use", (f"{series_selector(part.slices)},orientation={part.plane}",))
             for part in dynamic
@@ -205,7 +205,7 @@ def two_turns(a: Part, b: Part) -> CaseError:
 class Candidates:
     """Parts that may be phases, parts excluded by their headers, and unselected parts.
 
-    `warnings` name parts that count only because the user chose them.
+    `warnings` name parts that are included only because the user chose them.
     """
 
     parts: tuple[Part, ...]
@@ -219,8 +219,8 @@ def candidates_of(
 ) -> Candidates:
     """Return the parts that may be phases, judged by headers and the user's selection.
 
-    A role that the user chose always counts. A series that the user chose counts by its phases; if
-    it has none, all its images count, with a warning.
+    All images of a role that the user chose are included. From a series that the user chose, the
+    phases are included; if the series has no phases, all its images are included, with a warning.
     """
     chosen, unwanted = _split_parts(parts, selection, allow_thin)
     by_role = [part for part in chosen if selection.names_role_of(part)]
@@ -257,7 +257,7 @@ def _split_parts(
             by_phase.setdefault(image.phase, []).append(image)
         halves: tuple[list[Slice], list[Slice]] = ([], [])
         for pieces in by_phase.values():
-            # False is 0 and True 1: the first half is left out, the second is kept.
+            # False is 0 and True is 1: the first half is left out, and the second half is kept.
             halves[selection.uses(replace(part, slices=tuple(pieces)))].extend(pieces)
         for pieces, into in zip(halves, (gone, used_parts), strict=True):
             if len(pieces) == len(part.slices):
@@ -275,7 +275,8 @@ def choose_acquisition(
     Raises
     ------
     CaseError
-        If several may be the exam, or a part may belong to it and does not fit.
+        If several acquisitions may be the exam, or if a part that may belong to the exam does not
+        fit.
     """
     acquisitions = acquisitions_of(candidates.parts)
     if not acquisitions:
@@ -299,7 +300,6 @@ def choose_acquisition(
 
 
 def _find_fitting_parts(parts: Sequence[Part]) -> list[Part]:
-    """Return the parts that are phases by their headers, or their substitutes."""
     fitting = [part for part in parts if part.role in PHASES | {Role.MOTION_CORRECTED}]
     if any(acquisition.n_times > 1 for acquisition in acquisitions_of(fitting)):
         return fitting
@@ -311,8 +311,8 @@ def _describe_odd_parts(parts: Sequence[Part]) -> tuple[str, ...]:
     return tuple(
         dict.fromkeys(
             (
-                f"by its header, {part.header.label} is not a DCE phase ({part.role.words}); it "
-                "was used because it was chosen"
+                f"{part.header.label} was used because it was chosen, although by its header it "
+                f"is not a DCE phase ({part.role.words})"
             )
             for part in odd
         )
@@ -322,7 +322,6 @@ def _describe_odd_parts(parts: Sequence[Part]) -> tuple[str, ...]:
 def _only_one(
     found: Sequence[Acquisition], looks: Looks, name: str
 ) -> tuple[Acquisition, list[LeftOut]]:
-    """Return the only dynamic acquisition, and the reasons why the others are not dynamic."""
     dynamic = [acquisition for acquisition in found if acquisition.n_times > 1]
     if not dynamic:
         if len(found) > 1:
@@ -332,7 +331,10 @@ def _only_one(
     slow = [acquisition for acquisition in dynamic if not _is_ultrafast(acquisition)]
     if slow and len(slow) < len(dynamic):
         left_out += _list_left_out(
-            dynamic, slow, Role.ULTRAFAST, "phases closer than 20 s, in addition to slower ones"
+            dynamic,
+            slow,
+            Role.ULTRAFAST,
+            "phases less than 20 s apart, in addition to slower phases",
         )
         dynamic = slow
     if len(dynamic) > 1:
@@ -370,11 +372,12 @@ def _list_left_out(
 
 
 def _flip_angles(chosen: Acquisition, found: Sequence[Acquisition]) -> list[LeftOut]:
-    """Return the scans with other flip angles at the place of the dynamic series (for T1)."""
     first = chosen.parts[0]
     return [
         LeftOut(
-            part, Role.FLIP_ANGLES, f"{part.sequence.flip_degrees:g} degrees, otherwise the same"
+            part,
+            Role.FLIP_ANGLES,
+            f"flip angle of {part.sequence.flip_degrees:g} degrees, otherwise the same sequence",
         )
         for acquisition in found
         if acquisition is not chosen
@@ -390,8 +393,8 @@ def _require_no_uncertainty(
 ) -> None:
     """Raise an error if a part may belong to the chosen acquisition but does not fit.
 
-    A broken series with more images than the whole acquisition may be the exam itself: a T2 series
-    must not replace a DCE series that lacks a slice.
+    An incomplete series with more images than the chosen acquisition may be the exam itself. This
+    check prevents a T2 series from replacing a DCE series that lacks a slice.
     """
     first = chosen.parts[0]
     n_planes = sum(len(part.slices) for part in chosen.parts)
@@ -412,7 +415,6 @@ def _require_no_uncertainty(
 
 
 def _require_one_turn(chosen: Acquisition, parts: Sequence[Part]) -> None:
-    """Raise an error if the series of an acquisition also holds another orientation."""
     for part in chosen.parts:
         for other in parts:
             if is_turned_midway(part, other):
@@ -420,9 +422,9 @@ def _require_one_turn(chosen: Acquisition, parts: Sequence[Part]) -> None:
 
 
 def _require_no_continuation(chosen: Acquisition, found: Sequence[Acquisition], name: str) -> None:
-    """Raise an error if another acquisition of its place and pace continues a dynamic series.
+    """Raise an error if another acquisition with equal position and gaps continues the series.
 
-    Otherwise a parameter or name that changes midway would remove half of the phases.
+    Otherwise a change of a parameter or name in the middle would remove half of the phases.
     """
     for other in found:
         if other is not chosen and is_same_place(other.parts[0], chosen.parts[0]):
@@ -432,7 +434,6 @@ def _require_no_continuation(chosen: Acquisition, found: Sequence[Acquisition], 
 
 
 def _goes_on(first: Acquisition, second: Acquisition) -> bool:
-    """Return whether an acquisition starts when the next phase of another one is due."""
     starts, others = first.starts_s, second.starts_s
     pace, other_pace = first.usual_gap_s, second.usual_gap_s
     if starts is None or others is None:
@@ -444,17 +445,16 @@ def _goes_on(first: Acquisition, second: Acquisition) -> bool:
 
 
 def _require_originals(chosen: Acquisition, name: str) -> None:
-    """Raise an error if only some phases are derived, since they may be computed from others."""
     parts = [part for part in chosen.parts if "derived" in part.kind.processing]
     if parts and len(parts) < len(chosen.parts):
         others = [part for part in chosen.parts if part not in parts]
         every = [volume.stack for volume in chosen.volumes]
         groups = ([v.stack for v in Acquisition(tuple(some)).volumes] for some in (parts, others))
         raise CaseError(
-            f"expected phases of one kind in {name}, but {parts[0].header.series_name} is DERIVED "
-            f"(ImageType) and {others[0].header.series_name} is not, so the first may be "
-            "computed from "
-            "the second: leave out the wrong one, or use both",
+            f"expected all phases of {name} to be original or all to be derived, but "
+            f"{parts[0].header.series_name} is DERIVED (ImageType) and "
+            f"{others[0].header.series_name} is not, so the first may be computed from the "
+            "second: leave out the computed series, or use both",
             remedies=[*leave_out_each(groups, every), use_series(every)],
         )
 
@@ -462,7 +462,8 @@ def _require_originals(chosen: Acquisition, name: str) -> None:
 def _require_facts_of_all(chosen: Acquisition, name: str) -> None:
     """Raise an error if only some phases have TE, TR or the flip angle.
 
-    They may be of another sequence, and the comparison of sequences would not show it.
+    These phases may come from different sequences, and the comparison of sequences would not show
+    it.
     """
     volumes = chosen.volumes
     for what, fact in _FACTS.items():
@@ -473,14 +474,15 @@ def _require_facts_of_all(chosen: Acquisition, name: str) -> None:
         every = [volume.stack for volume in volumes]
         odd, rest = sorted((bare, others), key=lambda some: (len(some), some is not bare))
         remedies = leave_out([v.stack for v in odd], every)
-        if len(odd) == len(rest):  # nothing says which half is the odd one
+        if len(odd) == len(rest):  # Nothing shows which half is wrong.
             remedies += leave_out([v.stack for v in rest], every)
         names = list(dict.fromkeys(v.part.header.series_name for v in bare))
         raise CaseError(
             f"expected {what} in all phases of {name}, but {' and '.join(names)} "
-            f"{'lacks' if len(names) == 1 else 'lack'} it and {others[0].part.header.series_name} "
-            f"has it ({getattr(others[0].stack[0].sequence, fact):g}), so they may come from "
-            "different sequences: leave out the wrong phases, or use all",
+            f"{'lacks' if len(names) == 1 else 'lack'} it, and "
+            f"{others[0].part.header.series_name} has the value "
+            f"{getattr(others[0].stack[0].sequence, fact):g}, so the phases may come from "
+            "different sequences: leave out the wrong phases, or use all phases",
             remedies=[*remedies, use_series(every)],
         )
 
@@ -488,7 +490,6 @@ def _require_facts_of_all(chosen: Acquisition, name: str) -> None:
 def _require_no_better(
     chosen: Acquisition, found: Sequence[Acquisition], looks: Looks, name: str
 ) -> None:
-    """Raise an error for phases without contrast if another series at their place has contrast."""
     first = chosen.volumes[0].stack
     for other in found:
         if other is chosen or not is_same_place(other.parts[0], chosen.parts[0]):
@@ -498,7 +499,6 @@ def _require_no_better(
 
 
 def _require_one_pace(chosen: Acquisition, name: str) -> None:
-    """Raise an error if an acquisition mixes an ultrafast and a slower series."""
     fast = [
         part for part in chosen.parts if part.n_times > 4 and _is_ultrafast(Acquisition((part,)))
     ]
@@ -506,8 +506,8 @@ def _require_one_pace(chosen: Acquisition, name: str) -> None:
     if fast and rest.n_times > 2 and not _is_ultrafast(rest):
         raise CaseError(
             f"expected only one dynamic series in {name}, but the phases of "
-            f"{fast[0].header.series_name} are closer than {ULTRAFAST_GAP_S:g} s and those of "
-            f"{rest.name} are not: choose one of them",
+            f"{fast[0].header.series_name} are less than {ULTRAFAST_GAP_S:g} s apart, and those "
+            f"of {rest.name} are not: choose one dynamic series",
             remedies=[
                 use_series(v.stack for v in acquisition.volumes)
                 for acquisition in (rest, Acquisition((*fast,)))
@@ -516,7 +516,6 @@ def _require_one_pace(chosen: Acquisition, name: str) -> None:
 
 
 def _require_proof(chosen: Acquisition, looks: Looks, name: str) -> None:
-    """Raise an error for volumes of one time without contrast that differ only by a number."""
     for part in chosen.parts:
         if part.n_times < 2:
             continue
@@ -525,9 +524,9 @@ def _require_proof(chosen: Acquisition, looks: Looks, name: str) -> None:
         }
         if len(timed) == 1 and not looks.shows_contrast([v.stack for v in chosen.volumes]):
             raise CaseError(
-                f"expected phases of {name} with different times or contrast, but those of "
-                f"{part.header.series_name} have neither: choose the series if it is the dynamic "
-                "series nevertheless",
+                f"expected the phases of {name} to differ in time or contrast, but those of "
+                f"{part.header.series_name} do not: choose the series if it is the dynamic series "
+                "nevertheless",
                 remedies=[use_series(v.stack for v in chosen.volumes)],
             )
 

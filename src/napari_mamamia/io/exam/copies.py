@@ -1,7 +1,7 @@
-"""Find duplicate images: the same file, an image sent again, or equal pixels.
+"""Find duplicate images: identical files, images that were sent again, or equal pixels.
 
 Two measurements never agree in every voxel. Equal planes in an exam come from an archive or export
-that mixed up slices of two phases, wrote one twice, or shifted a stack by one slice.
+that mixed up slices of two phases, wrote a slice twice, or shifted a stack by one slice.
 """
 
 import filecmp
@@ -23,27 +23,28 @@ from napari_mamamia.io.dicom.slices import Slice
 from napari_mamamia.io.volumes.inflate import crc32_of
 
 _MOST_SHARE: Final = 0.5
-"""Largest share of a series that counts as sent again (our choice).
+"""Largest fraction of a series that may have been sent again (our choice).
 
-A complete set that occurs twice is handled by the comparison of volumes.
+The comparison of volumes handles a complete set that occurs twice.
 """
 _TIMES: Final = (
     Clock.ACQUISITION_TIME, Clock.TEMPORAL_POSITION, Clock.TRIGGER_TIME, Clock.ACQUISITION_NUMBER,
     Clock.CONTENT_TIME,
 )  # fmt: skip
 _LEAST_SHOWN: Final = 0.01
-"""Share of a plane above its lowest value, below which the plane is blank (our choice).
+"""Smallest fraction of voxels above the lowest value in a plane that is not blank (our choice).
 
-Masked planes and padding are equal without being copies.
+Masked planes and padding can be equal without being copies.
 """
 _MOST_LISTED: Final = 3
 
 
 def without_copies(slices: Sequence[Slice], name: str) -> tuple[list[Slice], list[str]]:
-    """Drop planes that are duplicated as files, or with equal UID, place, time and values.
+    """Remove planes whose file, or whose UID, position, time and values, occur twice.
 
-    Images with one SOPInstanceUID that differ in series, place, time or number are separate images
-    to which an anonymiser gave one UID. Different images that agree in all of these are refused.
+    Images that share a SOPInstanceUID but differ in series, position, time or number are separate
+    images to which an anonymiser gave the same UID. If all of these agree but the values differ, an
+    error is raised.
     """
     first: dict[tuple[str, int], dict[tuple[object, ...], Slice]] = {}
     pieces: list[Slice] = []
@@ -64,26 +65,26 @@ def without_copies(slices: Sequence[Slice], name: str) -> tuple[list[Slice], lis
             raise CaseError(
                 "expected one image for each SOPInstanceUID, series, position and time in "
                 f"{name}, but {twin.file} and {image.file} agree in all of these and differ in "
-                "their values: move the wrong one out of the folder"
+                "their values: move the wrong image out of the folder"
             )
     notes = [
-        f"{count_of(n_copies, 'file')} found twice, with the same values; one of each was used"
+        f"{count_of(n_copies, 'file')} found twice with the same values; only one copy was used"
     ]
     notes = notes if n_copies else []
     if shared:
         notes.append(
-            f"{len(shared)} SOPInstanceUID(s) belong to several images, which differ in "
-            "series, place, time or number, as after an anonymiser that repeats UIDs: each image "
-            "was used"
+            f"several images share a SOPInstanceUID ({count_of(len(shared), 'UID')}) but differ in "
+            "series, position, time or number, possibly because of an anonymiser; each image was "
+            "used"
         )
     return pieces, notes
 
 
 def sent_once(slices: Sequence[Slice]) -> tuple[list[Slice], list[str]]:
-    """Drop images if their series has another image of the same place, time and values.
+    """Remove images whose series has another image with the same position, time and values.
 
-    Only if these are fewer than half of the series: an archive sent some images again. Values are
-    read only of images that agree otherwise.
+    Duplicates are removed only if they are fewer than half of the series, because then an archive
+    sent some images again. Values are read only from images that agree otherwise.
     """
     by_series: dict[str, dict[tuple[object, ...], list[Slice]]] = {}
     for plane in slices:
@@ -99,8 +100,8 @@ def sent_once(slices: Sequence[Slice]) -> tuple[list[Slice], list[str]]:
         gone |= {id(plane) for plane in again}
         if again:
             notes.append(
-                f"{len(again)} image(s) of {again[0].header.label} were sent again under other "
-                "UIDs, with the same place, time and values; one of each was used"
+                f"{count_of(len(again), 'image')} of {again[0].header.label} sent again under "
+                "other UIDs with the same position, time and values; only one copy was used"
             )
     return [image for image in slices if id(image) not in gone], notes
 
@@ -120,16 +121,16 @@ def _is_equal(a: Slice, b: Slice) -> bool:
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Place:
-    """Position of a plane in an exam: phase and slice, from 0."""
+    """Position of a plane in an exam: the phase and the slice, counted from 0."""
 
     phase: int
     slice: int
 
 
 def repeat_uncertainty(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | None:
-    """Return an error if two planes of an exam have the same pixels, else None.
+    """Return an error if two planes of an exam have the same pixels, otherwise None.
 
-    Some rows of each plane are compared first, and whole planes only where these agree. Blank
+    Some rows of each plane are compared first, and whole planes only if these rows agree. Blank
     planes are ignored.
     """
     pairs = _equal_planes(stacks)
@@ -139,10 +140,9 @@ def repeat_uncertainty(stacks: Sequence[Sequence[Slice]], name: str) -> CaseErro
     names = " and ".join(dict.fromkeys(stacks[k][0].series_name for k in phases))
     return CaseError(
         f"expected different pixels in each slice of each phase of {name}, but "
-        f"{_describe_repeats(pairs)} ({names}), "
-        "as after an archive or export that mixed up slices of two phases: "
-        "copy the exam from the scanner again, leave out the wrong phase, "
-        "or use all phases as they are",
+        f"{_describe_repeats(pairs)} ({names}), possibly because an archive mixed up slices of "
+        "two phases: copy the exam from the scanner again, leave out the wrong phase, or use all "
+        "phases unchanged",
         remedies=[
             *leave_out_each(([stacks[k] for k in gone] for gone in _find_suspects(pairs)), stacks),
             use_series(stacks),
@@ -151,7 +151,6 @@ def repeat_uncertainty(stacks: Sequence[Sequence[Slice]], name: str) -> CaseErro
 
 
 def _equal_planes(stacks: Sequence[Sequence[Slice]]) -> list[tuple[_Place, _Place]]:
-    """Return pairs of equal planes, the earlier one first."""
     places = [_Place(k, z) for k, stack in enumerate(stacks) for z in range(len(stack))]
     pieces = {index: stacks[index.phase][index.slice] for index in places}
     measured = [index for index in places if not pieces[index].is_padding]
@@ -172,23 +171,21 @@ def _find_doubles(found: Iterable[tuple[Any, _Place]]) -> list[list[_Place]]:
 
 
 def _digest_plane(plane: NDArray[Any]) -> tuple[object, ...] | None:
-    """Return a value that only equal planes share, or None for a blank plane."""
     if np.count_nonzero(plane > plane.min()) < _LEAST_SHOWN * plane.size:
         return None
     values = np.ascontiguousarray(plane)
-    # Two quick sums together: one of 32 bits would agree by chance among many thousand planes.
+    # Two quick checksums are combined, because a single 32-bit checksum would collide among
+    # thousands of planes.
     return plane.shape, plane.dtype.str, crc32_of(values), zlib.adler32(values.data)
 
 
 def _find_suspects(pairs: Sequence[tuple[_Place, _Place]]) -> list[list[int]]:
-    """Return the phases that may be wrong: a phase that is in all pairs, or the later ones."""
     phases = sorted({plane.phase for pair in pairs for plane in pair}, reverse=True)
     common = [[k] for k in phases if all(k in {a.phase, b.phase} for a, b in pairs)]
     return common or [sorted({b.phase for _, b in pairs})]
 
 
 def _describe_repeats(pairs: Sequence[tuple[_Place, _Place]]) -> str:
-    """Return a text with the number of equal slices by phase."""
     counts = Counter((a.phase, b.phase) for a, b in pairs)
     texts = []
     for (a, b), count in counts.most_common(_MOST_LISTED):
@@ -197,8 +194,8 @@ def _describe_repeats(pairs: Sequence[tuple[_Place, _Place]]) -> str:
         ]
         where = f"{numbers[0]}" if count == 1 else f"{numbers[0]} to {numbers[-1]}"
         texts.append(
-            f"{count} slice(s) of phase {b} (number {where}, from 0) repeat those of "
-            + ("another position in it" if a == b else f"phase {a}")
+            f"phase {b} repeats {count_of(count, 'slice')} of "
+            f"{'the same phase' if a == b else f'phase {a}'} (number {where}, from 0)"
         )
     rest = len(counts) - _MOST_LISTED
     return ", ".join(texts) + (f", and so on for {rest} more pairs of phases" if rest > 0 else "")

@@ -1,7 +1,7 @@
-"""Align the days and time zones of a study's images that are missing or were shifted.
+"""Align days and time zones that are missing or shifted in a study's images.
 
-De-identification removes dates, writes one date everywhere, or shifts each series by its own number
-of days. The time of day then still orders the phases of one exam.
+De-identification removes dates, writes the same date everywhere, or shifts each series by a
+different number of days. The time of day then still orders the phases of one exam.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,8 @@ from napari_mamamia.io.exam.selectors import Selection
 
 _CLOCKS: Final = (Clock.ACQUISITION_TIME, Clock.CONTENT_TIME)
 _MOST_S: Final = 6 * 3600.0
-"""Longest duration of a study in s (our choice); a longer one may include two exams of a day."""
+"""Longest duration of a study in s (our choice). A longer study may include two exams of one day.
+"""
 MOST_PAUSE_S: Final = 7200.0
 """Longest pause in s between phases of one exam (our choice).
 
@@ -35,9 +36,9 @@ def align_days(
 ) -> tuple[list[Slice], tuple[str, ...]]:
     """Return planes with comparable times, and a warning for each assumption.
 
-    Planes without a time zone, or without a date, take that of the others. If all planes are of one
-    day, or of none, and within six hours around midnight, times after midnight continue those
-    before it. If the user chose the series, this also holds for dates that lie apart.
+    Planes without a time zone or a date take the value of the other planes. If all planes have the
+    same date or none, and lie within six hours around midnight, times after midnight continue those
+    before midnight. If the user chose the series, this also applies to different dates.
     """
     is_counted = np.array([selection.uses_series(p.header.series_number) for p in slices], bool)
     planes = list(slices)
@@ -55,7 +56,7 @@ def align_days(
 
 
 def shifted_days(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | None:
-    """Return an error if the dates differ although the times of day are those of one exam."""
+    """Return an error if the dates differ although the times of day fit one exam."""
     clock = next((c for c in _CLOCKS if all(c in p.clocks for s in stacks for p in s)), None)
     if clock is None:
         return None
@@ -66,18 +67,18 @@ def shifted_days(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | No
         return None
     starts = [float(time.min()) for time in times]
     if len({start % DAY_S for start in starts}) < len(set(starts)):
-        return None  # two visits at one time of day
+        return None  # Two visits may take place at the same time of day.
     by_day: dict[float, list[Sequence[Slice]]] = {}
     for stack, start in zip(stacks, starts, strict=True):
         by_day.setdefault(start // DAY_S, []).append(stack)
     apart, gap = (span_text(round(_longest_gap(of), 1)) for of in (every, of_day))
     days = sorted(by_day) if len(by_day) == 2 else []
     return CaseError(
-        f"expected phases of one exam in {name}, but {apart} lie between two of them by "
-        f"{clock.removesuffix('Time')}Date, and at most {gap} by {clock} alone: either "
-        "de-identification shifted their dates by different numbers of days, or they belong to "
-        "two exams. If they belong to one exam, choose the series, and the time of day is used "
-        "without the date; otherwise leave out the other exam",
+        f"expected the phases of {name} to be one exam, but two of them are {apart} apart by "
+        f"{clock.removesuffix('Time')}Date and at most {gap} apart by {clock} alone. Either "
+        "de-identification shifted their dates differently, or they belong to two exams. For one "
+        "exam, choose the series, so the time of day is used without the date; otherwise leave "
+        "out the other exam",
         remedies=[use_series(stacks), *leave_out_each(map(by_day.__getitem__, days), stacks)],
     )
 
@@ -85,7 +86,6 @@ def shifted_days(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | No
 def _to_local(
     planes: Sequence[Slice], clock: Clock, notes: dict[str, None]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return local times and offsets from UTC; missing offsets get that of most planes."""
     zones = [plane.clocks.get(zone_of(clock)) for plane in planes]
     zones_known = [zone for zone in zones if zone is not None]
     usual = max(sorted(set(zones_known)), key=zones_known.count) if zones_known else 0.0
@@ -101,7 +101,6 @@ def _to_local(
 def _add_days(
     times: NDArray[np.float64], clock: Clock, notes: dict[str, None]
 ) -> NDArray[np.float64]:
-    """Return times with dates; a missing date becomes the nearest day of the other planes."""
     is_dated = times >= DAY_S
     if is_dated.all() or not is_dated.any():
         return times
@@ -109,8 +108,10 @@ def _add_days(
     days = np.unique(dated // DAY_S) * DAY_S
     nearest = np.abs(times[:, None] + days - np.median(dated)).argmin(axis=1)
     notes[
-        f"{clock.removesuffix('Time')}Date is missing in {int((~is_dated).sum())} of {len(times)} "
-        "images; the day of the others was assumed"
+        (
+            f"{clock.removesuffix('Time')}Date is missing in {int((~is_dated).sum())} of "
+            f"{len(times)} images; the day of the other images was assumed"
+        )
     ] = None
     return np.where(is_dated, times, times + days[nearest])
 
@@ -123,23 +124,24 @@ def _follow_midnight(
         return times
     if len(np.unique(times // DAY_S)) == 1:
         notes[
-            f"{clock} passes midnight, though no date says so: the times after midnight continue "
-            "those before it"
+            (
+                f"{clock} passes midnight without a change of date; times after midnight were "
+                "placed on the next day"
+            )
         ] = None
         return of_day
     if not selection.use or not _is_torn(times) or _is_torn(of_day):
         return times
     notes[
         (
-            f"the dates of {clock} lie apart, but its times of day fit one exam: because the "
-            "series were chosen, the time of day was used without the date"
+            f"the dates of {clock} differ, but the times of day fit one exam; because the series "
+            "were chosen, the time of day was used without the date"
         )
     ] = None
     return of_day
 
 
 def _on_one_day(times: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    """Return times as on one day, continued after midnight; None if they span over six hours."""
     of_day = np.unique(times % DAY_S)
     gaps = np.diff(of_day, append=of_day[0] + DAY_S)
     longest = int(gaps.argmax())

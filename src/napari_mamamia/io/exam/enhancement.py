@@ -1,6 +1,6 @@
 """Check whether the phases of an imported exam show enhancement.
 
-All thresholds are our own choices, for warnings only.
+All thresholds are our choice and are used only for warnings.
 """
 
 from collections.abc import Sequence
@@ -10,22 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 _BODY: Final = 0.1
-"""Share of the 99th percentile above which a block is body, not air."""
+"""Fraction of the 99th percentile above which a block is body rather than air."""
 _RISE: Final = 0.3
 """Relative rise that counts as enhancement; vessels, heart and tumours rise by 50 % and more."""
 _LEAST_SHARE: Final = 0.002
-"""Least share of the body that must rise."""
+"""Smallest fraction of the body in which the signal must rise."""
 _REVERSED: Final = 3.0
 """Ratio of falling to rising blocks above which the order of the phases is uncertain."""
 
 
 def enhancement_warnings(phases: Sequence[NDArray[Any]]) -> tuple[str, ...]:
-    """Return warnings if the phases do not enhance as in a DCE exam.
+    """Return warnings if the phases do not show the enhancement of a DCE exam.
 
     Parameters
     ----------
     phases
-        Means over blocks of the same places of each phase, in order.
+        Block means at the same positions in each phase, in order of time.
     """
     if len(phases) < 2:
         return ("there is only one phase, so enhancement cannot be checked",)

@@ -2,7 +2,8 @@
 
 Each part of a series gets a role (`parts`, `kinds`), one acquisition is chosen as the exam
 (`choice`), each of its times is kept once (`acquisitions`), a clock orders them (`clocks`), and the
-run that enhances from its own pre-contrast phase is kept (`runs`). Everything left out is listed.
+run that enhances after its own pre-contrast phase is kept (`runs`). Everything that is left out is
+listed.
 """
 
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import CaseError, FormatError, Remedy
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.names import count_of
 from napari_mamamia.core.records import CaseWarning
 from napari_mamamia.io.dicom.clocks import (
     Choice,
@@ -64,7 +66,7 @@ class SideSlices:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """Two breasts in one exam, in stack order; the slices between them contain `padding`."""
+    """Two breasts in one exam, in stack order, with `padding` in the slices between them."""
 
     sides: tuple[SideSlices, ...]
     padding: int = 0
@@ -72,12 +74,12 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class Exam:
-    """The phases of one DCE exam on one grid: planes in stack order, phase after phase.
+    """The phases of one DCE exam on one grid, with planes in stack order, phase after phase.
 
     The grid's array is (z, y, x) as DICOM stores planes: x along a row, y down a column, z up the
-    stack. `times_s` are seconds since phase 0, None where unknown. `joined` says where two breasts
-    lie on the grid, None where it is one stack; `blocks` are means over blocks of some planes of
-    each phase.
+    stack. `times_s` are seconds since phase 0, or None if unknown. `joined` describes the position
+    of two breasts on the grid, or is None for a single stack. `blocks` are block means of some
+    planes of each phase.
     """
 
     stacks: tuple[tuple[Slice, ...], ...]
@@ -90,7 +92,7 @@ class Exam:
 
     @property
     def times_s(self) -> tuple[float, ...] | None:
-        """Seconds since phase 0, one for each phase."""
+        """Seconds since phase 0, one value for each phase."""
         return self.choice.chosen.times_s
 
 
@@ -104,8 +106,8 @@ def find_exam(
 ) -> Exam:
     """Return the phases of a study's DCE exam.
 
-    Images that might belong to the exam and do not fit are an error; other images are left out and
-    listed. Some planes of the volumes are read to find the contrast.
+    Images that might belong to the exam but do not fit raise an error. Other images are left out
+    and listed. Some planes of the volumes are read to find the contrast.
 
     Parameters
     ----------
@@ -114,19 +116,19 @@ def find_exam(
     name
         Name of the study's folder, for messages.
     clock
-        The clock that the user chose; None chooses one.
+        The clock that the user chose; if None, a clock is chosen.
     selection
         The parts that the user chose, or left out.
     allow_thin
-        Whether stacks of one or two slices count as whole.
+        Whether stacks of one or two slices count as complete.
 
     Raises
     ------
     FormatError
-        If no MR image can be a phase, or one lacks its position.
+        If no MR image can be a phase, or an image has no position.
     CaseError
-        If the exam contradicts itself: slices missing or doubled, unequal stacks, a changing
-        orientation, no clock, two acquisitions that fit, two patients.
+        If the exam contradicts itself: missing or duplicate slices, unequal stacks, a changing
+        orientation, no usable clock, two acquisitions that fit, or two patients.
     """
     _require_one_patient(images, selection, name)
     pieces, warnings = without_copies(_list_slices(images), name)
@@ -165,7 +167,7 @@ def find_exam(
         *_unplaced_left_out(images, selection),
         *_for_nothing(stacks, candidates, clock, allow_thin=allow_thin),
         *(
-            f"{refused}: the value was ignored there"
+            f"{refused}; the value was ignored in these images"
             for refused in list_refused_times([plane for stack in stacks for plane in stack])
         ),
         *assumed,
@@ -199,9 +201,9 @@ def find_exam(
 def list_series(
     images: Sequence[Image], selection: Selection = _EVERYTHING, *, allow_thin: bool = False
 ) -> tuple[SeriesRow, ...]:
-    """Return the table of a study that `find_exam` refused; the parameters are the same.
+    """Return the table of a study for which `find_exam` raises an error.
 
-    Parts that could be phases are "not decided".
+    Parts that could be phases are "not decided". The parameters are those of `find_exam`.
     """
     parts = parts_of(sent_once(_list_slices(images))[0], allow_thin=allow_thin)
     candidates = candidates_of(parts, selection, allow_thin=allow_thin)
@@ -223,9 +225,9 @@ def _list_slices(images: Sequence[Image]) -> list[Slice]:
 
 
 def _require_one_patient(images: Sequence[Image], selection: Selection, name: str) -> None:
-    """Raise an error if the images of a study belong to two patients.
+    """Raise an error if the images of a study belong to more than one patient.
 
-    The message contains no name or number.
+    The message contains no patient name or number.
     """
     pieces = [p for p in _list_slices(images) if selection.uses_series(p.header.series_number)]
     headers = [image.header for image in pieces if image.frame == 0]
@@ -253,7 +255,6 @@ def _require_one_patient(images: Sequence[Image], selection: Selection, name: st
 
 
 def _without_patient(pieces: Sequence[Slice], at: int, own: str) -> list[Remedy]:
-    """Return the remedy that keeps one patient; empty if a series has several patients."""
     named = {p.header.series_number: set[str]() for p in pieces}
     for image in pieces:
         named[image.header.series_number].add(image.header.patient[at])
@@ -266,7 +267,6 @@ def _without_patient(pieces: Sequence[Slice], at: int, own: str) -> list[Remedy]
 def _require_whole(
     images: Sequence[Image], candidates: Candidates, selection: Selection, name: str
 ) -> None:
-    """Raise an error for possible phases without a position, or for a study without phases."""
     takes_all = not selection.leaves_out_role(Role.UNREADABLE)
     bad = [image for image in images if isinstance(image, BadImage) and takes_all]
     suspects = [image for image in bad if selection.uses_series(image.header.series_number)]
@@ -278,16 +278,15 @@ def _require_whole(
             raise CaseError(part.problem, remedies=part.remedies)
         advice, remedies = or_named(candidates.left_out)
         raise FormatError(
-            f"expected MR images in {name} that can be phases, got "
-            f"{others_named(images, candidates)}: choose the folder of the DCE series"
-            f"{advice}",
+            f"expected MR images in {name} that can be phases, but found "
+            f"{others_named(images, candidates)}: choose the folder of the DCE series{advice}",
             remedies=remedies,
         )
     series_uids = {part.header.series_uid for part in candidates.parts}
     for image in suspects:
         if image.header.series_uid in series_uids or image.kind.role in PHASES:
             raise FormatError(
-                f"{image.reason}; or leave out the images that cannot be read",
+                f"{image.reason}; or leave out the unreadable images",
                 remedies=[LEAVE_UNREADABLE_OUT],
             )
 
@@ -299,18 +298,18 @@ def _for_nothing(
     *,
     allow_thin: bool,
 ) -> list[str]:
-    """Return a warning for each setting that has no effect."""
     notes = []
     if clock is not None and len(stacks) == 1:
         notes.append(f"{clock} was chosen to order the phases, but there is only one phase")
     parts = [*candidates.parts, *(entry.part for entry in candidates.left_out)]
     if allow_thin and not any(p.places and len(p.places.rows) < FEWEST for p in parts):
-        notes.append(f"stacks of fewer than {FEWEST} slices were allowed, but there are none")
+        notes.append(
+            f"stacks of fewer than {FEWEST} slices were allowed, but there is no such stack"
+        )
     return notes
 
 
 def _describe_turns(stacks: Sequence[Sequence[Slice]]) -> list[str]:
-    """Return a warning for phases stored in other directions than the other phases."""
     names = dict.fromkeys(stack[0].header.label for stack in stacks if any(stack[0].reversed_axes))
     return [
         (
@@ -322,16 +321,14 @@ def _describe_turns(stacks: Sequence[Sequence[Slice]]) -> list[str]:
 
 
 def _unplaced_left_out(images: Sequence[Image], selection: Selection) -> list[str]:
-    """Return a warning if images without a position were left out on request."""
     if not selection.leaves_out_role(Role.UNREADABLE):
         return []
     bad = [i for i in images if isinstance(i, BadImage)]
-    note = f"{len(bad)} image(s) without a position left out, as requested"
+    note = f"{count_of(len(bad), 'image')} without a position left out, as requested"
     return [note] if bad else []
 
 
 def _join_parts(parts: Sequence[Part]) -> tuple[list[list[Slice]], Grid]:
-    """Return the planes of all series by place, and the grid of the first series."""
     all_places = [part.places for part in parts if part.places is not None]
     ordered = sorted(all_places, key=lambda p: p.rows[0][0].header.series_number or 0)
     grid = ordered[0].grid
@@ -357,7 +354,6 @@ def _choose_run(
     *,
     is_named: bool,
 ) -> tuple[Run, list[CaseWarning]]:
-    """Return the run to use; an uncertainty is only a warning if the user chose the series."""
     if selection.wants_role(Role.EARLIER_PRE):
         return Run(), []
     try:
@@ -374,14 +370,12 @@ def _choose_run(
 
 
 def _raise_or_warn(doubts: Sequence[CaseError], *, is_named: bool) -> list[CaseWarning]:
-    """Return errors as warnings if the user chose the series; otherwise raise the first error."""
     if doubts and not is_named:
         raise doubts[0]
     return [CaseWarning(str(doubt), doubt.remedies) for doubt in doubts]
 
 
 def _named_in_vain(table: Sequence[SeriesRow], selection: Selection) -> list[str]:
-    """Return a warning for each series that the user chose but that was left out."""
     return [
         (
             f"series {row.number} was chosen, but left out, because its sequence differs from "
@@ -395,7 +389,6 @@ def _named_in_vain(table: Sequence[SeriesRow], selection: Selection) -> list[str
 def _from_run(
     whole: Acquisition, rows: Sequence[Sequence[Slice]], choice: Choice, run: Run
 ) -> tuple[Acquisition, list[list[Slice]]]:
-    """Return the acquisition and its planes from the start of the run."""
     early = {id(p) for stack in _make_stacks(rows, choice)[: run.first] for p in stack}
     parts: list[Part] = []
     left_out: list[LeftOut] = []
@@ -412,16 +405,15 @@ def _from_run(
 
 
 def _other_sequences(parts: Sequence[Part], chosen: Acquisition, selection: Selection) -> list[str]:
-    """Return a warning for each part left out although its size and place fit the phases."""
     listed_parts = (*chosen.parts, *(entry.part for entry in chosen.left_out))
     piece_ids = {id(image) for part in listed_parts for image in part.slices}
     first = chosen.parts[0]
     return [
         (
-            f"{part.header.label}: {part.n_times} phase(s) with the size and position of the "
-            "dynamic "
-            f"series left out because the sequence differs ({part.sequence.text}; the dynamic "
-            f"series is {first.sequence.text}): check whether they belong to it"
+            f"{part.header.label}: {count_of(part.n_times, 'phase')} with the size and position "
+            f"of the dynamic series left out, because the sequence ({part.sequence.text}) "
+            f"differs from that of the dynamic series ({first.sequence.text}): check whether "
+            "they belong to the dynamic series"
         )
         for part in parts
         if is_same_place(part, first)
@@ -431,7 +423,6 @@ def _other_sequences(parts: Sequence[Part], chosen: Acquisition, selection: Sele
 
 
 def _t1_warnings(chosen: Acquisition) -> list[CaseWarning]:
-    """Return a warning that series with other flip angles (for T1) were left out."""
     parts = [entry.part for entry in chosen.left_out if entry.role is Role.FLIP_ANGLES]
     by_angle = sorted(parts, key=lambda part: part.sequence.flip_degrees or 0.0)
     if not by_angle:
@@ -441,25 +432,25 @@ def _t1_warnings(chosen: Acquisition) -> list[CaseWarning]:
     tr = by_angle[0].sequence.repetition_time_ms
     return [
         CaseWarning(
-            f"{series}: left out, because their flip angles ({angles} degrees) differ from the "
-            "dynamic's; they measure T1: import each by itself into another data set, "
-            "and use their volumes, as ID_0000.nii.gz, ... of one folder, for the perfusion maps",
+            f"{series} were left out, because their flip angles ({angles} degrees) differ from "
+            "that of the dynamic series. They measure T1: for perfusion maps, import each series "
+            "into a separate data set, and collect their volumes as ID_0000.nii.gz, ... in one "
+            "folder",
             (Remedy(command="perfusion", values=(angles, f"{tr:g}" if tr else "MS")),),
         )
     ]
 
 
 def _list_notes(chosen: Acquisition) -> list[str]:
-    """Return warnings about parts that were left out or processed."""
     notes = [
-        f"{entry.part.header.label}: {entry.part.n_times} phase(s) left out, "
+        f"{entry.part.header.label}: {count_of(entry.part.n_times, 'phase')} left out, "
         f"{entry.role.words}{' of ' * bool(entry.of)}{entry.of} ({entry.evidence})"
         for entry in chosen.left_out
         if entry.role in {Role.EARLIER_PRE, Role.SUBTRACTION}
     ]
     processed = [part for part in chosen.parts if "moco" in part.kind.processing]
     notes += [
-        f"{part.header.label} is motion-corrected, and its original is not in the study"
+        f"{part.header.label} is motion-corrected, and the original is not in the study"
         for part in processed
     ]
     return notes

@@ -1,7 +1,8 @@
-"""Find evidence that volumes are no dynamic series, missing images, and missing times.
+"""Find evidence against a dynamic series, and missing images and times.
 
-Only certain losses are reported. Image numbers have gaps in complete exams too (Philips numbers
-several images of each place, archives continue from one series to the next).
+Only certain losses are reported, because image numbers can have gaps in complete exams too. For
+example, Philips numbers several images at each position, and archives continue the numbers from one
+series to the next.
 """
 
 from collections import Counter
@@ -16,6 +17,7 @@ import numpy as np
 
 from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import CaseError, Remedy
+from napari_mamamia.core.names import count_of
 from napari_mamamia.io.dicom.clocks import Choice, find_units_s
 from napari_mamamia.io.dicom.parts import Image, Part
 from napari_mamamia.io.dicom.remedies import leave_out, leave_out_each, use_series
@@ -27,27 +29,30 @@ from napari_mamamia.io.exam.looks import Looks
 from napari_mamamia.io.exam.runs import ULTRAFAST_GAP_S
 
 _LEAST_ALIKE: Final = 0.5
-"""Least correlation of two phases after contrast.
+"""Smallest correlation of two phases after contrast.
 
-Measured between neighbours: 0.80 to 0.92 on one real slice, 0.97 on a real exam, 0.9 on phantoms;
-below 0.3 with and without fat saturation.
+Measured values between successive phases are 0.80 to 0.92 on one real slice, 0.97 on a real exam
+and 0.9 on phantoms. Phases with and without fat saturation correlate below 0.3.
 """
 _LEAST_GAP_S: Final = 1.0
-"""Least gap in s of breast volumes; frames of a heartbeat are closer."""
+"""Smallest gap in s between breast volumes; cardiac frames are closer together."""
 _FEWEST_PHASES: Final = 3
-"""Least number of phases; between two phases a gap may be the scanner's numbering."""
+"""Smallest number of phases for the check.
+
+A gap between two phases may be due to the scanner's numbering.
+"""
 _CLOCKS: Final = (Clock.ACQUISITION_TIME, Clock.CONTENT_TIME)
 _MOST_SHARE: Final = 0.5
-"""Largest share of a phase's images whose missing times may be filled (our choice)."""
+"""Largest fraction of a phase's images whose missing times may be filled in (our choice)."""
 
 
 def check_phases(
     stacks: Sequence[Sequence[Slice]], choice: Choice, looks: Looks, name: str
 ) -> tuple[CaseError, ...]:
-    """Return evidence against volumes being phases: the first error of each kind.
+    """Return evidence that volumes are not phases: the first error of each kind.
 
-    Checked are long pauses, equal values, repeated slices, gaps below one second without contrast,
-    phases unlike the one before, and phases or slices without noise of their own.
+    The checks cover long pauses, equal values, repeated slices, gaps below one second without
+    contrast, phases unlike the previous phase, and phases or slices without independent noise.
     """
     times_s = choice.chosen.times_s
     return tuple(
@@ -69,26 +74,32 @@ def noise_warnings(
 ) -> tuple[str, ...]:
     """Return a warning if noise cannot show whether phases were computed from other phases.
 
-    Ultrafast series share parts of k-space between neighbours, and so their noise.
+    Successive phases of ultrafast series share parts of k-space, and therefore noise.
     """
     if stacks and len(looks.sliding(stacks)) == len(stacks):
         return (
-            "in all phases many voxels equal those of the next slice, as in sliding projections "
-            "over several slices, or if slices were doubled: check that these are the measured "
-            "images",
+            (
+                "in all phases, many voxels equal those of the next slice, possibly because the "
+                "images are sliding projections or slices were duplicated: check that these are "
+                "the measured images"
+            ),
         )
     borrowed = looks.borrowed(stacks)
     if borrowed.volumes and _is_ultrafast(times_s):
         return (
-            f"{_list_phases(borrowed.volumes)} repeat the noise of other phases, as with "
-            "view sharing (neighbours "
-            "share parts of k-space), or if images were computed from others",
+            (
+                f"{_list_phases(borrowed.volumes)} repeat the noise of other phases, because of "
+                "view sharing (successive phases share parts of k-space) or because images "
+                "were computed from others"
+            ),
         )
     if borrowed.is_certain or len(stacks) < 2:
         return ()
     return (
-        "whether each phase was measured, or computed from others, is unknown: the "
-        "images hold too little noise, or all hold the same",
+        (
+            "it is unknown whether each phase was measured or computed from others, because the "
+            "images contain too little noise, or all contain the same noise"
+        ),
     )
 
 
@@ -98,18 +109,18 @@ def landmark_warnings(stacks: Sequence[Sequence[Slice]]) -> tuple[str, ...]:
     if len(frames) < 2:
         return ()
     return (
-        f"the phases have {len(frames)} frames of reference (FrameOfReferenceUID), as if the "
-        "patient "
-        "was repositioned between them; their positions were compared as in the headers",
+        (
+            f"the phases have {len(frames)} frames of reference (FrameOfReferenceUID), possibly "
+            "because the patient was repositioned; the positions in the headers were used"
+        ),
     )
 
 
 def _find_pause(stacks: Sequence[Sequence[Slice]], choice: Choice, name: str) -> CaseError | None:
-    """Return an error for a long pause in AcquisitionTime, or else in the chosen clock."""
     acquired = next(
         (v for v in choice.verdicts if v.clock is Clock.ACQUISITION_TIME), choice.chosen
     )
-    # Starts that are no exact times, such as minutes and seconds mixed, still show hours.
+    # Inexact start times, such as mixed minutes and seconds, still show hours.
     times_s = acquired.times_s or choice.chosen.times_s or sorted(_list_starts(stacks))
     longest = max(np.diff(times_s), default=0.0)
     if longest <= MOST_PAUSE_S:
@@ -118,8 +129,8 @@ def _find_pause(stacks: Sequence[Sequence[Slice]], choice: Choice, name: str) ->
     names = " and ".join(dict.fromkeys(stack[0].series_name for stack in stacks))
     early, late = _around_pause(stacks, choice.chosen.times_s, times_s)
     return CaseError(
-        f"expected phases of one exam in {name}, but {days} lie between two of them, by {names}: "
-        "leave out those of the other exam, or use all",
+        f"expected the phases of {name} to be one exam, but two of them are {days} apart by "
+        f"{names}: leave out the phases of the other exam, or use all phases",
         remedies=[*leave_out_each((early, late), stacks), use_series(stacks)],
     )
 
@@ -129,7 +140,6 @@ def _around_pause(
     times_s: Sequence[float] | None,
     told_s: Sequence[float] | None,
 ) -> tuple[list[Sequence[Slice]], list[Sequence[Slice]]]:
-    """Return the phases before and after the longest pause of the clock with that pause."""
     start_times = _list_starts(stacks)
     if len(start_times) < len(stacks):
         start_times = list(times_s or told_s or range(len(stacks)))
@@ -150,8 +160,8 @@ def _find_copy(stacks: Sequence[Sequence[Slice]], looks: Looks, name: str) -> Ca
     a, b = twins
     return CaseError(
         f"expected different values in each phase of {name}, but phase {a} "
-        f"({stacks[a][0].series_name}) and phase {b} ({stacks[b][0].series_name}) have the "
-        "same values, up to a factor, so one is a copy: leave one of them out",
+        f"({stacks[a][0].series_name}) and phase {b} ({stacks[b][0].series_name}) have the same "
+        "values up to a factor, so one of them is a copy: leave out one of the two phases",
         remedies=leave_out_each(([stacks[b]], [stacks[a]]), stacks),
     )
 
@@ -166,8 +176,8 @@ def _find_beat(
         return None
     return CaseError(
         f"expected the phases of {name} to be seconds apart, but they are {usual:g} s apart "
-        "without contrast, as in frames of a heartbeat: choose the series if it is the dynamic "
-        "series nevertheless",
+        "without contrast, like cardiac frames: choose the series if it is the dynamic series "
+        "nevertheless",
         remedies=[use_series(stacks)],
     )
 
@@ -175,7 +185,6 @@ def _find_beat(
 def _find_unlike_phase(
     stacks: Sequence[Sequence[Slice]], times_s: Sequence[float] | None, looks: Looks, name: str
 ) -> CaseError | None:
-    """Return an error if a phase after contrast does not resemble the previous phase."""
     if _is_ultrafast(times_s):
         return None
     for index, (a, b) in enumerate(pairwise(stacks[1:]), start=1):
@@ -184,8 +193,8 @@ def _find_unlike_phase(
             return CaseError(
                 f"expected similar phases in {name}, but phase {index} ({a[0].series_name}) and "
                 f"phase {index + 1} ({b[0].series_name}) differ too much (correlation "
-                f"{alike:.2f}), as with a different sequence, a map or a failed scan: leave out "
-                "the wrong phases",
+                f"{alike:.2f}), possibly because of a different sequence, a map or a failed scan: "
+                "leave out the wrong phases",
                 remedies=_without_odd(stacks, a, b, looks),
             )
     return None
@@ -196,7 +205,8 @@ def _without_odd(
 ) -> list[Remedy]:
     """Return the remedies that leave out the phases like `a`, or the phases like `b`.
 
-    The smaller group comes first; where it is a single phase, only that one is left out.
+    The remedy for the smaller group comes first; if that group is a single phase, it is the only
+    remedy.
     """
     like_a: list[Sequence[Slice]] = []
     like_b: list[Sequence[Slice]] = []
@@ -213,7 +223,6 @@ def _without_odd(
 def _find_computed_phase(
     stacks: Sequence[Sequence[Slice]], times_s: Sequence[float] | None, looks: Looks, name: str
 ) -> CaseError | None:
-    """Return an error if phases repeat the noise of phases from which they were computed."""
     borrowing = looks.borrowed(stacks)
     borrowed = borrowing.volumes
     if not borrowed or _is_ultrafast(times_s):
@@ -227,10 +236,10 @@ def _find_computed_phase(
         names = _join_names(stacks, borrowing.instead)
         others = f"{_list_phases(borrowing.instead)} ({names}), or the reverse"
     return CaseError(
-        f"expected the phases of {name} to be measured one by one, but {phases} {repeat} the "
-        f"noise of {others}, as in images that are computed from them (a subtraction, a maximum, "
-        "a mean, a map, or a smoothed, moved or motion-corrected copy): leave out what was "
-        "computed, or use all",
+        f"expected the phases of {name} to be measured separately, but {phases} {repeat} the "
+        f"noise of {others}, like images computed from them (subtractions, maxima, means, maps, "
+        "or smoothed, shifted or motion-corrected copies): leave out the computed images, or use "
+        "all phases",
         remedies=[
             *leave_out_each(([stacks[k] for k in gone] for gone in sets), stacks),
             use_series(stacks),
@@ -239,15 +248,14 @@ def _find_computed_phase(
 
 
 def _find_slide(stacks: Sequence[Sequence[Slice]], looks: Looks, name: str) -> CaseError | None:
-    """Return an error if some phases are projections that slide along the stack."""
     slid = looks.sliding(stacks)
     if not slid or len(slid) == len(stacks):
         return None
     return CaseError(
         f"expected different values in each slice of {name}, but in {_list_phases(slid)} "
-        f"({_join_names(stacks, slid)}) many voxels equal those of the next slice, as in sliding "
-        "projections (MIP) over several slices, or if slices were doubled: leave out what was "
-        "computed, or use all",
+        f"({_join_names(stacks, slid)}) many voxels equal those of the next slice, possibly "
+        "because they are sliding projections (MIP) or slices were duplicated: leave out the "
+        "computed images, or use all phases",
         remedies=[*leave_out([stacks[k] for k in slid], stacks), use_series(stacks)],
     )
 
@@ -277,7 +285,7 @@ def loss_warnings(
     images
         All images of the study.
     slices
-        Their planes, each once, used or not.
+        All planes of these images, each once, including planes that are not used.
     stacks
         The planes of each phase.
     """
@@ -301,7 +309,6 @@ def loss_warnings(
 
 
 def _is_partly_known(images: Sequence[Image], uid: str, own: Sequence[Slice]) -> bool:
-    """Return whether a series has images that are not planes, or planes without a file."""
     others = (i.header for i in images if not isinstance(i, tuple))
     return any(plane.frame for plane in own) or any(h and h.series_uid == uid for h in others)
 
@@ -309,8 +316,8 @@ def _is_partly_known(images: Sequence[Image], uid: str, own: Sequence[Slice]) ->
 def _check_images(countable: dict[str, list[Slice]], exam_uids: Sequence[str]) -> dict[str, str]:
     """Return a warning for each series that has fewer images than ImagesInAcquisition.
 
-    An acquisition may be one series or several: all series of the study with the same number are
-    counted together.
+    An acquisition may consist of several series, so all series of the study with the same number
+    are counted together.
     """
     promise = {uid: max(p.header.images for p in pieces) for uid, pieces in countable.items()}
     warnings = {}
@@ -327,16 +334,14 @@ def _check_images(countable: dict[str, list[Slice]], exam_uids: Sequence[str]) -
             continue
         pieces = countable[uid]
         warnings[uid] = (
-            f"by its header {pieces[0].series_name} has {n_promised} images (ImagesInAcquisition), "
-            f"but {count} are here{_describe_missing(_list_instances(pieces))}: check that the "
-            "copy is "
-            "complete"
+            f"{pieces[0].series_name} should have {n_promised} images according to its header "
+            f"(ImagesInAcquisition), but {count} were "
+            f"found{_describe_missing(_list_instances(pieces))}: check that the copy is complete"
         )
     return warnings
 
 
 def _check_numbers(own: Sequence[Slice], n_slices: int) -> str:
-    """Return a warning if the image numbers lack whole phases, else ""."""
     numbers = _list_instances(own)
     if len(numbers) < len(own) or len(numbers) < _FEWEST_PHASES * n_slices:
         return ""
@@ -349,8 +354,9 @@ def _check_numbers(own: Sequence[Slice], n_slices: int) -> str:
     if not gaps or not is_whole or 2 * sum(gaps) > len(numbers) or max(runs) == n_slices:
         return ""
     return (
-        f"the image numbers of {own[0].series_name} lack {sum(gaps) // n_slices} whole phase(s) of "
-        f"{n_slices} slices{_describe_missing(numbers)}: check that the copy is complete"
+        f"the image numbers of {own[0].series_name} lack "
+        f"{count_of(sum(gaps) // n_slices, 'whole phase')} of {n_slices} "
+        f"slices{_describe_missing(numbers)}: check that the copy is complete"
     )
 
 
@@ -360,7 +366,6 @@ def _list_instances(own: Sequence[Slice]) -> list[int]:
 
 
 def _describe_missing(numbers: Sequence[int]) -> str:
-    """Return the image numbers that are missing inside a sequence, or ""."""
     gaps = [(a + 1, b - 1) for a, b in pairwise(numbers) if b > a + 1]
     spans = [f"{a} to {b}" if b > a else f"{a}" for a, b in gaps[:4]]
     more = ", ..." * (len(gaps) > len(spans))
@@ -368,9 +373,9 @@ def _describe_missing(numbers: Sequence[int]) -> str:
 
 
 def _check_positions(series: Sequence[Sequence[Slice]]) -> list[str]:
-    """Return a warning for series with fewer temporal positions than announced.
+    """Return a warning for each series with fewer temporal positions than its header announces.
 
-    Series of one position each are counted together.
+    Series with one position each are counted together.
     """
     of_one: dict[int, list[Slice]] = {}
     warnings = []
@@ -394,13 +399,13 @@ def _list_identifiers(pieces: Sequence[Slice]) -> set[float]:
 
 
 def _describe_absent(names: str, promise: int, n_shown: int, numbers: Collection[float]) -> str:
-    """Return the warning about missing positions, or "" if none is missing."""
     losses = [k for k in range(1, promise + 1) if k not in numbers]
     if n_shown < promise:
         which = f" (missing: {', '.join(map(str, losses))})" if len(losses) < promise else ""
         return (
-            f"by its header {names} has {promise} temporal positions (NumberOfTemporalPositions), "
-            f"but there are images of only {n_shown}{which}: check that the copy is complete"
+            f"{names} should have {promise} temporal positions according to the header "
+            f"(NumberOfTemporalPositions), but images of only {n_shown} were found{which}: check "
+            "that the copy is complete"
         )
     inside = _find_jumps(sorted(numbers))
     if promise or not inside:
@@ -412,7 +417,6 @@ def _describe_absent(names: str, promise: int, n_shown: int, numbers: Collection
 
 
 def _find_jumps(numbers: Sequence[float]) -> list[int]:
-    """Return the numbers missing in a mostly continuous sequence."""
     steps = [b - a for a, b in pairwise(numbers)]
     if not steps or median(steps) != 1:
         return []
@@ -423,7 +427,7 @@ def _find_jumps(numbers: Sequence[float]) -> list[int]:
 def fill_times(
     slices: Sequence[Slice], parts: Iterable[Part]
 ) -> tuple[list[Slice], tuple[str, ...]]:
-    """Return planes with complete times in each phase, and a warning for each filled time.
+    """Return planes with complete times in each phase, and a warning for each inserted time.
 
     A time without seconds counts as missing if other images of the part have seconds.
     """
@@ -436,8 +440,10 @@ def fill_times(
                 for plane in bare:
                     times.setdefault((str(plane.file), plane.frame), {}).update(start)
     notes = tuple(
-        f"{clock} is missing in {n} image(s), or has no seconds, in phases whose other "
-        "images have it: the first time of the phase was assumed"
+        (
+            f"{clock} is missing or has no seconds in {count_of(n, 'image')}, although other "
+            "images of the same phases have it; the first time of the phase was assumed"
+        )
         for clock, n in counts.items()
         if n
     )
@@ -445,7 +451,6 @@ def fill_times(
 
 
 def _list_gaps(part: Part, clock: Clock) -> list[tuple[list[Slice], dict[str, float]]]:
-    """Return the images of each phase that lack a clock, and the first value of the others."""
     by_phase: dict[int, list[Slice]] = {}
     for plane in part.slices:
         by_phase.setdefault(plane.phase, []).append(plane)

@@ -1,8 +1,8 @@
 """Compare the pixels of a study's volumes when headers are not sufficient; find blank planes.
 
-A few planes of each volume are read. Source of the rules and thresholds: measured on phantoms, one
-real slice and one real exam (table in docs/methods/dicom_import.md); they decide which questions
-are asked, and which of several pre-contrast phases is the last.
+A few planes of each volume are read. The rules and thresholds were measured on phantoms, one real
+slice and one real exam (table in docs/methods/dicom_import.md). They determine which questions are
+asked, and which of several pre-contrast phases is the last one.
 """
 
 import hashlib
@@ -22,21 +22,20 @@ from napari_mamamia.io.dicom.slices import Slice
 from napari_mamamia.io.exam.noise import SLAB, Borrowed, find_borrowed
 
 _MOST_SHARE: Final = 0.25
-"""Largest share of a plane's rows that may be blank at its end in only one phase (our choice).
+"""Largest fraction of rows that may be blank at the end of a plane in one phase (our choice).
 
-The limit is far above the change of the edge of a body between phases.
+The limit is far above the change of the body's edge between phases.
 """
 _BAND: Final = 16
-"""Number of rows compared at once."""
+"""Number of rows that are compared at once."""
 
 
 def blank_tails(array: NDArray[Any]) -> NDArray[np.intp]:
-    """Return, for each plane of (z, y, x), the number of rows at its end with one value."""
+    """Return, for each plane of (z, y, x), the number of rows at the end with a single value."""
     return np.array([_blank_tail(plane) for plane in array], dtype=np.intp)
 
 
 def _blank_tail(plane: NDArray[Any]) -> int:
-    """Return the number of rows at the end of (y, x) that contain only the last value."""
     n_rows, last = len(plane), plane[-1, -1]
     for end in range(n_rows, 0, -_BAND):
         differs = (plane[max(end - _BAND, 0) : end] != last).any(axis=1)
@@ -67,35 +66,35 @@ def require_values(stacks: Sequence[Sequence[Slice]], tails: Sequence[NDArray[np
                 else f"last {most} of {n_rows} rows are blank"
             )
             raise FormatError(
-                f"expected values in all rows of {plane.name}, as in other phases, but "
-                f"its {rows} (as in {len(broken)} of the {len(stack)} slices of phase {index} that "
-                "were read), as after an interrupted copy or a failed scan: copy the files "
-                "again, or "
-                "leave the phase out",
+                f"expected values in all rows of {plane.name}, as in other phases, but its "
+                f"{rows}, possibly because of an interrupted copy or a failed scan (the same is "
+                f"true of {len(broken)} of {len(stack)} slices that were read in phase {index}): "
+                "copy the files again, or leave out the phase",
                 remedies=leave_out([stack], stacks),
             )
 
 
-# Whether neighbouring planes of a volume share values: a projection that slides along the stack.
-# In a scan each plane has its own noise, so two neighbours are equal in a voxel only by chance,
-# as often as the rounding of values allows. A sliding maximum, minimum or median has one value in
-# several planes, and so does a stack whose planes were doubled. No other volume is needed to
-# detect that.
+# In a sliding projection, neighbouring planes of a volume share values. In a scan, each plane has
+# independent noise, so two neighbours are equal in a voxel only by chance, as often as the
+# rounding of values allows. A sliding maximum, minimum or median has the same value in several
+# planes, and so does a stack whose planes were duplicated. No other volume is needed to detect
+# this.
 
 _Array = NDArray[np.float32]
 _BODY: Final = 0.1
 _TIED: Final = 0.12
-"""Share of equal neighbours, beyond that in rows, above which planes share values.
+"""Excess of equal neighbours across planes over those along rows, above which planes share values.
 
-Measured: below 0.03 in original real volumes and on phantoms; 0.20 and more in computed
-projections; in theory (w - 1) / (w + 1) for noise over w planes.
+Measured values are below 0.03 in original volumes and phantoms, and 0.20 or more in computed
+projections. In theory the value is (w - 1) / (w + 1) for noise over w planes.
 """
 _LEAST_STEPS: Final = 2.0
-"""Difference in steps of the stored values below which neighbours are equal by rounding."""
+"""Difference, in steps of the stored values, below which neighbours are equal due to rounding."""
 _FINEST: Final = 5
 """Percentile of the differences that represents one step of the stored values.
 
-If steps are finer than noise, it is a sufficiently small part of the noise.
+If the steps are finer than the noise, this percentile is a sufficiently small fraction of the
+noise.
 """
 _FEWEST: Final = 500
 _EACH: Final = 3
@@ -122,7 +121,7 @@ def _measure_ties(slabs: _Array) -> list[float]:
 
 def _of_volume(values: _Array, body: NDArray[np.bool_]) -> float:
     levels, counts = np.unique(values[:, ::_EACH, ::_EACH], return_counts=True)
-    usual = levels[np.argmax(counts)]  # masked or filled voxels are always equal
+    usual = levels[np.argmax(counts)]  # Masked or filled voxels are always equal.
     below, above = values[:-1], values[1:]
     lowest = values.min()
     counted = body & (below > lowest) & (above > lowest) & (below != usual)
@@ -143,26 +142,32 @@ def _of_volume(values: _Array, body: NDArray[np.bool_]) -> float:
 CONTRAST: Final = 0.05
 """Value of `enhancement` above which contrast arrived between two volumes."""
 NO_CONTRAST: Final = 0.04
-"""Value of `enhancement` below which no contrast arrived; between both limits it is unclear."""
+"""Value of `enhancement` below which no contrast arrived.
+
+Between the two limits, the result is unclear.
+"""
 _SOLID_RISE: Final = 0.3
 _SOLID: Final = 3
-"""Least width and height in blocks of a rise of 30 % that is not a moved edge.
+"""Smallest width and height, in blocks, of a rise of 30 % that is not a moved edge.
 
-The size is 12 voxels. A pre-contrast phase moved by up to 3 voxels in its plane has no such rise; a
-lesion of 10 mm has one.
+The size is 12 voxels. A pre-contrast phase that is shifted by up to 3 voxels in its plane has no
+such rise, but a lesion of 10 mm has.
 """
 _FINE: Final = 24
-"""Number of block rows or columns below which one block with a rise is sufficient."""
+"""Number of block rows or columns below which a single rising block is sufficient."""
 _PLANES: Final = 5
 _FLOOR: Final = 0.05
 _RISE: Final = 0.15
 _GAIN: Final = 0.05
 _GAIN_CHANGED: Final = 0.12
-"""Least change of air that counts as a gain: ghosts change it by 0 to 16 % in real exams."""
+"""Smallest relative change of the air signal that counts as gain.
+
+Ghosts change the signal by 0 to 16 % in real exams.
+"""
 _LEAST_CHANGED: Final = 25
 """Percentile of the body from which the gain is measured.
 
-A quarter of the body, fat and muscle, takes up little contrast.
+A quarter of the body, namely fat and muscle, takes up little contrast.
 """
 _VOXELS: Final = 4000
 _FIT: Final = 0.97
@@ -175,7 +180,7 @@ _NEARLY: Final = 0.999
 
 
 class Contrast(Enum):
-    """Whether contrast arrived between two volumes; for UNCLEAR the user is asked."""
+    """Whether contrast arrived between two volumes; if UNCLEAR, the user is asked."""
 
     NONE = "none"
     UNCLEAR = "unclear"
@@ -193,7 +198,7 @@ class _Look:
 
 
 class Looks:
-    """Some planes of each volume of a study, read once."""
+    """Some planes of each volume of a study, which are read once."""
 
     def __init__(self) -> None:
         self._known: dict[int, _Look] = {}
@@ -206,7 +211,7 @@ class Looks:
         require_values([look.pieces for look in looks], [look.tails for look in looks])
 
     def enhancement(self, before: Sequence[Slice], after: Sequence[Slice]) -> float:
-        """Return the share of the body that rises minus the share that falls, -1 to 1."""
+        """Return the fraction of the body that rises minus the fraction that falls, -1 to 1."""
         return enhancement(self._find_look(before).blocks, self._find_look(after).blocks)
 
     def contrast(self, before: Sequence[Slice], after: Sequence[Slice]) -> Contrast:
@@ -225,14 +230,14 @@ class Looks:
     def is_difference(
         self, volume: Sequence[Slice], of: Sequence[Slice], less: Sequence[Slice]
     ) -> bool:
-        """Return whether a volume is a second one minus a third, up to a factor and an offset."""
+        """Return whether a volume is `of` minus `less`, up to a factor and an offset."""
         return is_difference(*(self._find_look(stack).voxels for stack in (volume, of, less)))
 
     def likeness(self, a: Sequence[Slice], b: Sequence[Slice]) -> float:
-        """Return the correlation of two volumes inside the body, -1 to 1.
+        """Return the correlation of two volumes inside the body, from -1 to 1.
 
-        The body's border is ignored, because it makes all images of one body similar. 1 where too
-        few voxels remain, 0 where a volume has one value.
+        The body's border is ignored, because it makes all images of one body similar. The result is
+        1 if too few voxels remain, and 0 if a volume is constant.
         """
         one, other = self._find_look(a), self._find_look(b)
         inner = one.inner & other.inner
@@ -257,12 +262,12 @@ class Looks:
         return None
 
     def borrowed(self, stacks: Sequence[Sequence[Slice]]) -> Borrowed:
-        """Return the volumes without noise of their own, in order of time."""
+        """Return the volumes without independent noise, in order of time."""
         self._look_into(stacks)
         return self._borrowed[_make_key(stacks)]
 
     def sliding(self, stacks: Sequence[Sequence[Slice]]) -> tuple[int, ...]:
-        """Return the volumes, in order of time, whose neighbouring planes share values."""
+        """Return the indices, in time order, of volumes whose neighbouring planes share values."""
         self._look_into(stacks)
         return self._sliding[_make_key(stacks)]
 
@@ -274,11 +279,11 @@ class Looks:
             self._sliding[key] = find_sliding(slabs)
 
     def blocks(self, stack: Sequence[Slice]) -> NDArray[np.float32]:
-        """Return means over blocks of some planes: (plane, row, column)."""
+        """Return block means of some planes, (plane, row, column)."""
         return self._find_look(stack).blocks
 
     def _find_look(self, stack: Sequence[Slice]) -> _Look:
-        # The slices are kept, so that no other slice can get this id later.
+        # The slices are stored, so that no other slices can get this id later.
         key = id(stack[0])
         if key not in self._known:
             self._known[key] = _make_look(stack)
@@ -286,7 +291,7 @@ class Looks:
 
 
 def enhancement(before: NDArray[np.float32], after: NDArray[np.float32]) -> float:
-    """Return the share of the body that rises by 15 % minus the share that falls by 15 %.
+    """Return the fraction of the body that rises by 15 % minus the fraction that falls by 15 %.
 
     A gain that changes all voxels equally is removed first. The result is near 0 if the body only
     moved.
@@ -294,7 +299,7 @@ def enhancement(before: NDArray[np.float32], after: NDArray[np.float32]) -> floa
     Parameters
     ----------
     before, after
-        Means over blocks of the same places.
+        Block means at the same positions.
     """
     brightest = np.maximum(before, after)
     white = float(np.percentile(brightest, 99))
@@ -311,16 +316,17 @@ def enhancement(before: NDArray[np.float32], after: NDArray[np.float32]) -> floa
 def gain_between(
     before: NDArray[np.float32], after: NDArray[np.float32], least: float = _GAIN_CHANGED
 ) -> float:
-    """Return the receiver gain of a volume relative to another one; 1.0 if unchanged.
+    """Return the receiver gain of a volume relative to another volume; 1.0 if unchanged.
 
-    Contrast leaves the noise of air unchanged; a receiver's gain changes air and body alike.
+    Contrast leaves the noise of air unchanged, while the receiver gain changes air and body
+    equally.
 
     Parameters
     ----------
     before, after
-        Means over blocks of the same places.
+        Block means at the same positions.
     least
-        Least relative change, of air and body, that is a gain.
+        Smallest relative change of air and body that counts as gain.
     """
     brightest = np.maximum(before, after)
     white = float(np.percentile(brightest, 99))
@@ -335,16 +341,16 @@ def gain_between(
 
 
 def contrast_between(before: NDArray[np.float32], after: NDArray[np.float32]) -> Contrast:
-    """Return whether contrast arrived, from `enhancement` and from rising patches.
+    """Return whether contrast arrived, based on `enhancement` and on rising patches.
 
-    CAME: `enhancement` is at least .05, and some patch rises by 30 %. NONE: it is between -.04 and
-    .04, and no patch rises. A moved body alone gives no patch, a lesion alone a small
-    `enhancement`.
+    The result is CAME if `enhancement` is at least 0.05 and some patch rises by 30 %. It is NONE if
+    `enhancement` is between -0.04 and 0.04 and no patch rises. Otherwise it is UNCLEAR. Motion
+    alone causes no patch, and a lesion alone causes only a small `enhancement`.
 
     Parameters
     ----------
     before, after
-        Means over blocks of the same places, (plane, row, column).
+        Block means at the same positions, (plane, row, column).
     """
     share = enhancement(before, after)
     has_patch = _has_patch(before, after)
@@ -354,7 +360,6 @@ def contrast_between(before: NDArray[np.float32], after: NDArray[np.float32]) ->
 
 
 def _has_patch(before: NDArray[np.float32], after: NDArray[np.float32]) -> bool:
-    """Return whether a square of blocks rises by 30 % more than the body's median."""
     brightest = np.maximum(before, after)
     white = float(np.percentile(brightest, 99))
     body = brightest > _BODY * white
@@ -369,7 +374,6 @@ def _has_patch(before: NDArray[np.float32], after: NDArray[np.float32]) -> bool:
 
 
 def _is_scaled(a: NDArray[np.float64], b: NDArray[np.float64], steps: Sequence[float]) -> bool:
-    """Return whether one volume is the other times a factor, up to rounding steps."""
     for x, y, step in ((a, b, steps[1]), (b, a, steps[0])):
         factor = float(x @ y) / float(x @ x)
         if float(np.abs(y - factor * x).max()) <= abs(step):
@@ -380,11 +384,11 @@ def _is_scaled(a: NDArray[np.float64], b: NDArray[np.float64], steps: Sequence[f
 def is_difference(
     found: NDArray[np.float32], after: NDArray[np.float32], before: NDArray[np.float32]
 ) -> bool:
-    """Return whether ``found = a * after + b * before + c`` with -b/a near 1: a subtraction.
+    """Return whether ``found`` is a subtraction ``a * after + b * before + c`` with -b/a near 1.
 
-    Values at the lowest of `found` are ignored, because subtractions are cut at zero. The contrast
-    of body to air must be less than in `before`; else `before` is the difference, and `found` a
-    scan.
+    Voxels at the lowest value of `found` are ignored, because subtractions are clipped at zero. The
+    contrast between body and air must be less than in `before`; otherwise `before` is the
+    difference and `found` is a scan.
     """
     white = float(np.percentile(np.maximum(after, before), 99))
     body = np.maximum(after, before) > _BODY * white
@@ -407,7 +411,6 @@ def is_difference(
 
 
 def _above_air(values: NDArray[np.float32], body: NDArray[np.bool_]) -> float:
-    """Return the median signal of the body above that of air; 0 without air."""
     air = values[~body]
     return float(np.median(values[body]) - np.median(air)) if len(air) else 0.0
 
@@ -418,7 +421,7 @@ def _make_look(stack: Sequence[Slice]) -> _Look:
     planes = np.stack([read_quantity(image) for image in pieces])
     blocks = block_means(planes)
     flat = planes.ravel()
-    # Rows mostly have an even length: an odd step takes other columns in each row.
+    # Rows mostly have an even length, so an odd step samples other columns in each row.
     step = max(1, len(flat) // _VOXELS) | 1
     return _Look(
         blocks,
@@ -435,13 +438,11 @@ def _make_key(stacks: Sequence[Sequence[Slice]]) -> tuple[int, ...]:
 
 
 def _read_slab(stack: Sequence[Slice]) -> NDArray[np.float32]:
-    """Return neighbouring planes in the middle of a volume."""
     first = max((len(stack) - SLAB) // 2, 0)
     return np.stack([read_quantity(plane) for plane in stack[first : first + SLAB]])
 
 
 def _find_inside(blocks: NDArray[np.float32]) -> NDArray[np.bool_]:
-    """Return which blocks (plane, row, column) are body and have four neighbours in the body."""
     body = np.pad(blocks > _BODY * float(np.percentile(blocks, 99)), ((0, 0), (1, 1), (1, 1)))
     rows, columns = slice(1, -1), slice(1, -1)
     inner: NDArray[np.bool_] = body[:, rows, columns].copy()

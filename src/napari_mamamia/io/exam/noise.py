@@ -1,12 +1,14 @@
-"""Detect whether each volume of a study was measured, judged by its own noise.
+"""Detect whether each volume of a study was measured, based on its independent noise.
 
-Two scans have independent noise; an image computed from scans (subtraction, maximum, mean, map,
-smoothed, moved or registered copy) repeats theirs. So the grain of each volume is predicted from
-that of the others, block by block; the unexplained rest is its own noise. Any function of other
-volumes leaves the noise of a real scan unexplained, so many features can be used. Measured on real
-exams and on images computed from them: table in docs/methods/dicom_import.md.
+Two scans have independent noise. An image computed from scans (a subtraction, maximum, mean or map,
+or a smoothed, shifted or registered copy) repeats their noise. Therefore the grain of each volume
+is predicted from the grain of the other volumes, block by block, and the unexplained fraction is
+independent noise. No function of other volumes explains the noise of a real scan, so many features
+can be used. The table in docs/methods/dicom_import.md gives results on real exams and on images
+computed from them.
 
-The grain is the value minus the mean of 3 x 3 around it in its plane: mostly noise in quiet blocks.
+The grain is the value minus the mean of the surrounding 3 x 3 voxels in the plane. In quiet blocks,
+it is mostly noise.
 """
 
 from collections.abc import Sequence
@@ -18,14 +20,15 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.block_means import block_means
 
-# How much of one volume's grain the other volumes explain, block by block.
+# The following code computes how much of one volume's grain the other volumes explain, block by
+# block.
 
 _MOST_OTHERS: Final = 6
 _DIFFERENCES: Final = 4
 MANY: Final = 10
 """Number of volumes above which a faster comparison is used.
 
-Only planes at one depth are then compared, and half of the suspects are removed at once.
+This comparison uses only planes at one depth, and removes half of the suspected volumes at once.
 """
 
 
@@ -35,21 +38,21 @@ _LARGE: Final = 96
 _BLOCKS: Final = 8
 _FEWEST_BLOCKS: Final = 2
 _QUIET: Final = 3
-"""Fraction of the blocks that are used: the quietest third, with least anatomy."""
+"""Divisor of the number of blocks: only the quietest third, with the least anatomy, is used."""
 _LOUDER: Final = 2.0
 _EDGES: Final = 8.0
-"""Largest power ratio of air and body; above it the louder one contains edges."""
+"""Largest power ratio between air and body; above this ratio, the noisier contains edges."""
 _AIR: Final = 0.1
 _AT_ONCE: Final = 1 << 17
 _LEAST_STEPS: Final = 0.6
-"""Grain, in steps of the stored values, below which it is rounding."""
+"""Grain, in steps of the stored values, below which the grain is rounding error."""
 _EMPTY: Final = 0.7
-"""Share of a block's voxels at its lowest value above which the block is masked."""
+"""Fraction of voxels at a block's lowest value above which the block is masked."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """One place in all volumes: values and grain, with a `margin` in voxels within the plane."""
+    """The values and the grain of all volumes in one block, with an in-plane `margin` in voxels."""
 
     values: _Array
     around: _Array
@@ -64,7 +67,7 @@ class Block:
 
 
 def find_groups(slabs: _Array, steps: Sequence[float]) -> list[list[Block]]:
-    """Return the quietest blocks of air and of body; none if the grain is only rounding."""
+    """Return the quietest blocks of air and of body; empty if the grain is only rounding error."""
     n, depth, rows, columns = slabs.shape
     size = 16 if min(rows, columns) >= _LARGE else 8
     margin = size // 2
@@ -110,7 +113,6 @@ def _sample_blocks(found: NDArray[np.intp]) -> NDArray[np.intp]:
 
 
 def _find_quietest(found: NDArray[np.intp], loudness: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Return the quietest blocks of `found`, none of them much louder than the others."""
     ordered = found[np.argsort(loudness[found])][: max(len(found) // _QUIET, _FEWEST_BLOCKS)]
     if not len(ordered):
         return ordered
@@ -122,7 +124,6 @@ def _find_quietest(found: NDArray[np.intp], loudness: NDArray[np.float64]) -> ND
 def _measure_blocks(
     values: _Array, grain: _Array, corners: Sequence[tuple[int, int]], size: int
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.float64]]:
-    """Return power of the grain, masked flag and mean value for each (volume, block)."""
     levels, empty, means = [], [], []
     for y, x in corners:
         index = (..., slice(y, y + size), slice(x, x + size))
@@ -171,7 +172,7 @@ def _cut_block(
 
 
 def grain_of(values: _Array) -> _Array:
-    """Return values minus the mean of 3 x 3 around each of them in its plane.
+    """Return the values minus the mean of the surrounding 3 x 3 voxels in the plane.
 
     Large arrays are split, so that intermediate results stay in the CPU cache.
     """
@@ -188,7 +189,6 @@ def grain_of(values: _Array) -> _Array:
 
 
 def _with_edge(values: _Array) -> _Array:
-    """Return planes with their border doubled, as numpy's `pad` in a third of its time."""
     *stack, rows, columns = values.shape
     wide: _Array = np.empty((*stack, rows + 2, columns + 2), values.dtype)
     wide[..., 1:-1, 1:-1] = values
@@ -198,20 +198,22 @@ def _with_edge(values: _Array) -> _Array:
 
 
 def unexplained(block: Block, k: int, kept: Sequence[int]) -> float:
-    """Return the share of one block's grain that other volumes do not explain."""
+    """Return the fraction of one block's grain that other volumes do not explain."""
     grain = block.own[k]
     whole = float(grain @ grain)
     if whole <= 0:
         return 0.0
     others = [j for j in kept if j != k]
     features = _collect_features(block, grain, k, others)
-    # einsum, not `@`: BLAS starts threads for it, which take ten times as long on busy processors
+    # `einsum` is used because BLAS would start threads for `@`, which take ten times as long on
+    # busy processors.
     products = np.einsum("iv,jv->ij", features, features)
     index = np.arange(len(products))
-    # Regularise the diagonal: with copies among the features the matrix is singular.
+    # The diagonal is regularised, because the matrix is singular if there are copies among the
+    # features.
     products[index, index] += 1e-5 * float(np.trace(products)) / len(index) + 1e-6
     rest = grain - np.linalg.solve(products, features @ grain) @ features
-    # So many features explain some of any grain by chance: correct for that.
+    # So many features explain some of any grain by chance, which this factor corrects.
     freedom = len(grain) / max(len(grain) - len(features), 1)
     return float(rest @ rest) / whole * freedom
 
@@ -219,13 +221,14 @@ def unexplained(block: Block, k: int, kept: Sequence[int]) -> float:
 def _collect_features(block: Block, own: _Array, k: int, others: Sequence[int]) -> _Array:
     """Return the features that may explain a volume's grain: (feature, voxel).
 
-    The most similar volumes, each also moved by a voxel; the best match with a larger shift, and
-    the voxels around it, which smoothing and registration mix; maximum, minimum and median of all,
-    and maximum and minimum along the stack.
+    The features are the most similar volumes, each also shifted by one voxel; the best match with a
+    larger shift and its neighbouring voxels, because smoothing and registration mix these; the
+    maximum, minimum and median of all volumes; and the maximum and minimum along the stack.
     """
     norms = block.norms[others]
     alike = np.abs(block.inner[others] @ own).max(axis=1) / norms
-    # Features are at most a third of the voxels: 27 moved, 9 extremes, and 9 for each volume.
+    # Features are at most a third of the voxels: 27 shifted volumes, 9 extremes, and 9 for each
+    # further volume.
     room = len(own) // 3 - 36
     most = max(1, min(_MOST_OTHERS, room // 9))
     near = [others[index] for index in np.argsort(-alike)[:most]]
@@ -240,7 +243,8 @@ def _collect_features(block: Block, own: _Array, k: int, others: Sequence[int]) 
 def _collect_extremes(block: Block, nearest: int, others: Sequence[int]) -> _Array:
     """Return the grain of images that are not linear sums of volumes.
 
-    Maximum, minimum and median of volumes, sliding projections, and absolute differences.
+    The images are the maximum, minimum and median of volumes, sliding projections, and absolute
+    differences.
     """
     values = block.values[others]
     ranks = [values.max(axis=0), values.min(axis=0), np.median(values, axis=0)]
@@ -255,7 +259,6 @@ def _collect_extremes(block: Block, nearest: int, others: Sequence[int]) -> _Arr
 
 
 def _match_moved_grain(block: Block, k: int, others: Sequence[int]) -> _Array:
-    """Return the grain of the best-matching volume after a shift, with its neighbours."""
     best, place = 0.0, None
     depth = block.values.shape[1]
     width = block.grain.shape[-1]
@@ -267,7 +270,7 @@ def _match_moved_grain(block: Block, k: int, others: Sequence[int]) -> _Array:
         match = np.fft.irfft2((spectra * template).sum(axis=1), s=(width, width))
         match = np.abs(np.roll(match, (block.margin, block.margin), (1, 2))[:, :most, :most])
         match /= norms
-        if first == block.first:  # `near` includes these
+        if first == block.first:  # `near` includes these volumes.
             middle = slice(block.margin - 1, block.margin + 2)
             match[:, middle, middle] = 0
         index = np.unravel_index(int(np.argmax(match)), match.shape)
@@ -298,7 +301,6 @@ def _list_depths(block: Block, n_others: int) -> range | list[int]:
 
 
 def _cut_surroundings(block: Block, place: tuple[int, int, int, int]) -> _Array:
-    """Return a volume's grain at a place of the block, and moved by one voxel from there."""
     volume, first, row, column = place
     depth, size = block.values.shape[1], block.grain.shape[-1] - 2 * block.margin
     last = block.grain.shape[1] - depth
@@ -321,39 +323,40 @@ A registered copy may be shifted by some planes.
 _Groups = Sequence[Sequence[Block]]
 _BODY: Final = 0.1
 _OWN: Final = 0.55
-"""Share of own noise below which a volume repeats other volumes.
+"""Fraction of independent noise below which a volume repeats other volumes.
 
-Computed volumes have below 0.5, real scans of breasts above 0.92.
+Computed volumes have less than 0.5, and real scans of breasts more than 0.92.
 """
 _INDEPENDENT: Final = 0.75
-"""Share of own noise above which volumes are independent scans that can judge others."""
+"""Fraction of independent noise above which a volume is a scan, with which others are compared."""
 _FAINT: Final = 0.5
-"""Share of the others' noise below which a volume is smoothed or averaged.
+"""Fraction of the other volumes' noise below which a volume is smoothed or averaged.
 
-It is 0.08 to 0.46 in such volumes, and above 0.9 in real scans of breasts. A lower receiver gain
-reduces noise and signal alike.
+The fraction is 0.08 to 0.46 in such volumes, and above 0.9 in real scans of breasts. A lower
+receiver gain reduces noise and signal equally.
 """
 _GAIN: Final = (0.5, 2.0)
 _ODD: Final = 1.33
-"""Ratio to the usual noise at which one of several related volumes was computed.
+"""Ratio to the usual noise above which a volume is the computed one among related volumes.
 
-Such a volume was averaged, sharpened, or is a map.
+Such a volume was averaged or sharpened, or is a map.
 """
 _OPPOSITE: Final = -0.3
 """Value of `_measure_likeness` below which one volume was subtracted from another.
 
-In theory it is -0.5. It is -0.41 where values were cut at zero, in a block of 192 voxels with a
-deviation of 0.07. View sharing makes it positive.
+The theoretical value is -0.5. If values are clipped at zero, it is -0.41, with a standard deviation
+of 0.07 in a block of 192 voxels. View sharing makes the value positive.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Borrowed:
-    """Volumes without noise of their own, in ascending order.
+    """Volumes without independent noise, in ascending order.
 
-    `is_certain` says that the others have noise of their own, by which these can be judged; else
-    there is too little noise, or too much that all volumes share. `instead` are alternatives to the
-    volume in `volumes`: without any one of them, the others have noise of their own.
+    `is_certain` is whether the other volumes have independent noise, with which these volumes can
+    be compared. Otherwise there is too little noise, or all volumes share too much of it. `instead`
+    lists alternatives to the volume in `volumes`: if any one of these is removed, the remaining
+    volumes have independent noise.
     """
 
     volumes: tuple[int, ...] = ()
@@ -364,15 +367,16 @@ class Borrowed:
 def find_borrowed(slabs: _Array, steps: Sequence[float]) -> Borrowed:
     """Return the volumes that repeat the noise of other volumes.
 
-    Volumes from which another one was subtracted do. If the others have noise of their own without
-    one volume, that is the one; of several such volumes, the one with more or less noise than
-    usual, or else the last in time. Otherwise the last volume that repeats others is removed, until
-    the rest have noise of their own.
+    This includes volumes from which another volume was subtracted. If removing a single volume
+    leaves only independent noise, that volume is returned. Among several such volumes, it is the
+    volume with unusually much or little noise, or otherwise the last one in time. If there is no
+    such volume, the last volume that repeats others is removed until the remaining volumes have
+    independent noise.
 
     Parameters
     ----------
     slabs
-        Some neighbouring planes of each volume, in order of time: (volume, z, y, x).
+        Some neighbouring planes of each volume, (volume, z, y, x), in order of time.
     steps
         The difference of two neighbouring stored values of each volume.
     """
@@ -384,7 +388,7 @@ def find_borrowed(slabs: _Array, steps: Sequence[float]) -> Borrowed:
     volumes = [k for k in range(len(slabs)) if k not in gone]
     repeated = volumes
     while len(volumes) > 1:
-        # With fewer other volumes a share only grows.
+        # With fewer other volumes, the fraction can only grow.
         repeated = [k for k in repeated if k in volumes and shares.find(k, volumes) < _OWN]
         if not repeated:
             is_clear = not gone or shares.has_independent(volumes)
@@ -403,17 +407,18 @@ def find_borrowed(slabs: _Array, steps: Sequence[float]) -> Borrowed:
 
 @dataclass(slots=True)
 class _Shares:
-    """Shares of own noise of volumes among others, each computed once for several steps."""
+    """Fractions of independent noise of volumes relative to others, each computed once."""
 
     groups: _Groups
     gains: NDArray[np.float64]
     found: dict[tuple[int, tuple[int, ...]], float] = field(default_factory=dict)
 
     def find(self, k: int, kept: Sequence[int]) -> float:
-        """Return the share of own noise of a volume among `kept`, the larger of air and body.
+        """Return the fraction of a volume's noise that is independent of `kept`.
 
-        A volume of much less noise than the others has none of its own, unless its signal is less
-        too; a brighter one needs no more noise.
+        It is the larger of the fractions in air and in body. A volume with much less noise than the
+        others has no independent noise, unless its signal is also lower. A brighter volume does not
+        need more noise.
         """
         key = k, tuple(kept)
         if key not in self.found:
@@ -427,14 +432,13 @@ class _Shares:
         return self.found[key]
 
     def has_independent(self, kept: Sequence[int]) -> bool:
-        """Return whether `kept` contains a scan whose noise is its own, to compare others with."""
+        """Return whether `kept` contains a scan with independent noise for comparison."""
         return any(self.find(k, kept) >= _INDEPENDENT for k in kept)
 
 
 def _measure_loudness(
     blocks: Sequence[Block], kept: Sequence[int], gains: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the noise power of each volume relative to the usual one, corrected for gain."""
     levels = np.array([block.levels for block in blocks]) / gains**2
     usual = np.median(levels[:, list(kept)], axis=1, keepdims=True)
     loudness: NDArray[np.float64] = np.median(levels / np.maximum(usual, 1e-9), axis=0)
@@ -442,7 +446,7 @@ def _measure_loudness(
 
 
 def _measure_gains(slabs: _Array) -> NDArray[np.float64]:
-    """Return the body brightness of each volume relative to the usual one, 0.5 to 2.
+    """Return the body brightness of each volume relative to the usual brightness, from 0.5 to 2.
 
     Contrast changes less than half of the body.
     """
@@ -457,7 +461,6 @@ def _measure_gains(slabs: _Array) -> NDArray[np.float64]:
 
 
 def _find_keys(shares: _Shares, repeated: Sequence[int], kept: Sequence[int]) -> list[int]:
-    """Return the volumes whose removal gives all of `repeated` noise of their own."""
     if len(kept) > MANY:
         return []
     return [
@@ -476,8 +479,8 @@ def _is_key(shares: _Shares, doubtful: Sequence[int], rest: Sequence[int]) -> bo
 def _by_guilt(shares: _Shares, keys: Sequence[int], kept: Sequence[int]) -> list[int]:
     """Return the volume of `keys` that was computed, followed by its alternatives.
 
-    Contrast in most of a body looks like gain, so noise is odd only if it is so with and without
-    correction.
+    Contrast in most of a body looks like gain, so noise counts as unusual only if it is unusual
+    both with and without gain correction.
     """
     every = [block for blocks in shares.groups for block in blocks]
     both = [
@@ -493,7 +496,6 @@ def _by_guilt(shares: _Shares, keys: Sequence[int], kept: Sequence[int]) -> list
 
 
 def _find_turned(groups: _Groups, n_volumes: int) -> list[int]:
-    """Return volumes with the noise of an earlier volume in reversed sign (subtractions)."""
     blocks = [block for group in groups for block in group]
     volumes = []
     for later in range(1, n_volumes):
@@ -503,12 +505,12 @@ def _find_turned(groups: _Groups, n_volumes: int) -> list[int]:
 
 
 def _measure_likeness(blocks: Sequence[Block], a: int, b: int) -> float:
-    """Return the excess of voxels where two volumes deviate to the same side, -1 to 1.
+    """Return the excess of voxels where two volumes deviate in the same direction, from -1 to 1.
 
-    An edge counts by its few voxels, not by its height, because contrast reverses edges too.
+    An edge counts by its number of voxels, not by its height, because contrast also reverses edges.
     """
     pairs = np.array([block.levels[[a, b]] for block in blocks])
-    # A block without noise is blank, not quiet, and is left out below.
+    # A block without noise is blank rather than quiet, and is left out below.
     pairs[pairs <= 0] = np.inf
     quiet = (pairs <= _QUIET * pairs.min(axis=0)).all(axis=1) & np.isfinite(pairs).all(axis=1)
     quiet_blocks = [block for block, is_quiet in zip(blocks, quiet, strict=True) if is_quiet]

@@ -1,11 +1,11 @@
-"""Open a folder of DICOM files as ordered phases with times, and read voxels and timing.
+"""Open a folder of DICOM files as ordered phases with times, and read its voxels and timing.
 
-One series with all phases, or one for each phase; classic or enhanced multi-frame. The clock that
-orders them is chosen in `napari_mamamia.io.dicom.clocks`. Uncertain exams are refused with the
-reason.
+All phases may be in one series, or each phase in a separate series, and the files may be classic or
+enhanced multi-frame. `napari_mamamia.io.dicom.clocks` chooses the clock that orders the phases. An
+uncertain exam raises an error with the reason.
 
-Source of the resolution: UCSF's program (rnadkarni2/SlicerBreast_DCEMRI_FTV,
-chooseEarly_LateByManufacturer.py at f0e9ca57), whose choice of phases depends on it.
+The temporal resolution is read as in UCSF's program (rnadkarni2/SlicerBreast_DCEMRI_FTV,
+chooseEarly_LateByManufacturer.py at f0e9ca57), whose choice of phases depends on this value.
 """
 
 import logging
@@ -49,10 +49,10 @@ _MOST_S: Final = 7200.0
 
 
 _LEAST_S: Final = 0.1
-"""Difference in s below which a reference time equals the start, as on some scanners."""
+"""Difference in s below which a reference time is the start time, as on some scanners."""
 _LEAST_SHARE: Final = 1.05
-"""Largest ratio of a frame's duration to the least gap for the duration of one phase."""
-_UNKNOWN: Final = "unknown: no element gives it"
+"""Largest ratio of a frame's duration to the smallest gap if the duration is that of one phase."""
+_UNKNOWN: Final = "unknown, because no element gives it"
 
 
 _log = logging.getLogger(__name__)
@@ -64,24 +64,25 @@ def find_phases(
 ) -> CaseFiles:
     """Return the phases of the exam in a folder and its subfolders, in order of time.
 
-    The case id is the folder's name, because headers may hold the patient's. Images that cannot be
-    phases are left out. `time_s` of a phase is None where unknown; `warnings` name assumptions.
+    The case id is the folder's name, because headers may contain the patient's name. Images that
+    cannot be phases are left out. `time_s` of a phase is None if unknown; `warnings` name
+    assumptions.
 
     Parameters
     ----------
     folder
         The folder of the exam.
     selection
-        The parts to use and to leave out; None lets the import decide.
+        The parts to use and to leave out; by default the import decides.
     allow_thin
         Whether exams of one or two slices are accepted.
 
     Raises
     ------
     FormatError
-        If there is no MR image, or a file is damaged or lacks its position.
+        If there is no MR image, or a file is damaged or has no position.
     CaseError
-        If there are several exams, or the exam contradicts itself; see `find_exam`.
+        If there are several exams, or the exam contradicts itself (see `find_exam`).
     MissingExtraError
         If pydicom is not installed.
     """
@@ -92,9 +93,9 @@ def find_phases(
     with_images = [study for study in studies if any(True for _ in study.headers)]
     if len(with_images) > 1:
         raise CaseError(
-            f"expected only one exam in {folder}, but it holds {len(with_images)} different "
-            f"studies, below {with_images[0].folder} and {with_images[1].folder}: open one exam's "
-            "folder"
+            f"expected only one exam in {folder}, but it has {len(with_images)} different "
+            f"studies, for example in {with_images[0].folder} and {with_images[1].folder}: open "
+            "the folder of one exam"
         )
     exam = find_exam(
         (with_images or studies)[0].images,
@@ -104,17 +105,17 @@ def find_phases(
     )
     for row in exam.rows:
         if row.fate.startswith("left out"):
-            _log.info("series %s, %d image(s), %s", row.number, row.n_images, row.fate)
+            _log.info("series %s, %d images, %s", row.number, row.n_images, row.fate)
     warnings = tuple(warning.text for warning in exam.warnings)
     return CaseFiles(folder.name, _list_sources(exam), warnings=warnings)
 
 
 @reads("a readable DICOM series", "export the series again")
 def read_dicom_header(files: Sequence[Path], frames: Sequence[int] = ()) -> VolumeHeader:
-    """Return shape, type and place of one phase; `files` are in slice order.
+    """Return the shape, type and grid of one phase; `files` are in slice order.
 
-    Voxel (x, y, z) counts along a row, down a column, and up the stack. If slices are scaled
-    differently, `slope` and `intercept` are those of one slice, with a warning.
+    Voxel (x, y, z) counts along a row, down a column, and up the stack. If slices have different
+    scalings, `slope` and `intercept` are those of one slice, and a warning is added.
 
     Parameters
     ----------
@@ -126,9 +127,9 @@ def read_dicom_header(files: Sequence[Path], frames: Sequence[int] = ()) -> Volu
     Raises
     ------
     FormatError
-        If a file is damaged, no MR image, or out of order.
+        If a file is damaged, is not an MR image, or is out of order.
     CaseError
-        If the files are no complete stack.
+        If the files do not form a complete stack.
     MissingExtraError
         If pydicom is not installed.
     """
@@ -143,7 +144,7 @@ def read_dicom_header(files: Sequence[Path], frames: Sequence[int] = ()) -> Volu
     slope, intercept = max(scalings, key=lambda scaling: (scaling != (1.0, 0.0), scaling))
     warnings: tuple[str, ...] = ()
     if len(scalings) > 1:
-        warnings = (f"the slices of {places.name} are scaled one by one (RescaleSlope differs)",)
+        warnings = (f"the slices of {places.name} have different scalings (RescaleSlope differs)",)
     stored = common_type(slices)
     return VolumeHeader(files[0], places.grid, stored, slope, intercept, warnings=warnings)
 
@@ -152,7 +153,9 @@ def read_dicom_header(files: Sequence[Path], frames: Sequence[int] = ()) -> Volu
 def read_dicom_into(
     files: Sequence[Path], header: VolumeHeader, out: NDArray[Any], frames: Sequence[int] = ()
 ) -> None:
-    """Fill `out`, (z, y, x) of the header's dtype, plane by plane, with each slice's scaling.
+    """Fill `out` plane by plane with the scaled values of each slice.
+
+    `out` is (z, y, x) and has the header's dtype.
 
     Raises
     ------
@@ -162,12 +165,14 @@ def read_dicom_into(
         If pydicom is not installed.
     """
     if out.dtype != header.dtype:
-        raise ValueError(f"out must be of {header.dtype} for {header.path.name}, got {out.dtype}")
+        raise ValueError(
+            f"expected out to have dtype {header.dtype} for {header.path.name}, but "
+            f"it has {out.dtype}"
+        )
     fill_planes(_read_planes(files, frames), out)
 
 
 def _read_planes(files: Sequence[Path], frames: Sequence[int]) -> list[Slice]:
-    """Return the plane of each file and frame; a file of many frames is read once."""
     planes: dict[Path, tuple[Slice, ...]] = {}
     for file in files:
         if file not in planes:
@@ -176,7 +181,8 @@ def _read_planes(files: Sequence[Path], frames: Sequence[int]) -> list[Slice]:
                 raise FormatError(image.reason)
             if isinstance(image, OtherImage):
                 raise FormatError(
-                    f"expected MR images only, got 1 x {image.kind} ({file}): open the folder again"
+                    f"expected only MR images, but {file} is a file of the kind {image.kind}: "
+                    "open the folder again"
                 )
             planes[file] = image
     indices = frames or [0] * len(files)
@@ -184,8 +190,8 @@ def _read_planes(files: Sequence[Path], frames: Sequence[int]) -> list[Slice]:
         return [planes[file][frame] for file, frame in zip(files, indices, strict=True)]
     except IndexError as error:
         raise FormatError(
-            f"expected at least {max(indices) + 1} frames in {files[0]}: open the folder again, it "
-            "has changed"
+            f"expected at least {max(indices) + 1} frames in {files[0]}: open the folder again, "
+            "because it has changed"
         ) from error
 
 
@@ -204,9 +210,9 @@ def _list_sources(exam: Exam) -> tuple[PhaseSource, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """Centre and end of each phase in seconds since the start of phase 0; None if unknown.
+    """Centre and end of each phase in seconds since the start of phase 0, or None if unknown.
 
-    `centres_are` and `ends_are` name the element, or say that none gives them.
+    `centres_are` and `ends_are` name the element, or state that no element gives the times.
     """
 
     centres_s: tuple[float, ...] | None = None
@@ -216,11 +222,12 @@ class Moments:
 
 
 def moments_of(stacks: Sequence[Sequence[Slice]]) -> Moments:
-    """Return the centre and end of each phase, as far as its frames have them.
+    """Return the centre and end of each phase as far as the frames give them.
 
-    FrameReferenceDateTime is the centre if it differs from the start and is before the next phase.
-    Otherwise the centre is nominal: the start plus half of FrameAcquisitionDuration, if that is one
-    phase's and not the whole scan's. Neither is known to be the centre of k-space.
+    FrameReferenceDateTime is the centre if it differs from the start and precedes the next phase.
+    Otherwise the nominal centre is the start plus half of FrameAcquisitionDuration, if this is the
+    duration of one phase rather than of the whole scan. It is unknown whether either value is the
+    centre of k-space.
     """
     starts = _find_least(stacks, Clock.ACQUISITION_TIME)
     if starts is None:
@@ -242,12 +249,11 @@ def moments_of(stacks: Sequence[Sequence[Slice]]) -> Moments:
             centres, centres_are = _count_from_start(starts, behind), REFERENCE_TIME
     if centres is None and ends is not None and lasting is not None:
         centres = _count_from_start(starts, [duration / 2 for duration in lasting])
-        centres_are = f"nominal: start and half of {DURATION}"
+        centres_are = f"nominal: start plus half of {DURATION}"
     return Moments(centres, centres_are, ends, ends_are)
 
 
 def _find_least(stacks: Sequence[Sequence[Slice]], name: str) -> list[float] | None:
-    """Return the least value of each phase, or None if a plane has no value."""
     minima = []
     if len(find_units_s(name, [plane for stack in stacks for plane in stack])) > 1:
         return None
@@ -266,7 +272,7 @@ def _count_from_start(starts: Sequence[float], later: Sequence[float]) -> tuple[
 
 @reads("a readable DICOM file", "export the series again")
 def read_scan_timing(post: Path, pre: Path) -> ScanTiming:
-    """Return temporal resolution, number of images and injection from two headers.
+    """Return the temporal resolution, number of images and injection time from two headers.
 
     Parameters
     ----------
@@ -293,7 +299,6 @@ def read_scan_timing(post: Path, pre: Path) -> ScanTiming:
 
 
 def _read_resolution(header: Any, maker: str, positions: int | None) -> float | None:
-    """Return the temporal resolution in s as UCSF's program reads it, or None."""
     resolution_s = optional_number(header, "TemporalResolution")
     if resolution_s is not None and resolution_s > _MILLISECONDS_FROM:
         resolution_s /= 1000
@@ -308,7 +313,7 @@ def _read_resolution(header: Any, maker: str, positions: int | None) -> float | 
 def _read_injection(after: Any, before: Any) -> float | None:
     """Return the time of the injection in seconds since the start of phase 0.
 
-    Midnight may lie between both times.
+    Midnight may lie between the two times.
     """
     times = (read_time_s(header.get("ContrastBolusStartTime")) for header in (after, before))
     given_s = next((time_s for time_s in times if time_s is not None), None)

@@ -1,7 +1,7 @@
 """Find the last pre-contrast phase, gaps, and second injections in ordered phases.
 
-An aborted and a repeated dynamic, or a repeated pre-contrast scan, are one acquisition by their
-headers; only the pixels show where contrast came.
+By their headers, an aborted and a repeated dynamic series, or a repeated pre-contrast scan, are one
+acquisition. Only the pixels show when contrast arrived.
 """
 
 from collections.abc import Sequence
@@ -31,31 +31,30 @@ _MISSING: Final = 1.7
 
 
 _LEAST_GAIN: Final = 0.2
-"""Least equal brightening of air and body that counts as gain (our choice).
+"""Smallest equal brightening of air and body that counts as gain (our choice).
 
 Ghosts brighten air by up to 16 %, and a quarter of the body by 0 % in ISPY1_1002.
 """
 _MOST_REMEDIES: Final = 4
 _CONVERT: Final = "convert the exam to NIfTI with the phases in the right order, or"
 _NEVER: Final = (
-    "no contrast comes between any two phases: check whether the series before contrast is "
-    "missing, "
-    "or whether none was given"
+    "no contrast arrives between any two phases: check whether the pre-contrast series is "
+    "missing, or whether no contrast was given"
 )
 
 
 _UNCLEAR: Final = (
-    "it is not clear from the pixels whether and when contrast comes, so all phases were kept, the "
-    "first one as the scan before contrast: check them; at most "
+    "the pixels do not show clearly whether and when contrast arrives, so all phases were kept, "
+    "with the first phase as pre-contrast: check the phases; at most "
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The phases of a dynamic series from its pre-contrast phase `first` on.
+    """The phases of a dynamic series, starting with the pre-contrast phase `first`.
 
-    `evidence` gives the reason. No contrast arrives before `first`. `warning` says that no contrast
-    arrives at all.
+    `evidence` gives the reason. No contrast arrives before `first`. `warning` is not empty if no
+    contrast arrives at all.
     """
 
     first: int = 0
@@ -70,16 +69,16 @@ def find_run(
     name: str,
     clocks: Sequence[Clock] = (),
 ) -> Run:
-    """Return the run of phases that enhances relative to its own pre-contrast phase.
+    """Return the run of phases that enhance relative to their own pre-contrast phase.
 
     Parameters
     ----------
     stacks
         The planes of each phase.
     times_s
-        Seconds of each phase, None where unknown.
+        Time of each phase in seconds, or None if unknown.
     looks
-        The planes read so far.
+        The planes that were read so far.
     name
         Name of the exam or series, for messages.
     clocks
@@ -88,8 +87,8 @@ def find_run(
     Raises
     ------
     CaseError
-        If contrast was injected twice, or if it is unclear whether contrast came, and this decides
-        which phase is the pre-contrast phase.
+        If contrast was injected twice, or if it is unclear whether contrast arrived and the
+        pre-contrast phase depends on it.
     """
     _require_one_injection(stacks, times_s, looks, name)
     _require_contrast_to_stay(stacks, looks, name, clocks)
@@ -105,7 +104,7 @@ def find_run(
         return Run()
     if came is None and seen[0] is not Contrast.NONE:
         most = max(looks.enhancement(stacks[0], stack) for stack in stacks[1:])
-        return Run(warning=f"{_UNCLEAR}{most:.1%} of the body rises")
+        return Run(warning=f"{_UNCLEAR}{most:.1%} of the body enhances")
     if came is None and set(seen) == {Contrast.NONE}:
         return Run(warning=_NEVER)
     if came is None or set(seen[:came]) != {Contrast.NONE}:
@@ -113,9 +112,9 @@ def find_run(
         shares = ", ".join(f"{looks.enhancement(stacks[0], s):.1%}" for s in stacks[1 : until + 1])
         raise CaseError(
             f"expected contrast to arrive between the first two phases of {name}, but {shares} of "
-            f"the body rises from phase 0 to phases 1 to {until}, so the last phase before "
-            "contrast is not clear: check them, and keep all phases, or leave out those before "
-            "the last one",
+            f"the body enhances from phase 0 to phases 1 to {until}, so the last pre-contrast "
+            "phase is unclear: check the phases, and keep all of them, or leave out those before "
+            "the last pre-contrast phase",
             remedies=[
                 _keep_all(stacks),
                 *leave_out_each(
@@ -127,7 +126,6 @@ def find_run(
 
 
 def _keep_all(stacks: Sequence[Sequence[Slice]]) -> Remedy:
-    """Return the remedy that also keeps the phases before the last pre-contrast phase."""
     roles = [*dict.fromkeys(stack[0].kind.role for stack in stacks), Role.EARLIER_PRE]
     return Remedy("use", (f"role={','.join(roles)}",))
 
@@ -135,40 +133,43 @@ def _keep_all(stacks: Sequence[Sequence[Slice]]) -> Remedy:
 def gap_warnings(times_s: Sequence[float] | None) -> tuple[str, ...]:
     """Return a warning for each gap in which a phase may be missing.
 
-    The first gap, in which contrast is given, may be of any length.
+    The first gap, in which contrast is injected, may have any length.
     """
     if times_s is None or len(times_s) < 4:
         return ()
     gaps = [b - a for a, b in pairwise(times_s)]
     usual = float(np.median(gaps[1:]))
     return tuple(
-        f"there are {span_text(gap)} between phase {k} and phase {k + 1}, but usually "
-        f"{np.median([*gaps[1:k], *gaps[k + 1 :]]):g} s: check whether a phase is missing there"
+        f"there are {span_text(gap)} between phases {k + 1} and {k + 2} of {len(times_s)}, but "
+        f"usually {np.median([*gaps[1:k], *gaps[k + 1 :]]):g} s: check whether a phase is "
+        "missing there"
         for k, gap in enumerate(gaps)
         if k and gap >= _MISSING * usual
     )
 
 
 def gain_warnings(stacks: Sequence[Sequence[Slice]], looks: Looks) -> tuple[str, ...]:
-    """Return a warning if air and body of phases are equally brighter than those of phase 0."""
+    """Return a warning if air and body are equally brighter in some phases than in phase 0."""
     first = looks.blocks(stacks[0])
     gains = [gain_between(first, looks.blocks(stack), _LEAST_GAIN) for stack in stacks]
     gains = [max(gain, 1.0) for gain in gains]
     if max(gains) == 1.0:
         return ()
     return (
-        f"{_describe_gains(gains)}, so enhancement may be too large by this factor: check "
-        "the images, and the scale and the receiver's gain in their headers",
+        (
+            f"{_describe_gains(gains)}, so enhancement may be too large by this factor: check the "
+            "images, and the scaling and receiver gain in their headers"
+        ),
     )
 
 
 def lost_pre_warnings(
     stacks: Sequence[Sequence[Slice]], like: Part, gone: Sequence[Part], looks: Looks
 ) -> tuple[str, ...]:
-    """Return a warning if the user left out a scan from before the contrast of phase 0.
+    """Return a warning if the user left out a scan from before the contrast in phase 0.
 
-    `gone` are all parts that the selectors left out; those taken later than phase 0, or elsewhere
-    than `like`, are ignored.
+    `gone` are all parts that the selectors left out. Parts acquired after phase 0, or at another
+    position than `like`, are ignored.
     """
     volumes = [volume for part in gone if is_same_place(part, like) for volume in _volumes_of(part)]
     before = [volume for volume in volumes if _lacks_contrast(volume.stack, stacks[0], looks)]
@@ -177,10 +178,9 @@ def lost_pre_warnings(
     names = " and ".join(dict.fromkeys(_phase_name(volume.stack[0]) for volume in before))
     return (
         (
-            f"{names} was left out, as requested, and contrast arrived between it and phase 0: "
-            "phase "
-            "0 is not a scan before contrast, so all enhancement is measured against a phase that "
-            "enhances"
+            f"{names} was left out, as requested, but contrast arrived between it and phase 0, so "
+            "phase 0 is not pre-contrast, and all enhancement is measured against an enhanced "
+            "phase"
         ),
     )
 
@@ -239,7 +239,7 @@ def _require_one_injection(
             raise CaseError(
                 f"expected only one injection in {name}, but contrast arrives among the first "
                 f"{index} phases and, {span_text(gaps[index - 1])} later, again in the other "
-                f"{len(second)}: leave out one of the runs",
+                f"{len(second)}: leave out one run",
                 remedies=leave_out_each((second, first), stacks),
             )
 
@@ -247,7 +247,6 @@ def _require_one_injection(
 def _require_contrast_to_stay(
     stacks: Sequence[Sequence[Slice]], looks: Looks, name: str, clocks: Sequence[Clock]
 ) -> None:
-    """Raise an error if contrast disappears: reversed order, or a second run."""
     blocks = [looks.blocks(stack) for stack in stacks]
     came, gone, has_fallen = _find_departures(blocks)
     if not gone:
@@ -263,17 +262,16 @@ def _require_contrast_to_stay(
     if not first:
         remedies += leave_out([stacks[k] for k in gone], stacks)
     remedies += leave_out(stacks[: first or index], stacks)
-    clock = "choose the right clock, or" if clocks else _CONVERT
+    clock = "choose the correct clock, or" if clocks else _CONVERT
     raise CaseError(
-        f"expected contrast to arrive and stay in {name}, but phase {index} looks like a phase "
-        f"before contrast, after phase {0 if has_fallen else came}: the order is wrong, or a "
-        f"second run or copies follow the first; {clock} leave out the wrong phases",
+        f"expected contrast to arrive and stay in {name}, but phase {index} looks pre-contrast, "
+        f"although it follows phase {0 if has_fallen else came}: the order is wrong, or a second "
+        f"run or copies follow the first run; {clock} leave out the wrong phases",
         remedies=remedies,
     )
 
 
 def _find_departures(blocks: Sequence[NDArray[np.float32]]) -> tuple[int, list[int], bool]:
-    """Return when contrast arrived, later phases without it, and whether they fall below all."""
     rises = [enhancement(blocks[0], other) for other in blocks]
     came = next((k for k, rise in enumerate(rises) if rise >= CONTRAST), len(rises))
     falls = [k for k, rise in enumerate(rises) if rise <= -CONTRAST]
@@ -286,15 +284,14 @@ def _find_departures(blocks: Sequence[NDArray[np.float32]]) -> tuple[int, list[i
 
 
 def _other_gain(stacks: Sequence[Sequence[Slice]], gains: Sequence[float], name: str) -> CaseError:
-    """Return the error for phases that are brighter throughout, in air and body alike."""
     odd = [k for k, gain in enumerate(gains) if gain != 1.0]
     remedies = [use_series(stacks)]
     if len(odd) == 1:
         remedies += leave_out([stacks[odd[0]]], stacks)
     return CaseError(
         f"expected the same brightness in all phases of {name}, but {_describe_gains(gains)}: "
-        "such a signal cannot be compared with that of phase 0 unless it is scaled; choose the "
-        "series to use the values as they are, or leave out what was not measured",
+        "without scaling, this signal cannot be compared with that of phase 0; choose the series "
+        "to use the values unchanged, or leave out the phases that were not measured",
         remedies=remedies,
     )
 
@@ -305,15 +302,16 @@ def _describe_gains(gains: Sequence[float]) -> str:
     factor = least if least == most else f"{least} to {most}"
     phases = f"phase {odd[0]} is" if len(odd) == 1 else f"phases {', '.join(map(str, odd))} are"
     return (
-        f"{phases} about {factor} times as bright as phase 0 throughout, air and body alike, as "
-        "if the receiver's gain changed between them, or in an image computed from others"
+        f"{phases} about {factor} times as bright as phase 0 in both air and body, possibly "
+        "because the receiver gain changed or the phases were computed"
     )
 
 
 def _begin_of_whole(stacks: Sequence[Sequence[Slice]], until: int, looks: Looks) -> int:
-    """Return the phase from which contrast arrives and stays, up to `until`; 0 if there is none.
+    """Return the phase after which contrast arrives and stays, up to `until`; 0 if there is none.
 
-    The phases before it are odd: a scan without fat saturation, or images from after contrast.
+    The phases before it do not belong to the run: a scan without fat saturation, or post-contrast
+    images.
     """
     for first in range(1, until + 1):
         rises = [looks.enhancement(stacks[first], stack) for stack in stacks[first + 1 :]]

@@ -31,19 +31,19 @@ _NO_NUMBER: Final = "none"
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """One condition, such as series 5; `value` has the form used in `text`."""
+    """One condition, such as series 5; `value` is written as in `text`."""
 
     key: str
     value: str
 
     @property
     def text(self) -> str:
-        """The selector as a user types it."""
+        """The selector as typed by a user."""
         return f"{self.key}={self.value}"
 
 
 Group: TypeAlias = tuple[Selector, ...]
-"""Selectors that belong together, as in ``series=5,6,role=water``.
+"""Selectors that are combined, as in ``series=5,6,role=water``.
 
 Selectors of one key are alternatives. Selectors of different keys must all match.
 """
@@ -51,10 +51,10 @@ Selectors of one key are alternatives. Selectors of different keys must all matc
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The groups of parts that a user chose and left out; an empty selection is automatic.
+    """The groups of parts that a user chose or left out; if empty, the import decides.
 
-    A part is used if one of the groups matches it; groups with phases match parts of one phase
-    each. `side` leaves out the parts of the other breast, and chooses none.
+    A part is used if one of the groups matches it. A group with phases matches parts of a single
+    phase. `side` leaves out the parts of the other breast, but chooses no part.
     """
 
     use: tuple[Group, ...] = ()
@@ -62,7 +62,7 @@ class Selection:
     side: str = ""
 
     def names_role_of(self, part: Part) -> bool:
-        """Return whether the user chose a part by its role, whatever its header states."""
+        """Return whether the user chose a part by its role, regardless of its header."""
         return any(
             _is_match(part, group)
             for group in self.use
@@ -105,7 +105,7 @@ class Selection:
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """All groups, chosen and left out."""
+        """All groups, both chosen and left out."""
         return (*self.use, *self.leave_out)
 
     def names_series(self, number: int | None) -> bool:
@@ -118,8 +118,8 @@ def idle_groups(
 ) -> list[Group]:
     """Return the groups, and the single values of groups, that match nothing in a study.
 
-    `numbers` are those of series of which nothing else is known. Roles that depend on pixels or
-    files always match.
+    `numbers` are the numbers of series about which nothing else is known. Roles that depend on
+    pixels or files always match.
     """
     series = [{Selector(_Key.SERIES, _series_value(number))} for number in numbers]
     idle: list[Group] = []
@@ -138,7 +138,7 @@ def _has_match(group: Group, parts: Sequence[Part], series: Sequence[set[Selecto
 
 
 def named_series(numbers: Iterable[int]) -> tuple[Group, ...]:
-    """Return the only group of series numbers; empty if there is none."""
+    """Return a single group of series numbers, or an empty tuple if there are no numbers."""
     group = tuple(Selector(_Key.SERIES, str(number)) for number in numbers)
     return (group,) if group else ()
 
@@ -146,7 +146,7 @@ def named_series(numbers: Iterable[int]) -> tuple[Group, ...]:
 def selectors_of(part: Part) -> Group:
     """Return the group that matches only one part; empty if there is none.
 
-    It has phases if parts of the same series, role, echo, ... hold other phases.
+    The group contains phases if other parts of the same series, role, echo, ... hold other phases.
     """
     values = _values_of(part)
     if not part.turn:
@@ -160,7 +160,7 @@ def selectors_of(part: Part) -> Group:
 
 
 def read_selectors(texts: Sequence[str]) -> tuple[Group, ...]:
-    """Return a group for each text such as ``series=5,6,role=water``.
+    """Return a group for each string such as ``series=5,6,role=water``.
 
     A value without a key belongs to the key before it.
 
@@ -199,8 +199,8 @@ def _parse_selector(key: str, value: str, text: str) -> Selector:
     if key not in checks or not checks[_Key(key)]:
         roles = ", ".join(Role)
         raise CaseError(
-            f"expected a selector such as series=5, phase=0, echo=2, side=left, role=water, "
-            f"trigger=1 or orientation=axial, got {text!r}: the roles are {roles}"
+            "expected a selector such as series=5, phase=0, echo=2, side=left, role=water, "
+            f"trigger=1 or orientation=axial, but found {text!r}: the roles are {roles}"
         )
     is_number = key in _NUMBERS and value != _NO_NUMBER
     return Selector(key, str(int(value)) if is_number else value)
@@ -222,7 +222,6 @@ def _series_value(number: int | None) -> str:
 
 
 def _values_of(part: Part) -> dict[_Key, str]:
-    """Return the selector values of a part by key; "" if a key does not apply."""
     return {
         _Key.SERIES: _series_value(part.header.series_number),
         _Key.ROLE: part.role.value,

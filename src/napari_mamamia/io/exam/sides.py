@@ -1,7 +1,7 @@
 """Join two breasts that were acquired as two sagittal stacks into one exam on one grid.
 
-Nothing is resampled: the slices of both lie on one grid as they are, and the slices between them
-are padded. If geometry, sequence or times of the two disagree, joining is refused.
+Nothing is resampled: the slices of both breasts lie on one grid, and the slices between them are
+padded. If the geometry, sequence or times of the two stacks differ, an error is raised.
 """
 
 from collections.abc import Sequence
@@ -27,13 +27,14 @@ from napari_mamamia.io.exam.values import name_scaling
 SIDES: Final = ("left", "right")
 _MOVED_SHARE: Final = 0.15
 _MOVED_MM: Final = 0.3
-"""Largest distance of one side from the other side's grid, relative to the gap and in mm.
+"""Largest distance in mm of one side from the other side's grid.
 
-The limit is the table movement that is accepted between two phases (`stack`).
+A limit relative to the slice gap also applies. This is the table movement that is accepted between
+two phases (`stack`).
 """
 _SAME: Final = 1e-3
 _ALONE_S: Final = 300.0
-"""Largest time in s between two sides with one phase each (our choice)."""
+"""Largest time in s between two sides that have one phase each (our choice)."""
 _AS_TWO: Final = "import them as two cases"
 _TWO: Final = Remedy("sides", (Sides.TWO,))
 
@@ -47,7 +48,7 @@ def is_split(
 ) -> bool:
     """Return whether a study's exam consists of two stacks, one for each breast.
 
-    Also true if one of them is refused, so that the user sees the reason.
+    The result is also true if one of the stacks is invalid, so that the user sees the reason.
     """
     if not _has_both(images, selection):
         return False
@@ -71,15 +72,16 @@ def find_joined(
 ) -> Exam:
     """Return the exam of both breasts on one grid, or the result of `find_exam`.
 
-    Slices between the two hold 0. `times_s` are those of the side that was taken first.
+    Slices between the two breasts contain 0. `times_s` are those of the side that was acquired
+    first.
 
     Raises
     ------
     FormatError
         As `find_exam`.
     CaseError
-        As `find_exam`; and if the two sides differ in orientation, spacing, size, sequence, number
-        or times of phases, or do not lie on one grid.
+        As `find_exam`, and if the two sides differ in orientation, spacing, size, sequence, or
+        number or times of phases, or do not lie on one grid.
     """
     sides = SIDES if _has_both(images, selection) else ("",)
     exams = [
@@ -93,7 +95,6 @@ def find_joined(
 
 
 def _has_both(images: Sequence[Image], selection: Selection) -> bool:
-    """Return whether parts of both a left and a right breast may be phases."""
     slices = [plane for image in images if isinstance(image, tuple) for plane in image]
     chosen = [part for part in parts_of(slices, allow_thin=True) if selection.uses(part)]
     return set(SIDES) <= {part.side for part in chosen if part.role in PHASES}
@@ -105,7 +106,6 @@ def shows_both(exam: Exam) -> bool:
 
 
 def _has_side(exam: Exam, side: str) -> bool:
-    """Return whether the phases of an exam show one breast."""
     return any(_is_of(row, side) for row in exam.rows if row.phases)
 
 
@@ -123,7 +123,7 @@ def _join_sides(left: Exam, right: Exam, name: str) -> Exam:
     joined = Joined(
         (SideSlices(low_side, 0, n_low - 1), SideSlices(high_side, start, start + n_high - 1))
     )
-    padded = f"slices {n_low} to {start - 1} between them hold {joined.padding}"
+    padded = f"slices {n_low} to {start - 1} between them contain {joined.padding}"
     notes += [
         f"the left and the right breast were joined, as requested; "
         f"{padded if start > n_low else 'they touch'}"
@@ -152,7 +152,6 @@ def _is_of(row: SeriesRow, side: str) -> bool:
 
 
 def _require_same(left: Exam, right: Exam, name: str) -> None:
-    """Raise an error if sides differ in phases, size, scaling, sequence or spacing."""
     a, b = left.stacks[0][0], right.stacks[0][0]
     facts: tuple[tuple[str, object, object], ...] = (
         ("number of phases", len(left.stacks), len(right.stacks)),
@@ -174,15 +173,13 @@ def _require_same(left: Exam, right: Exam, name: str) -> None:
 
 def _make_side_error(what: str, one: object, other: object, name: str) -> CaseError:
     return CaseError(
-        f"expected the same {what} in the left and the right breast of {name} to join them, but "
-        "they "
-        f"have {one} and {other}: {_AS_TWO}",
+        f"expected the left and right breasts of {name} to have the same {what}, but found {one} "
+        f"and {other}: {_AS_TWO}",
         remedies=[_TWO],
     )
 
 
 def _place_on(low: Grid, high: Grid, name: str) -> tuple[int, float]:
-    """Return the slice of `low`'s grid at which `high` begins, and its distance in mm."""
     step = low.affine[:3, 2]
     between = high.affine[:3, 3] - low.affine[:3, 3]
     height = float(np.linalg.norm(step))
@@ -192,33 +189,30 @@ def _place_on(low: Grid, high: Grid, name: str) -> tuple[int, float]:
     if off_mm > min(_MOVED_SHARE * height, _MOVED_MM):
         along = abs(float(off @ step)) / height
         raise CaseError(
-            f"expected the left and the right breast of {name} to lie on one grid, so that they "
-            f"can be joined, but they are {off_mm:.2f} mm off the nearest common grid "
-            f"({along:.2f} mm of them from slice to slice, the rest within a slice), and nothing "
-            f"is resampled: {_AS_TWO}",
+            f"expected the left and right breasts of {name} to lie on one grid, but they are "
+            f"{off_mm:.2f} mm off the nearest common grid ({along:.2f} mm of this from slice to "
+            f"slice), and images are not resampled: {_AS_TWO}",
             remedies=[_TWO],
         )
     if start < low.shape[0]:
         raise CaseError(
-            f"expected the left and the right breast of {name} to lie side by side, so that they "
-            f"can be joined, but {low.shape[0] - start} of their slices overlap: {_AS_TWO}",
+            f"expected the left and right breasts of {name} to lie side by side, but "
+            f"{low.shape[0] - start} of their slices overlap: {_AS_TWO}",
             remedies=[_TWO],
         )
     return start, off_mm
 
 
 def _make_padding(last: Slice, count: int) -> tuple[Slice, ...]:
-    """Return slices without values after a plane; their positions are not used."""
     return (replace(last, is_padding=True),) * count
 
 
 def _joint_times(left: Exam, right: Exam, name: str) -> tuple[tuple[float, ...], list[str]]:
-    """Return seconds since the first phase of either side, or raise if the times differ."""
     ours, theirs = _find_starts(left), _find_starts(right)
     if ours is None or theirs is None:
         raise CaseError(
-            f"expected times of both breasts in {name} to join them, but the headers do not show "
-            f"whether they were taken together: {_AS_TWO}",
+            f"expected acquisition times of both breasts in {name}, but the headers do not show "
+            f"whether the breasts were scanned together: {_AS_TWO}",
             remedies=[_TWO],
         )
     both = np.array([ours, theirs])
@@ -228,10 +222,9 @@ def _joint_times(left: Exam, right: Exam, name: str) -> tuple[tuple[float, ...],
     worst = int(np.argmax(np.abs(apart)))
     if abs(apart[worst]) > most:
         raise CaseError(
-            f"expected the left and the right breast of {name} to be scanned together, so that "
-            f"they can be joined, but phase {worst} of the right one begins {apart[worst]:+.0f} s "
-            f"from that of the left one, more than half a gap between phases ({most:.0f} s): "
-            f"{_AS_TWO}",
+            f"expected the left and right breasts of {name} to be scanned together, but phase "
+            f"{worst} of the right breast begins {apart[worst]:+.0f} s from that of the left "
+            f"breast, which is more than half the gap between phases ({most:.0f} s): {_AS_TWO}",
             remedies=[_TWO],
         )
     earliest: NDArray[np.float64] = both.min(axis=0)
@@ -240,17 +233,16 @@ def _joint_times(left: Exam, right: Exam, name: str) -> tuple[tuple[float, ...],
         notes = [
             (
                 f"the right breast was scanned up to {abs(apart[worst]):.0f} s "
-                f"{'after' if apart[worst] > 0 else 'before'} the left one: the earlier times were "
-                "used"
+                f"{'after' if apart[worst] > 0 else 'before'} the left breast; the earlier times "
+                "were used"
             )
         ]
     return tuple(round(float(t - earliest[0]), 3) for t in earliest), notes
 
 
 def _find_starts(exam: Exam) -> list[float] | None:
-    """Return the start of each phase on a clock common to both sides, or None."""
     name = exam.choice.chosen.timed_by or Clock.ACQUISITION_TIME.value
-    if name == Clock.TRIGGER_TIME:  # it restarts with each series
+    if name == Clock.TRIGGER_TIME:  # The clock restarts with each series.
         name = Clock.ACQUIRED.value
     starts = []
     for stack in exam.stacks:

@@ -12,7 +12,7 @@ from napari_mamamia.io.files.foreign import explained
 
 
 def imported_study(root: Path, study_uid: str) -> Path | None:
-    """Return the folder at or below `root` with the study of a remapped UID, or None.
+    """Return the folder at or below `root` that contains the study of a remapped UID, or None.
 
     Parameters
     ----------
@@ -20,8 +20,8 @@ def imported_study(root: Path, study_uid: str) -> Path | None:
         A folder with one subfolder for each study, or the folder of one study.
     study_uid
         The value of ``import.study_uid_remapped`` in ``patient_info_files/ID.json``. Only the user
-        who
-        imported the study can find it again, because UIDs are remapped under that user's secret.
+        who imported the study can find it again, because that user's secret determines the remapped
+        UIDs.
     """
     return _studies_below(root).get(study_uid) if study_uid else None
 
@@ -30,9 +30,9 @@ def imported_study(root: Path, study_uid: str) -> Path | None:
 def _studies_below(root: Path) -> Mapping[str, Path]:
     """Return the study folders by remapped UID.
 
-    One file of each subfolder is opened, once per process. If all files are one study, such as a
-    folder for each series, the folder is `root`. A study spread over several folders with other
-    studies is left out, because its folder is unknown.
+    One file of each subfolder is opened, once per process. If all files belong to one study, for
+    example with one folder for each series, the study folder is `root`. A study is left out if it
+    is spread over several folders that also contain other studies.
     """
     secret = user_secret()
     places: dict[str, list[Path]] = {}
@@ -46,7 +46,6 @@ def _studies_below(root: Path) -> Mapping[str, Path]:
 
 
 def _list_folders(root: Path) -> Iterator[tuple[Path, Iterable[Path]]]:
-    """Yield the root with its own files, then each subfolder with all files below it."""
     entries = sorted(root.iterdir())
     yield root, entries
     for folder in entries:
@@ -55,7 +54,6 @@ def _list_folders(root: Path) -> Iterator[tuple[Path, Iterable[Path]]]:
 
 
 def _first_uid(files: Iterable[Path]) -> Iterator[str]:
-    """Yield the study's UID of the first readable image, if there is one."""
     for path in files:
         if not is_dicom_file(path):
             continue
@@ -64,7 +62,7 @@ def _first_uid(files: Iterable[Path]) -> Iterator[str]:
             with explained(path, "a readable DICOM file", "export the series again"):
                 uid = str(
                     header.get("StudyInstanceUID") or ""
-                )  # pydicom reads the element only here
+                )  # pydicom reads the element only now.
         except FormatError:
             continue
         if uid:

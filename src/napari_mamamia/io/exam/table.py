@@ -21,22 +21,22 @@ UNREADABLE_FILES: Final = read_selectors([f"role={Role.UNREADABLE}"])[0]
 _EARLIER_PRE: Final = read_selectors([f"role={Role.EARLIER_PRE}"])[0]
 _UNKNOWN: Final = (float("nan"), float("nan"), float("nan"))
 _UNDECIDED: Final = "not decided"
-_UNPLACED: Final = "cannot be placed"
-_NO_STACK: Final = "no whole stack"
+_UNPLACED: Final = "has no position"
+_NO_STACK: Final = "no complete stack"
 _NOT_CHOSEN: Final = "not chosen"
 
 
 @dataclass(frozen=True, slots=True)
 class SeriesRow:
-    """One row of the table of a study: a series, or its images of one kind.
+    """One row of the table of a study: a series, or the images of one kind in a series.
 
-    `role` is the part's role (a value of `Role`), `evidence` the reason for it, `use` its use in
-    the import and `fate` the reason in a sentence; `short_fate` the same without names of files.
-    `part` distinguishes the parts of one series ("water", "echo 2", "left"). `n_slices` is 0 where
-    the images were not examined further. `kind` names the part in a word or two, `problem` is its
-    error, "" for none. `phases` are its phases, counted in order of time. `selectors` select the
-    part, empty where none can. `middle` is a plane from the middle of the part, None where the
-    files are no MR images.
+    `role` is the part's role (a value of `Role`), `evidence` is the reason for the role, and `use`
+    is the part's use in the import. `fate` is the reason in a sentence, and `short_fate` is the
+    same without file names. `part` distinguishes the parts of one series ("water", "echo 2",
+    "left"). `n_slices` is 0 if the images were not examined further. `kind` describes the part in
+    one or two words, and `problem` is its error, or "". `phases` are the phases of the part,
+    counted in order of time. `selectors` select the part, or are empty if no selector can. `middle`
+    is a plane from the middle of the part, or None if the files are not MR images.
     """
 
     number: int | None
@@ -82,7 +82,7 @@ def table_of(
 
 
 def undecided_table(images: Sequence[Image], candidates: Candidates) -> tuple[SeriesRow, ...]:
-    """Return the table of a refused study, in which no part is used."""
+    """Return the table of a study that raised an error, in which no part is used."""
     rows = [
         replace(_row_of(part), fate=_UNDECIDED, short_fate=_UNDECIDED, kind=_UNDECIDED,
                 use=Use.ASKED)
@@ -110,7 +110,7 @@ def unreadable_rows(reasons: Sequence[str]) -> tuple[SeriesRow, ...]:
 
 
 def others_named(images: Sequence[Image], candidates: Candidates) -> str:
-    """Return a text of the kinds of images that are not phases, with their counts."""
+    """Return the kinds of images that are not phases, with their counts, as a string."""
     counts: dict[str, int] = {}
     for image in images:
         if isinstance(image, OtherImage):
@@ -123,7 +123,6 @@ def others_named(images: Sequence[Image], candidates: Candidates) -> str:
 
 
 def _sort_rows(table: Sequence[SeriesRow]) -> tuple[SeriesRow, ...]:
-    """Return the rows in an order that is independent of their use."""
     return tuple(
         sorted(
             table,
@@ -171,7 +170,6 @@ def _make_left_row(one: LeftOut) -> SeriesRow:
 
 
 def _is_told_apart(one: LeftOut, row: SeriesRow) -> bool:
-    """Return whether a part is excluded only because of its time."""
     return one.role is Role.EARLIER_PRE and bool(row.selectors)
 
 
@@ -209,7 +207,6 @@ def _middle_of(part: Part) -> Slice:
 
 
 def _name_of(part: Part) -> str:
-    """Return the text that distinguishes a part from the others of its series."""
     words = [part.sequence.contrast] if part.sequence.contrast else []
     if part.echo > 1:
         words.append(f"echo {part.echo}")
@@ -222,7 +219,7 @@ def _name_of(part: Part) -> str:
 
 
 def spans(numbers: Sequence[int]) -> str:
-    """Return a text of ascending numbers, with runs of three or more as ranges.
+    """Return ascending numbers as a string, with runs of three or more as ranges.
 
     Examples
     --------
@@ -240,7 +237,6 @@ def spans(numbers: Sequence[int]) -> str:
 
 
 def _rows_of_others(images: Sequence[Image]) -> list[SeriesRow]:
-    """Return a row for each series and kind of images that cannot be phases."""
     groups: dict[tuple[int | None, str, str], list[OtherImage | BadImage]] = {}
     for image in images:
         if not isinstance(image, tuple):

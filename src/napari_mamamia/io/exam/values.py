@@ -1,4 +1,4 @@
-"""Check the stored values of an exam for different scalings and mixed signedness."""
+"""Check the stored values of an exam for different scalings and mixed signed and unsigned types."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -14,11 +14,11 @@ _NAMELESS: Final = (
     "Philips' Scale Slope (2005,100E), whose block of private elements does not name its creator"
 )
 _SAME_SCALE: Final = 1.001
-"""Ratio below which scaling factors count as equal: RescaleSlope is rounded."""
+"""Ratio below which scaling factors count as equal, because RescaleSlope is rounded."""
 
 
 def check_values(stacks: Sequence[Sequence[Slice]], name: str) -> tuple[CaseError, ...]:
-    """Return errors about the values of an exam: two scalings, or bright voxels turned dark."""
+    """Return errors for different scalings, or for bright voxels that may have turned dark."""
     doubts = (
         _find_two_scales(stacks, name),
         _find_unnamed_slopes(stacks, name),
@@ -33,8 +33,10 @@ def value_warnings(slices: Sequence[Slice]) -> tuple[str, ...]:
     """Return warnings about elements that were ignored or that differ within an exam."""
     faults = Counter(p.scaling.fault for p in slices if p.scaling.fault)
     notes = [
-        f"{fault} in {n_slices} of {len(slices)} slices cannot be a calibration and was ignored: "
-        f"the values there are {_describe_result(fault, slices)}"
+        (
+            f"{fault} in {n_slices} of {len(slices)} slices cannot be a calibration and was "
+            f"ignored; the values of these slices are {_describe_result(fault, slices)}"
+        )
         for fault, n_slices in faults.items()
     ]
     unused = Counter(p.scaling.unused for p in slices if p.scaling.unused)
@@ -46,21 +48,22 @@ def value_warnings(slices: Sequence[Slice]) -> tuple[str, ...]:
     if nameless:
         notes.append(
             f"{_NAMELESS} ({min(nameless):g} to {max(nameless):g} in {len(nameless)} of "
-            f"{len(slices)} slices), was not applied: the scale of the values differs from that of "
-            "other exams"
+            f"{len(slices)} slices), was not applied, so the scale of the values differs from "
+            "that of other exams"
         )
     n_dark = sum(p.header.photometric == "MONOCHROME1" for p in slices)
     if n_dark:
         notes.append(
             f"PhotometricInterpretation is MONOCHROME1 in {n_dark} of {len(slices)} slices, which "
-            "viewers show with high values dark: the values there are the stored ones; check that "
-            "enhancement raises them"
+            "viewers show with high values dark; the stored values are used, so check that "
+            "enhancement increases them"
         )
     n_signed = sum(map(_is_signed, slices))
     if 0 < n_signed < len(slices):
         notes.append(
-            f"PixelRepresentation differs: the values of {n_signed} of {len(slices)} slices are "
-            "signed and those of the others are not; each slice was read by its own element"
+            f"PixelRepresentation differs: the values are signed in {n_signed} of {len(slices)} "
+            "slices and unsigned in the other slices; each slice was read according to its own "
+            "header"
         )
     return tuple(notes)
 
@@ -68,12 +71,11 @@ def value_warnings(slices: Sequence[Slice]) -> tuple[str, ...]:
 def _describe_result(fault: str, slices: Sequence[Slice]) -> str:
     source = next(p.scaling.source for p in slices if p.scaling.fault == fault)
     if not source:
-        return "the stored ones"
-    return f"those by {source}, whose scale may differ between series"
+        return "the stored values"
+    return f"those scaled by {source}, which may differ between series"
 
 
 def _find_two_scales(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | None:
-    """Return an error if slices are scaled by different elements, or only some are scaled."""
     scalings = {plane.scaling for stack in stacks for plane in stack}
     kinds = Counter(name_scaling(plane.scaling) for stack in stacks for plane in stack)
     faults = {scaling.fault for scaling in scalings} - {""}
@@ -85,17 +87,18 @@ def _find_two_scales(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError 
     other = next(kind for kind in kinds if kind != odd)
     return CaseError(
         f"expected the same scaling throughout {name}, but {kinds[odd]} of {kinds.total()} slices "
-        f"have {odd} (the first is {first}) and others {other}, so their values are on different "
-        "scales: export the series again, leave out the phases concerned, or use all with their "
-        "values as they are",
+        f"have {odd} (the first is {first}) and others have {other}, so their values are on "
+        "different scales: export the series again, leave out the affected phases, or use all "
+        "phases with unchanged values",
         remedies=[*leave_out(gone, stacks), use_series(stacks)],
     )
 
 
 def _find_unnamed_slopes(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | None:
-    """Return an error if a Scale Slope of Philips without its creator would change the values.
+    """Return an error if a Philips Scale Slope without its creator would change the values.
 
-    The signal is stored / SS; by RescaleSlope it differs by the factor RescaleSlope x SS.
+    The signal is stored / SS. With RescaleSlope, the signal differs by the factor RescaleSlope x
+    SS.
     """
     factors = {
         None if p.scaling.nameless is None else p.scaling.slope * p.scaling.nameless
@@ -106,16 +109,15 @@ def _find_unnamed_slopes(stacks: Sequence[Sequence[Slice]], name: str) -> CaseEr
     if not numbers or (None not in factors and max(numbers) <= _SAME_SCALE * min(numbers)):
         return None
     return CaseError(
-        f"expected the same scaling throughout {name}, but {_NAMELESS}, differs between its "
-        "slices relative to RescaleSlope, so their values may be on different scales, by up to "
+        f"expected the same scaling throughout {name}, but {_NAMELESS}, differs between slices "
+        "relative to RescaleSlope, so the scales may differ by up to "
         f"{max(numbers) / min(numbers):.3g} times: export the series again with Philips' private "
-        "elements, or use all with the values by RescaleSlope",
+        "elements, or use all phases scaled by RescaleSlope",
         remedies=[use_series(stacks)],
     )
 
 
 def _find_unused_mappings(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | None:
-    """Return an error if images have different mappings to a quantity that are not applied."""
     counts = Counter(plane.scaling.unused for stack in stacks for plane in stack)
     if len(counts) < 2:
         return None
@@ -123,17 +125,17 @@ def _find_unused_mappings(stacks: Sequence[Sequence[Slice]], name: str) -> CaseE
     first, gone = _find_slices(stacks, lambda plane: plane.scaling.unused == odd)
     other = next(text for text in counts if text != odd)
     return CaseError(
-        f"expected one mapping to values in {name}, but {counts[odd]} of {counts.total()} slices "
-        f"have {odd} (the first is {first}) and others {other or 'none but RescaleSlope'}, which "
-        "is not applied here, so their values are on different scales: export the series again "
-        "with it applied, or convert it to NIfTI so; leave out the phases concerned, or use all "
-        "with their values as they are",
+        f"expected the same value mapping in all slices of {name}, but {counts[odd]} of "
+        f"{counts.total()} slices have {odd} (the first is {first}) and others have "
+        f"{other or 'only RescaleSlope'}, so their values are on different scales: export the "
+        "series again or convert it to NIfTI with this mapping applied, leave out the affected "
+        "phases, or use all phases with unchanged values",
         remedies=[*leave_out(gone, stacks), use_series(stacks)],
     )
 
 
 def name_scaling(scaling: Scaling) -> str:
-    """Return the element that scales the values, or why none does."""
+    """Return the element that scales the values, or the reason why no element scales them."""
     return scaling.fault or scaling.source or "no RescaleSlope"
 
 
@@ -143,14 +145,13 @@ def _find_negative_slope(stacks: Sequence[Sequence[Slice]], name: str) -> CaseEr
         return None
     return CaseError(
         f"expected RescaleSlope to be above 0 in {name}, but it is below 0 in {len(gone)} phases "
-        f"(the first is {first}), where it turns bright into dark: export the series again, leave "
-        "out the phases concerned, or use all with this scaling",
+        f"(the first is {first}), which makes bright voxels dark: export the series again, leave "
+        "out the affected phases, or use all phases with this scaling",
         remedies=[*leave_out(gone, stacks), use_series(stacks)],
     )
 
 
 def _find_wrapped(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | None:
-    """Return an error if signed images among unsigned ones have values below 0."""
     pieces = [plane for stack in stacks for plane in stack]
     n_signed = sum(map(_is_signed, pieces))
     if n_signed in (0, len(pieces)):
@@ -159,10 +160,10 @@ def _find_wrapped(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | N
     if not gone:
         return None
     return CaseError(
-        f"expected only values of 0 and above in {name}, of which {len(pieces) - n_signed} slices "
+        f"expected all values in {name} to be 0 or above, because {len(pieces) - n_signed} slices "
         f"are unsigned (PixelRepresentation 0), but {first} is signed (1) and has values below 0, "
-        "so bright voxels may have turned dark: export the series again, leave out the phases "
-        "concerned, or use all with their values as they are",
+        "so bright voxels may have turned dark: export the series again, leave out the affected "
+        "phases, or use all phases with unchanged values",
         remedies=[*leave_out(gone, stacks), use_series(stacks)],
     )
 
@@ -174,7 +175,6 @@ def _is_signed(piece: Slice) -> bool:
 def _find_slices(
     stacks: Sequence[Sequence[Slice]], is_odd: Callable[[Slice], bool]
 ) -> tuple[str, list[Sequence[Slice]]]:
-    """Return a text of the first odd slice (without file name), and its phases."""
     places = [
         (phase, number)
         for phase, stack in enumerate(stacks)

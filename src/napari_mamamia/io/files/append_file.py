@@ -1,12 +1,13 @@
-"""Append-only files of whole lines by one writer, also as a hash chain or with checksums.
+"""Append-only files of whole lines from one writer, optionally as a hash chain or with checksums.
 
-It may be in a folder that others can write to (an output folder, a share): a link is never
-followed, a file with a second hard link is copied first, and nothing is emptied in place.
+The file may be in a folder that other users can write to, such as an output folder or a network
+share. Therefore a link is never followed, a file with a second hard link is copied first, and no
+file is truncated in place.
 
-A line is ``{"hash":H,"prev":P,"seq":N,"entry":...}``: H is the SHA-256 of the rest of the line
-after it, P the H of the previous line, N counts from 0. The P of the first line is the origin of
-the file, see `ChainedLines`. So a line that was changed, removed, duplicated, moved or inserted
-from another file is detected; missing *last* lines cannot be detected from the file itself.
+A line is ``{"hash":H,"prev":P,"seq":N,"entry":...}``: H is the SHA-256 of the line after this hash,
+P is the H of the previous line, and N counts from 0. The P of the first line is the origin of the
+file (see `ChainedLines`). This chain reveals a line that was changed, removed, duplicated, moved or
+inserted from another file. Missing lines at the end cannot be detected from the file itself.
 """
 
 import hashlib
@@ -38,18 +39,22 @@ from napari_mamamia.io.files.save import saving
 SYNC_EVERY_S: Final = 1.0
 """Longest time in s between two writes to disk.
 
-A power failure loses at most the lines of this time; a crash of the program loses none.
+A power failure loses at most the lines of this period; a crash of the program loses none.
 """
 
 _LOCKED_BYTE: Final = 1 << 40
-"""On Windows, the locked byte: others cannot read it, so it is far beyond any line."""
+"""Position of the locked byte on Windows, far beyond any line.
+
+Other processes cannot read this byte.
+"""
 
 _BLOCK: Final = 1 << 20
 
 _own_locks: Final[set[tuple[int, int, int]]] = set()
-"""Files that this process has open, as (process, device, file).
+"""Files that this process has opened, as (process, device, file).
 
-System locks do not reveal their owner, and some file systems have no locks.
+This record is needed because system locks do not reveal their owner, and some file systems have no
+locks.
 """
 _HEAD: Final = b'{"check":"'
 _MIDDLE: Final = b'","entry":'
@@ -64,28 +69,29 @@ _own_locks_turn: Final = threading.Lock()
 
 
 class AppendFile:
-    """The file at `path`, open for one writer that only appends lines.
+    """The file at `path`, opened by one writer that only appends lines.
 
-    A line goes to the system in one write, so that it survives a kill -9 of this process; it is
-    forced to the disk at most `SYNC_EVERY_S` later, if `sync` is called that often, and by `close`.
-    A last line that a crash left incomplete is cut off on opening.
+    A line is passed to the system in one write, so it survives a kill -9 of this process. It is
+    forced to the disk after at most `SYNC_EVERY_S`, if `sync` is called that often, and by `close`.
+    If a crash left the last line incomplete, this line is removed when the file is opened.
 
     Parameters
     ----------
     path
-        Made if missing, its folder too.
+        Path of the file, which is created with its folder if missing.
     keep
-        Whether the lines of an existing file stay; if not, a new file replaces it.
+        Whether the lines of an existing file are kept; otherwise a new file replaces the existing
+        file.
     sync_every_s
-        How long `append` may leave lines unforced; infinite if the caller calls `sync`,
-        possibly from another thread.
+        How long appended lines may wait before they are forced to the disk; infinite if the caller
+        calls `sync`, possibly from another thread.
 
     Raises
     ------
     SaveConflictError
-        If another writer has the file open (not detected on file systems without locks).
+        If another writer has opened the file. This is not detected on file systems without locks.
     SaveError
-        If the system refuses to open or write, or the path is not a plain file.
+        If the system cannot open or write the file, or the path is not a plain file.
     """
 
     def __init__(self, path: Path, *, keep: bool, sync_every_s: float = SYNC_EVERY_S) -> None:
@@ -113,12 +119,12 @@ class AppendFile:
         Raises
         ------
         SaveConflictError
-            If something else wrote to the file meanwhile; nothing is written then.
+            If another program has written to the file. Then nothing is written.
         SaveError
-            If the system refuses to write, such as on a full disk; earlier lines stay.
+            If the system cannot write, for example on a full disk. Earlier lines remain.
         """
         try:
-            # On file systems without locks only an unexpected size reveals another writer.
+            # On file systems without locks, only an unexpected size reveals another writer.
             if os.fstat(self._handle).st_size != self._size:
                 raise _make_conflict_error(self.path)
             os.lseek(self._handle, self._size, os.SEEK_SET)
@@ -136,16 +142,16 @@ class AppendFile:
 
     @property
     def size(self) -> int:
-        """Length of the file in bytes: where the next line begins."""
+        """Length of the file in bytes, which is the position of the next line."""
         return self._size
 
     @property
     def is_in_place(self) -> bool:
-        """Whether the file still has its name, so was not removed or replaced."""
+        """Whether the file still has its name, and was not removed or replaced."""
         return _is_at(self.path, self._handle)
 
     def last_line(self) -> bytes:
-        """Return the last line with its end, b"" for an empty file."""
+        """Return the last line with its line end, or b"" for an empty file."""
         index, tail = self._size, b""
         while index > 0 and tail.count(b"\n", 0, -1) == 0:
             start = max(0, index - _BLOCK)
@@ -154,7 +160,7 @@ class AppendFile:
         return tail[tail.rfind(b"\n", 0, -1) + 1 :]
 
     def count_lines(self) -> int:
-        """Return the number of lines, reading the whole file."""
+        """Read the whole file, and return the number of lines."""
         starts = range(0, self._size, _BLOCK)
         return sum(_read_at(self._handle, _BLOCK, start).count(b"\n") for start in starts)
 
@@ -164,7 +170,7 @@ class AppendFile:
         Raises
         ------
         SaveConflictError, SaveError
-            As for a new file; this one stays open.
+            As for a new file. This file stays open.
         """
         copy = type(self)(self.path, keep=False, sync_every_s=self._sync_every_s)
         try:
@@ -182,7 +188,7 @@ class AppendFile:
         """Force appended lines to the disk, unless this was done less than `every_s` ago."""
         if not self._is_dirty or time.monotonic() - self._synced_at < every_s:
             return
-        self._is_dirty = False  # set before, so that a line appended meanwhile counts as unforced
+        self._is_dirty = False  # A line appended meanwhile counts as not forced.
         try:
             force_to_disk(self._handle)
         except OSError as error:
@@ -230,29 +236,27 @@ def is_open_here(path: Path) -> bool:
 
 
 def opened_to_add(path: Path) -> IO[bytes]:
-    """Return the plain file at `path`, open for appending bytes; create it if missing.
+    """Open the plain file at `path` for appending bytes, and create it if missing.
 
     Raises
     ------
     OSError
-        If the system refuses, or the path is not a plain file.
+        If the system cannot open the file, or the path is not a plain file.
     """
     return os.fdopen(_open_own_file(path, os.O_APPEND), "ab")
 
 
 def _claim_file(path: Path) -> int:
-    """Return the file at `path`, locked for this writer; create it if missing."""
     while True:
         with _closed_on_error(_open_own_file(path)) as handle:
             _lock_file(handle, path)
             if _is_at(path, handle):
                 return handle
-        _let_go(handle)  # another writer replaced the file meanwhile
+        _let_go(handle)  # Another writer replaced the file in the meantime.
 
 
 def _open_own_file(path: Path, more: int = 0) -> int:
-    """Open the file at `path` for reading and writing if it is a plain file and no link."""
-    # `open_own` refuses a link as well; this check names it in the error.
+    # `open_own` also rejects a link; this check names the link in the error.
     if path.is_symlink():
         raise _not_own(path, "a link to another path")
     with _closed_on_error(open_own(path, os.O_RDWR | os.O_CREAT | more)) as handle:
@@ -262,7 +266,6 @@ def _open_own_file(path: Path, more: int = 0) -> int:
 
 
 def _must_be_new(handle: int, size: int) -> bool:
-    """Return whether the file has another hard link, or would have to be truncated in place."""
     if not CAN_REPLACE_OPEN_FILES:
         return False
     now = os.fstat(handle)
@@ -270,13 +273,13 @@ def _must_be_new(handle: int, size: int) -> bool:
 
 
 def _copy_file(handle: int, path: Path, size: int) -> int:
-    """Replace the file by a new one with the first `size` bytes, locked; return its handle."""
     copy = -1
     try:
         with saving(path, overwrite=True) as temporary:
             copy = open_own(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL)
             _copy_bytes(handle, copy, size)
-            # Locked before it gets its name, under which others could claim it.
+            # The file is locked before it gets its name, under which another writer could claim
+            # it.
             _lock_file(copy, path)
     except BaseException:
         if copy >= 0:
@@ -287,7 +290,7 @@ def _copy_file(handle: int, path: Path, size: int) -> int:
 
 
 def _let_go(handle: int) -> None:
-    # Read while it is open: after closing, its identity is unknown.
+    # The identity is read while the file is open, because it is unknown after closing.
     _own_locks.discard(_identify_file(handle))
     os.close(handle)
 
@@ -307,7 +310,7 @@ def _copy_bytes(source: int, target: int, size: int) -> None:
 
 def _identify_file(handle: int) -> tuple[int, int, int]:
     status = os.fstat(handle)
-    # A forked child inherits the set of locks, but is another writer.
+    # A forked child inherits the set of locks but is another writer.
     return (os.getpid(), status.st_dev, status.st_ino)
 
 
@@ -328,7 +331,6 @@ def _is_at(path: Path, handle: int) -> bool:
 
 
 def _length_of_whole_lines(handle: int, block: int = 1 << 16) -> int:
-    """Return the length up to and including the last line end."""
     end = os.lseek(handle, 0, os.SEEK_END)
     while end > 0:
         start = max(0, end - block)
@@ -340,7 +342,6 @@ def _length_of_whole_lines(handle: int, block: int = 1 << 16) -> int:
 
 
 def _lock_file(handle: int, path: Path) -> None:
-    """Lock the file for this writer; the system releases it when the process ends."""
     with _own_locks_turn:
         identity = _identify_file(handle)
         if identity in _own_locks:
@@ -353,7 +354,7 @@ def _lock_against_others(handle: int, path: Path) -> None:
     try:
         is_ours = claim(handle, _LOCKED_BYTE)
     except OSError:
-        return  # a file system without locks
+        return  # The file system has no locks.
     if not is_ours:
         raise _make_conflict_error(path)
 
@@ -366,23 +367,23 @@ def _make_conflict_error(path: Path) -> SaveConflictError:
 
 def _not_own(path: Path, what: str) -> SaveError:
     return SaveError(
-        f"expected a regular file to append to at {path}, but it is {what}: nothing was written "
-        "there; remove it, or choose another folder"
+        f"expected a regular file to append to at {path}, but it is {what}, so nothing was "
+        "written: remove it, or choose another folder"
     )
 
 
 def _make_save_error(path: Path, error: OSError) -> SaveError:
     return SaveError(
-        f"cannot add a result to {path}: {error.strerror or error}; free some space or check the "
-        "folder, then continue; earlier results are kept",
+        f"cannot add a result to {path}: {error.strerror or error}; earlier results are kept; "
+        "free some space or check the folder, then continue",
         remedies=(Remedy("resume"),),
     )
 
 
 class CheckedLines(AppendFile):
-    """An append-only file whose lines have checksums, see `AppendFile`.
+    """An append-only file whose lines have checksums (see `AppendFile`).
 
-    Each line is ``{"check":"...","entry":...}``: valid JSON, with the BLAKE2b-64 of the entry's
+    Each line is ``{"check":"...","entry":...}``: valid JSON with the BLAKE2b-64 hash of the entry's
     text.
 
     Examples
@@ -402,9 +403,9 @@ class CheckedLines(AppendFile):
         Raises
         ------
         TypeError, ValueError
-            If `entry` is not JSON; nan and infinite numbers are not.
+            If `entry` cannot be JSON, for example because it contains nan or infinity.
         SaveError
-            If the system refuses to write, such as on a full disk; earlier lines stay.
+            If the system cannot write, for example on a full disk. Earlier lines remain.
         """
         text = _encode_entry(entry)
         self.append(_HEAD + _compute_checksum(text) + _MIDDLE + text + _END)
@@ -424,7 +425,7 @@ def read_checked_lines(path: Path) -> Iterator[Any]:
 
 
 def scan_checked_lines(path: Path, start: int = 0) -> Iterator[tuple[int, Any]]:
-    """Yield start and entry of each line from byte `start` on; damaged lines give None.
+    """Yield the start and the entry of each line from byte `start` on, with None for damaged lines.
 
     Raises
     ------
@@ -440,8 +441,8 @@ def scan_checked_lines(path: Path, start: int = 0) -> Iterator[tuple[int, Any]]:
                 start += len(line)
     except OSError as error:
         raise FormatError(
-            f"cannot read the results {path}: {error.strerror or error}; check that you may read "
-            "the file"
+            f"cannot read the results {path}: {error.strerror or error}; check the read "
+            "permission of the file"
         ) from error
 
 
@@ -480,23 +481,24 @@ NO_CHAIN: Final = "it has no chain hash: an earlier version wrote it"
 
 @dataclass(frozen=True, slots=True)
 class ChainedLine:
-    """A line of the file.
+    """One line of a chained file.
 
     Parameters
     ----------
     number
-        Line number, from 1.
+        Line number, counted from 1.
     start, stop
-        First byte, and the byte after its end.
+        Position of the first byte, and of the byte after the line end.
     hash, prev
-        Its own hash and that of the previous line when it was written; both "" if the line
-        cannot be read.
+        Hash of the line, and the stored hash of the previous line. Both are "" if the line cannot
+        be read.
     seq
-        Its sequence number; -1 if it has none.
+        Sequence number of the line, or -1 if it has none.
     entry
-        Its JSON value; None if the line cannot be read.
+        JSON value of the line, or None if the line cannot be read.
     problem
-        Why it cannot be read, or does not follow the previous line; "" if it is valid.
+        Reason why the line cannot be read or does not follow the previous line; "" if the line is
+        valid.
     """
 
     number: int
@@ -510,23 +512,23 @@ class ChainedLine:
 
     @property
     def is_torn(self) -> bool:
-        """Whether its end is missing, because of a crash or an ongoing write."""
+        """Whether the line end is missing, because of a crash or an ongoing write."""
         return self.problem == _TORN
 
 
 class ChainedLines(AppendFile):
-    """A chained file, open for its single writer, see `AppendFile`.
+    """A chained file, opened by its single writer (see `AppendFile`).
 
     Parameters
     ----------
     origin
-        Previous hash of the first line: the SHA-256 (64 digits) of a header file.
+        The "previous hash" of the first line, which is the SHA-256 (64 digits) of a header file.
 
     Attributes
     ----------
     head
-        Hash of the last line: the next line stores it, and it proves that all lines up to
-        here existed. `origin` for an empty file.
+        Hash of the last line, or `origin` for an empty file. The next line stores this hash, which
+        proves that all earlier lines existed.
     count
         Number of lines.
     """
@@ -548,10 +550,10 @@ class ChainedLines(AppendFile):
             self.count = self.count_lines() if parts is None else parts[2] + 1
 
     def add(self, text: bytes) -> None:
-        """Append one line whose entry is the JSON value `text`, UTF-8 without a line end.
+        """Append one line whose entry is the JSON value `text`, in UTF-8 without a line end.
 
-        It is not parsed, so that megabytes of base64 cost little; see `canonical`. Raises as
-        `AppendFile.append`.
+        The value is not parsed, so megabytes of base64 take little time (see `canonical`). The
+        errors are those of `AppendFile.append`.
         """
         body = b'"prev":"%s","seq":%d,"entry":%s}' % (self.head.encode(), self.count, text)
         digest = hashlib.sha256(body).hexdigest()
@@ -559,7 +561,7 @@ class ChainedLines(AppendFile):
         self.head, self.count = digest, self.count + 1
 
     def put_back(self) -> "ChainedLines":
-        """Write a copy under the file's name and return it, see `AppendFile.put_back`."""
+        """Write a copy under the file's name and return it (see `AppendFile.put_back`)."""
         copy = super().put_back()
         copy.head, copy.count = self.head, self.count
         return copy
@@ -573,8 +575,8 @@ def scan_chained_lines(
     Parameters
     ----------
     head, start, seq
-        Where reading begins: the hash of the previous line (of the header file, for the first
-        line), the first byte, and the number of earlier lines.
+        Where reading begins: the hash of the previous line (for the first line, of the header
+        file), the position of the first byte, and the number of earlier lines.
 
     Raises
     ------
@@ -592,18 +594,20 @@ def scan_chained_lines(
                     seq += 1
                 else:
                     record, seq = _check_order(record, head, seq), record.seq + 1
-                head = record.hash  # "" after a line that cannot be read: its hash is unknown
+                head = (
+                    record.hash
+                )  # The hash is "" after an unreadable line, because it is unknown.
                 yield record
                 start += len(line)
     except OSError as error:
         raise FormatError(
-            f"cannot read the records {path}: {error.strerror or error}; check that you may read "
-            "the file"
+            f"cannot read the records {path}: {error.strerror or error}; check the read "
+            "permission of the file"
         ) from error
 
 
 def line_at(path: Path, start: int) -> ChainedLine:
-    """Return the line that begins at byte `start`, without checking its place in the chain.
+    """Return the line that begins at byte `start`, without checking its position in the chain.
 
     Raises
     ------
@@ -616,8 +620,8 @@ def line_at(path: Path, start: int) -> ChainedLine:
             return parse_line(stream.readline(), 0, start)
     except OSError as error:
         raise FormatError(
-            f"cannot read a record of {path}: {error.strerror or error}; check that you may read "
-            "the file"
+            f"cannot read a record in {path}: {error.strerror or error}; check the read "
+            "permission of the file"
         ) from error
 
 
@@ -627,7 +631,7 @@ def canonical(value: object) -> bytes:
     Raises
     ------
     TypeError, ValueError
-        If it cannot be JSON; nan and infinite numbers cannot.
+        If the value cannot be JSON, for example because it contains nan or infinity.
     """
     text = json.dumps(
         value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
@@ -636,7 +640,6 @@ def canonical(value: object) -> bytes:
 
 
 def _split_lines(stream: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
-    """Yield the lines and whether each was joined to the next by a damaged line end."""
     for line in stream:
         index = line.find(_BEGIN, 1)
         if index > 0:
@@ -647,7 +650,7 @@ def _split_lines(stream: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
 
 
 def parse_line(line: bytes, number: int, start: int) -> ChainedLine:
-    """Return the `number`-th line, which begins at byte `start`, without checking its place."""
+    """Return the `number`-th line, which begins at byte `start`, without checking its order."""
     stop = start + len(line)
     if not line.endswith(b"\n"):
         return ChainedLine(number, start, stop, problem=_TORN)
@@ -662,7 +665,6 @@ def parse_line(line: bytes, number: int, start: int) -> ChainedLine:
 
 
 def _parse_parts(line: bytes) -> tuple[str, str, int, bytes] | None:
-    """Return hash, previous hash, sequence number and entry of a valid line, or None."""
     match = _LINE.fullmatch(line)
     if match is None or hashlib.sha256(match[2]).hexdigest().encode() != match[1]:
         return None
@@ -670,8 +672,7 @@ def _parse_parts(line: bytes) -> tuple[str, str, int, bytes] | None:
 
 
 def _check_order(found: ChainedLine, head: str, expected: int) -> ChainedLine:
-    """Return the line with its problem if it does not follow the previous line."""
-    # After a line that cannot be read there is no hash to compare with, only the sequence number.
+    # After an unreadable line there is no hash to compare with, only the sequence number.
     if head in ("", found.prev) and (head or found.seq == expected):
         return found
     missing = max(0, found.seq - expected)
@@ -680,7 +681,7 @@ def _check_order(found: ChainedLine, head: str, expected: int) -> ChainedLine:
             f"{count_of(missing, 'record')} before it {'is' if missing == 1 else 'are'} missing"
         )
     elif found.seq < expected:
-        problem = "it is a duplicate, or out of order"
+        problem = "it is a duplicate or out of order"
     else:
-        problem = "it does not follow the record before it"
+        problem = "it does not follow the previous record"
     return replace(found, problem=problem)

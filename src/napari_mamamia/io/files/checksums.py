@@ -1,4 +1,4 @@
-"""SHA-256 of files and texts, for provenance and manifests."""
+"""SHA-256 digests of files and strings, for provenance and manifests."""
 
 import hashlib
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ _BLOCK_BYTES: Final = 1 << 20
 
 
 def hash_text(text: str) -> str:
-    """Return the SHA-256 of a text as UTF-8."""
+    """Return the SHA-256 of a string in UTF-8."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -33,7 +33,10 @@ def sha256_of(path: Path) -> str:
 
 
 def sha256_of_large(path: Path) -> str:
-    """Return the same as `sha256_of`, with progress, for large files; raises as `sha256_of`."""
+    """Return the same as `sha256_of`, but report progress, for large files.
+
+    The errors are those of `sha256_of`.
+    """
     text = f"Checksum of {path.name}"
     report_progress(0, 1, text)
     digest = hashlib.sha256()
@@ -53,6 +56,6 @@ def _read_blocks(path: Path) -> Iterator[bytes]:
 
 def _make_read_error(path: Path, error: OSError) -> FormatError:
     return FormatError(
-        f"expected a readable file at {path}, but {error.strerror or error}: "
-        "check that it exists and that you may read it"
+        f"expected a readable file at {path}, but {error.strerror or error}: check that the file "
+        "exists and is readable"
     )

@@ -1,9 +1,9 @@
-"""Texts in .csv files, with an apostrophe before text that would run as a formula.
+"""Text in .csv files, with an apostrophe before text that would run as a formula.
 
-A case id, a reader's tag or a column's name comes from others, and a spreadsheet program runs
-``=HYPERLINK(...)`` in a table. It puts an apostrophe before a text that is no formula itself;
-reading our tables removes it again. Numbers stay numbers. Source: OWASP, "CSV Injection"; East
-Asian editions read the wide forms as the plain ones.
+A case id, a reader's tag or a column name may come from other people, and a spreadsheet program
+runs ``=HYPERLINK(...)`` in a table. An apostrophe turns a formula into plain text, and our reader
+removes this apostrophe again. Numbers stay numbers. Source: OWASP, "CSV Injection". Full-width
+characters are included, because East Asian editions treat them like the plain characters.
 """
 
 import csv
@@ -16,7 +16,7 @@ _FORMULA: Final = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
 
 
 def as_csv_text(text: str) -> str:
-    """Return a text as it is written to a .csv file.
+    """Return a string in the form that is written to a .csv file.
 
     Examples
     --------
@@ -27,7 +27,7 @@ def as_csv_text(text: str) -> str:
 
 
 def from_csv_text(cell: str) -> str:
-    """Return the text from which `as_csv_text` made a cell; other cells are unchanged.
+    """Return the original string of a cell from `as_csv_text`; other cells are unchanged.
 
     Examples
     --------
@@ -38,20 +38,19 @@ def from_csv_text(cell: str) -> str:
 
 
 def write_csv(rows: Iterable[Sequence[object]], out: TextIO, line_end: str = "\n") -> None:
-    """Write rows as .csv; texts as `as_csv_text`, None as an empty cell."""
+    """Write rows as .csv, with strings converted by `as_csv_text` and None as an empty cell."""
     table = csv.writer(out, lineterminator=line_end)
     for row in rows:
         table.writerow([as_csv_text(cell) if isinstance(cell, str) else cell for cell in row])
 
 
 def _is_formula(text: str) -> bool:
-    """Return whether a text, ignoring leading apostrophes, would run as a formula."""
     core = text.lstrip(_MARK)
     return _FORMULA.match(core) is not None and not is_number(core)
 
 
 def is_number(text: str) -> bool:
-    """Return whether a text can be parsed as a number, including ``nan``."""
+    """Return whether a string can be parsed as a number, including ``nan``."""
     try:
         float(text)
     except ValueError:

@@ -12,7 +12,7 @@ def case_key(case_id: str) -> str:
     """Return a key that is equal for different spellings of one case id.
 
     The MAMA-MIA files of case DUKE_001 are named ``duke_001`` in some releases, and systems differ
-    in how they store accents: letter case and the form of accents do not matter.
+    in how they store accents, so letter case and the form of accents are ignored.
     """
     return unicodedata.normalize("NFC", case_id).casefold()
 
@@ -36,7 +36,7 @@ _UNSAFE: Final = re.compile(r"[\x00-\x1f\x7f/\\:*?\"<>|]+")
 
 
 def safe_case_id(text: str) -> str:
-    r"""Return a text as the id of a case, which names files: no separators, no control characters.
+    r"""Return a string as a case id for file names, without separators or control characters.
 
     Examples
     --------

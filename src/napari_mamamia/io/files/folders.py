@@ -37,6 +37,6 @@ def list_names(folder: Path) -> list[str]:
         return [name for name in os.listdir(folder) if not name.startswith(".")]  # noqa: PTH208
     except OSError as error:
         raise FormatError(
-            f"cannot read the folder {folder}: {error.strerror or error}; check the path and that "
-            "you may read it"
+            f"cannot read the folder {folder}: {error.strerror or error}; check the path and the "
+            "read permission"
         ) from error

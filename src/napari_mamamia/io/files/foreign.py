@@ -1,7 +1,7 @@
-"""Guard readers: convert a library's error about a file to an error that names the file.
+"""Guard readers by converting library errors about a file to errors that name the file.
 
-Files come from others, damaged, truncated or made to harm. A reader returns, or raises an error of
-`core.errors`: the decorator `reads` on each public reader ensures that, whatever a library raises.
+Files from other sources may be damaged, truncated or malicious. The decorator `reads` ensures that
+each public reader either returns or raises an error from `core.errors`, whatever a library raises.
 """
 
 import errno
@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 F = TypeVar("F", bound=Callable[..., Any])
 
 READS: Final = "__reads__"
-"""Attribute of a reader with a phrase for the content that it expects."""
+"""Attribute of a reader that describes the content it expects."""
 
 
 _ASKED: Final = 1 << 20
@@ -40,19 +40,19 @@ class _Bounded(io.BufferedReader):
 
 
 def open_bounded(path: Path, buffering: int = io.DEFAULT_BUFFER_SIZE) -> io.BufferedReader:
-    """Open a file for a library that trusts lengths in it, which may be damaged."""
+    """Open a file for a library that trusts the lengths in the file, which may be damaged."""
     return _Bounded(io.FileIO(path, opener=_open_at_once), buffering)
 
 
 def open_plain(path: Path) -> io.BufferedReader:
-    """Open a plain file; refuse a pipe, socket or device.
+    """Open a plain file, and raise an error for a pipe, socket or device.
 
     Reading a pipe without a writer, or a device, would never end.
 
     Raises
     ------
     OSError
-        If it cannot be opened, or is not a plain file.
+        If the file cannot be opened, or is not a plain file.
     """
     return io.BufferedReader(io.FileIO(path, opener=_open_at_once))
 
@@ -60,22 +60,22 @@ def open_plain(path: Path) -> io.BufferedReader:
 def _open_at_once(path: str, flags: int) -> int:
     number = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
     mode = os.fstat(number).st_mode
-    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):  # a folder has its own error
+    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):  # A folder has its own error.
         return number
     os.close(number)
     raise OSError(errno.EINVAL, "it is a pipe, socket or device", path)
 
 
 def said(error: BaseException) -> str:
-    """Return the message of an error as one line, or the error's type without a message.
+    """Return the message of an error as one line, or the error's type if there is no message.
 
     Examples
     --------
     >>> said(ValueError("no")), said(MemoryError()), said(KeyError("shape"))
-    ('no', 'there is not enough memory for it', "the key 'shape' is missing")
+    ('no', 'there is not enough memory to read it', "the key 'shape' is missing")
     """
     if isinstance(error, MemoryError):
-        return "there is not enough memory for it"
+        return "there is not enough memory to read it"
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
     if isinstance(error, KeyError):
@@ -102,7 +102,7 @@ def explained(
 
 
 def reads(expected: str, remedy: str, kind: type[MamamiaError] = FormatError) -> Callable[[F], F]:
-    """Return a decorator that guards a reader; its first argument is named in errors.
+    """Return a decorator that guards a reader and names the reader's first argument in errors.
 
     A generator is guarded while it is iterated, not only when it is called.
 
@@ -135,7 +135,6 @@ def reads(expected: str, remedy: str, kind: type[MamamiaError] = FormatError) ->
 
 
 def _find_source(args: tuple[Any, ...], named: dict[str, Any]) -> object:
-    """Return the source that a reader reads: for several files, the first."""
     given = args[0] if args else next(iter(named.values()), "")
     files = getattr(given, "files", given)
     first = files[0] if isinstance(files, list | tuple) and files else given

@@ -1,4 +1,4 @@
-"""`VolumeHeader`: the header of a volume file of any format."""
+"""The header of a volume file of any format."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +14,10 @@ from napari_mamamia.core.grid import Grid
 class VolumeHeader:
     """Shape, type and affine of one volume file, or of one DICOM series.
 
-    `stored` is the type of the values in the file; `slope` and `intercept` scale them to the
-    quantity (1 and 0 if the file has none). `n_volumes` counts a fourth axis. `warnings` are
-    sentences, each about something unusual and the assumption made. `voxels` is the second file of
-    a format that stores them apart from the header.
+    `stored` is the type of the values in the file; `slope` and `intercept` scale the values to the
+    quantity (1 and 0 if the file has no scaling). `n_volumes` is the length of a fourth axis.
+    `warnings` are sentences about unusual content and the assumption that was made. `voxels` is the
+    second file if the format stores voxels apart from the header.
     """
 
     path: Path
@@ -36,7 +36,7 @@ class VolumeHeader:
 
     @property
     def dtype(self) -> np.dtype[np.generic]:
-        """Type in memory: the stored one in native byte order; float32 if values are scaled."""
+        """Type in memory: the stored type in native byte order, or float32 for scaled values."""
         return np.dtype(np.float32) if self.is_scaled else self.stored.newbyteorder("=")
 
     def scaled(self, stored: NDArray[Any]) -> NDArray[Any]:

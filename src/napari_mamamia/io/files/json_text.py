@@ -8,26 +8,26 @@ from typing import Any, Final
 from napari_mamamia.io.files.foreign import open_plain
 
 MOST_BYTES: Final = 64 << 20
-"""Largest size of a JSON file (our choice): a manifest of 100,000 files has about 40 MB."""
+"""Largest size of a JSON file (our choice); a manifest of 100,000 files has about 40 MB."""
 _DEEPEST: Final = 64
 _CONTAINERS: Final = frozenset({dict, list})
 _MOST_DIGITS: Final = 20
-"""Largest number of digits of an integer, as in 64 bits.
+"""Largest number of digits in an integer, as for 64 bits.
 
-`float`, numpy and `math` refuse longer integers with errors of many kinds, and no file of this
-field contains one.
+`float`, numpy and `math` raise various errors for longer integers, and no file in this field
+contains such integers.
 """
 
 
 def read_json(path: Path, most_bytes: int = MOST_BYTES) -> Any:
-    """Return the JSON in a file, UTF-8 with or without a byte order mark.
+    """Return the JSON value in a UTF-8 file, with or without a byte order mark.
 
     Raises
     ------
     OSError
         If the file cannot be read.
     ValueError
-        As `parsed_json`; also if the file is larger than `most_bytes`.
+        As `parsed_json`, and if the file is larger than `most_bytes`.
     """
     with open_plain(path) as stream:
         data = stream.read(most_bytes + 1)
@@ -37,13 +37,13 @@ def read_json(path: Path, most_bytes: int = MOST_BYTES) -> Any:
 
 
 def parsed_json(text: str) -> Any:
-    """Return the value of a JSON text.
+    """Return the value of a JSON string.
 
     Raises
     ------
     ValueError
-        If it is not JSON, has an integer of more than 20 digits or a lone surrogate, which
-        no file can hold, or is nested over 64 levels deep.
+        If the string is not JSON, contains an integer of more than 20 digits or a lone surrogate,
+        which cannot be written to a file, or is nested more than 64 levels deep.
     """
     try:
         value = _DECODER.decode(text)
@@ -51,7 +51,7 @@ def parsed_json(text: str) -> Any:
         raise ValueError("it is nested too deeply") from error
     # Counting brackets is fast, and nearly every file needs no further check.
     if text.count("[") + text.count("{") > _DEEPEST and _is_deep(value):
-        raise ValueError(f"it is nested over {_DEEPEST} levels deep")
+        raise ValueError(f"it is nested more than {_DEEPEST} levels deep")
     if ("\\ud" in text or "\\uD" in text) and _has_half_characters(value):
         raise ValueError("it has a lone surrogate (half a character)")
     return value
@@ -66,16 +66,15 @@ def _has_half_characters(value: Any) -> bool:
 
 
 def _is_deep(value: Any) -> bool:
-    """Return whether a value is nested more than `_DEEPEST` levels deep; does not recurse."""
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(_DEEPEST - 1):
         children = (one.values() if type(one) is dict else one for one in level)
         level = [item for some in children for item in some if type(item) in _CONTAINERS]
-    return any(level)  # not empty
+    return any(level)  # The container is not empty.
 
 
 class _Integers(dict[str, int]):
-    """Cache of integers by their text; small integers are found in a third of the time."""
+    """Cache of integers by their digits; a cached integer takes a third of the parsing time."""
 
     def __missing__(self, text: str) -> int:
         if len(text) > _MOST_DIGITS and len(text.lstrip("-")) > _MOST_DIGITS:
@@ -88,6 +87,6 @@ _DECODER: Final = json.JSONDecoder(parse_int=_INTEGERS.__getitem__)
 scan_json: Final[Callable[[str, int], tuple[Any, int]]] = _DECODER.scan_once  # type: ignore[attr-defined]
 """Function that reads one value at a position and returns it with its end.
 
-It raises StopIteration or ValueError without a value. The caller must check depth and surrogates,
-see `parsed_json`.
+The function raises StopIteration or ValueError if there is no value. The caller must check depth
+and surrogates (see `parsed_json`).
 """

@@ -6,15 +6,16 @@ from napari_mamamia.core.errors import CaseError
 
 
 def read_named_path(text: str) -> tuple[str, Path]:
-    """Return name and path of ``NAME=PATH``, or "" and the path of ``PATH``.
+    """Return the name and the path of ``NAME=PATH``, or "" and the path of ``PATH``.
 
-    An existing path decides: the whole text, or the part after one of its equals signs. A name has
-    no slash, so that ``./a=b`` is a path. If nothing exists, the first sign separates.
+    If the whole string, or the text after one of its equals signs, is an existing path, that path
+    is used. A name has no slash, so ``./a=b`` is a path. If no path exists, the first equals sign
+    is the separator.
 
     Raises
     ------
     CaseError
-        If several readings exist, or there is an equals sign without a name or a path.
+        If several interpretations exist, or an equals sign has no name or no path.
 
     Examples
     --------
@@ -34,13 +35,13 @@ def read_named_path(text: str) -> tuple[str, Path]:
             f"{path} as {name!r}" if name else f"{path} itself" for name, path in there
         )
         raise CaseError(
-            f"expected NAME=PATH that can be read in only one way, got {text!r}, which may be "
-            f"{texts}: write NAME=./PATH, or ./{text} for the whole path"
+            f"expected NAME=PATH with only one interpretation, but {text!r} may be {texts}: write "
+            f"NAME=./PATH, or ./{text} for the whole path"
         )
     if there:
         return there[0]
     if readings:
         return readings[0]
     if signs and not set(text) & set("/\\"):
-        raise CaseError(f"expected NAME=PATH, got {text!r}: give both a name and a path")
+        raise CaseError(f"expected NAME=PATH, but found {text!r}: give both a name and a path")
     return "", whole

@@ -1,7 +1,7 @@
-"""One writer at a time: a lock file that the system releases even if its holder is killed.
+"""A lock file that allows one writer at a time and is released even if its holder is killed.
 
-For files that several programs read and rewrite, such as the clinical table of a data set that two
-imports add to.
+The lock protects files that several programs rewrite, such as the clinical table of a data set
+during two imports.
 """
 
 import os
@@ -21,7 +21,7 @@ _POLL_S: Final = 0.05
 class Turn:
     """The right to change a file until the block ends, when the lock file is removed.
 
-    `is_alone` is False on a file system without locks, where others are not kept away.
+    `is_alone` is False on a file system without locks, where other writers are not blocked.
     """
 
     def __init__(self, handle: int, lock: Path, *, is_alone: bool) -> None:
@@ -37,7 +37,7 @@ class Turn:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Remove the lock file while it is locked, so that nobody waits for a removed file."""
+        """Remove the lock file while it is locked, so that no program waits for a removed file."""
         if not CAN_REPLACE_OPEN_FILES:
             os.close(self._handle)
         with suppress(OSError):
@@ -49,14 +49,14 @@ class Turn:
 def wait_for_turn(path: Path) -> Turn:
     """Wait until no other program may change `path`, and return the right to change it.
 
-    Use the result in a ``with`` block at once. The lock is ``.NAME.lock`` beside the file. It is
-    the system's own (flock, on Windows a locked byte), so that a killed program blocks nobody; it
-    also separates threads of one program.
+    The result must be used in a ``with`` block immediately. The lock is ``.NAME.lock`` beside the
+    file. It is a system lock (flock, or a locked byte on Windows), so a killed program does not
+    block other programs. The lock also separates threads of one program.
 
     Raises
     ------
     SaveError
-        If the lock file cannot be made.
+        If the lock file cannot be created.
     """
     lock = path.with_name(f".{path.name}.lock")
     waiting = Progress(0, 1, f"Waiting for another program that is changing {path.name}")
@@ -64,7 +64,7 @@ def wait_for_turn(path: Path) -> Turn:
         handle = _open_lock(lock, path)
         try:
             claimed = claim(handle)
-        except OSError:  # no locks on this file system
+        except OSError:  # This file system has no locks.
             return Turn(handle, lock, is_alone=False)
         if claimed and _is_same(handle, lock):
             return Turn(handle, lock, is_alone=True)
@@ -76,18 +76,17 @@ def wait_for_turn(path: Path) -> Turn:
 
 def _open_lock(lock: Path, path: Path) -> int:
     try:
-        # following a link here would create a file at its target
+        # Following a link here would create a file at its target.
         return open_own(lock, os.O_RDWR | os.O_CREAT)
     except OSError as error:
         raise SaveError(
-            f"cannot lock {path} by {lock.name}: {error.strerror or error}; choose a folder that "
-            "you may write to; nothing was written"
+            f"cannot lock {path} with {lock.name}: {error.strerror or error}; nothing was "
+            "written; choose a writable folder"
         ) from error
 
 
 def _is_same(handle: int, lock: Path) -> bool:
-    """Return whether the locked file still has its name; its last holder may have removed it."""
     try:
         return os.path.samestat(os.fstat(handle), lock.stat())
-    except (FileNotFoundError, PermissionError):  # Windows: it is being removed
+    except (FileNotFoundError, PermissionError):  # On Windows, the file is being removed.
         return False

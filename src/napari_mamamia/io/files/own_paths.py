@@ -1,10 +1,10 @@
 """Temporary files and folders whose names identify the process that owns them.
 
-The only module that makes them. A killed program removes nothing, so later ones do: the first
-temporary path that a process makes in a folder, and `sweep`, `sweep_below` and `sweep_temporary` at
-a command's start, remove those whose process has ended. Names are ``.mamamia-OWNER-CODE.part``; a
-folder moved away for a new one, ``.mamamia-OWNER-CODE.was-NAME``, gets its name back if that is
-free.
+This is the only module that makes temporary paths. A killed program leaves its paths behind, so
+later processes remove them: when a process makes its first temporary path in a folder, and in
+`sweep`, `sweep_below` and `sweep_temporary` when a command starts. Names are
+``.mamamia-OWNER-CODE.part``. A folder that was moved away for a new folder,
+``.mamamia-OWNER-CODE.was-NAME``, gets its name back if that name is free.
 """
 
 import functools
@@ -31,12 +31,12 @@ _IN_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - only looked into, for names
 _LEASE_S: Final = 7 * 24 * 3600.0
 """Seconds for which a temporary path of another computer is kept.
 
-The processes of another computer are unknown.
+The limit is needed because the processes of another computer are unknown.
 """
 _DEPTH: Final = 4
 """Depth of the deepest output folder below its root, plus one.
 
-The deepest one is ``nnunet/DatasetNNN/imagesTr`` of an export.
+The deepest folder is ``nnunet/DatasetNNN/imagesTr`` of an export.
 """
 _PRIVATE: Final = stat.S_IRWXU
 _REMOVE_S: Final = 60.0
@@ -58,13 +58,13 @@ def own_folder(place: Path | None = None) -> Iterator[Path]:
     Parameters
     ----------
     place
-        Its parent folder, made if missing; None for the system's folder for
-        temporary files. `place_folder` may rename it meanwhile.
+        The parent folder, which is created if missing; by default the system's folder for temporary
+        files. `place_folder` may rename the new folder inside the block.
 
     Raises
     ------
     SaveError
-        If the system refuses to make it.
+        If the system cannot create the folder.
     """
     where = Path(tempfile.gettempdir()) if place is None else place
     try:
@@ -73,8 +73,8 @@ def own_folder(place: Path | None = None) -> Iterator[Path]:
         folder.mkdir(_PRIVATE)
     except OSError as error:
         raise SaveError(
-            f"cannot write in {where}: {error.strerror or error}; free some space, or choose "
-            "another folder; nothing was written"
+            f"cannot write in {where}: {error.strerror or error}; nothing was written; free some "
+            "space, or choose another folder"
         ) from error
     try:
         yield folder
@@ -83,15 +83,15 @@ def own_folder(place: Path | None = None) -> Iterator[Path]:
 
 
 def place_folder(folder: Path, target: Path, earlier: Path | None = None) -> None:
-    """Give a folder of `own_folder` its final name, and the default mode of new folders.
+    """Give a folder from `own_folder` its final name and the default mode of new folders.
 
-    `target` may be an empty folder. `earlier` is a folder that it replaces with all content: it is
-    removed after the renaming, and restored if that fails or the program is killed.
+    `target` may be an empty folder. `earlier` is a folder that is replaced with all its content. It
+    is removed after the renaming, and restored if the renaming fails or the program is killed.
 
     Raises
     ------
     SaveError
-        If something else is at `target`, or the system refuses.
+        If `target` is taken, or the system cannot rename the folder.
     """
     try:
         folder.chmod(_usual_mode(target.parent))
@@ -99,7 +99,7 @@ def place_folder(folder: Path, target: Path, earlier: Path | None = None) -> Non
     except OSError as error:
         raise SaveError(
             f"expected to rename the finished folder to {target}, but {error.strerror or error}: "
-            "choose another folder, or make room; nothing was written there"
+            "nothing was written; choose another folder, or free some space"
         ) from error
 
 
@@ -122,7 +122,7 @@ def _rename_folder(folder: Path, target: Path, earlier: Path | None) -> None:
 def can_write_in(folder: Path) -> bool:
     """Return whether a file can be created in a folder, tested by creating one."""
     try:
-        with tempfile.TemporaryFile(dir=folder):  # the file has no name if the system allows that
+        with tempfile.TemporaryFile(dir=folder):  # The file has no name if the system allows that.
             return True
     except OSError:
         return False
@@ -149,10 +149,10 @@ def sweep_below(root: Path) -> None:
 
 
 def sweep(folder: Path) -> list[Path]:
-    """Remove temporary files of ended processes from `folder`, and return its other folders.
+    """Remove temporary files of ended processes from `folder`, and return the other subfolders.
 
-    Only paths of this account count. A path that cannot be removed stays, without an error: this
-    must not block other work.
+    Only paths of this account are removed. A path that cannot be removed stays without an error,
+    because cleaning must not block other work.
     """
     others = []
     try:
@@ -187,7 +187,6 @@ def remove_tree(folder: Path) -> None:
 
 @functools.lru_cache(maxsize=1024)
 def _sweep_once(folder: Path, pid: int) -> None:
-    """Sweep a folder once in this process; `pid` distinguishes a forked child from its parent."""
     del pid
     sweep(folder)
 
@@ -198,7 +197,7 @@ def _is_abandoned(entry: "os.DirEntry[str]") -> bool:
     owner = owner_named(entry.name.removeprefix(_PREFIX))
     about = entry.stat(follow_symlinks=False)
     if owner is None or not _is_own(about):
-        return False  # processes of other accounts may be hidden from us
+        return False  # Processes of other accounts may be hidden from this process.
     if owner.runs is None:
         return time.time() - _find_last_change(Path(entry.path), about.st_mtime) > _LEASE_S
     return not owner.runs
@@ -210,13 +209,11 @@ def _is_own(about: os.stat_result) -> bool:
 
 
 def _find_last_change(path: Path, since: float) -> float:
-    """Return the time of the last change in a folder."""
     inside = (item.lstat().st_mtime for item in path.rglob("*"))
     return max(since, max(inside, default=since))
 
 
 def _clear_path(path: Path) -> None:
-    """Remove one path, or restore its name."""
     name = path.name.partition(_WAS)[2]
     if name and not os.path.lexists(path.with_name(name)):
         path.rename(path.with_name(name))
@@ -227,7 +224,6 @@ def _clear_path(path: Path) -> None:
 
 
 def _usual_mode(folder: Path) -> int:
-    """Return the mode of new folders in `folder`, which follows the process's umask."""
     probe = new_path_in(folder)
     probe.mkdir()
     try:

@@ -1,7 +1,7 @@
 """Convert records to plain JSON values and back, by the types of their fields.
 
-A wrong value gives one error that names the file and the field. cattrs would convert values of a
-wrong type ("3" to 3) unless each type got its own rule, and it slows down every start.
+A wrong value raises an error that names the file and the field. cattrs would convert values of a
+wrong type ("3" to 3) unless each type had its own rule, and would slow down every start.
 """
 
 import math
@@ -31,14 +31,14 @@ class NotFinite(Enum):
     TEXT = "text"
     """``"nan"``, ``"inf"``, ``"-inf"``."""
     OBJECT = "object"
-    """``{"float": "inf"}``, for a field that may be a text too."""
+    """``{"float": "inf"}``, for a field that may also be a string."""
     AS_IT_IS = "as it is"
     """Unchanged; the writer of the values decides."""
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The form of one field that its type does not define; `read` raises ValueError."""
+    """The JSON form of a field whose type does not define the form; `read` raises ValueError."""
 
     write: Writer
     read: Reader
@@ -51,16 +51,16 @@ class Layout:
     Parameters
     ----------
     record
-        The dataclass, itself or a nested one.
+        The dataclass of the record or of a nested record.
     forms
-        By field: how it is written and read.
+        How a field is written and read, by field.
     keys
-        By field: its key, if that is not its name.
+        The key of a field by field, if the key differs from the field's name.
     pairs
         Fields of (name, value) pairs that are written as an object.
     later
-        Fields that files of earlier versions lack, which get their defaults. By default all
-        fields with a default.
+        Fields that files of earlier versions lack, and that get their defaults. By default these
+        are all fields with a default.
     """
 
     record: type
@@ -74,7 +74,7 @@ _BY_TYPES: Final = Layout(object)
 
 
 class _WrongError(ValueError):
-    """Error with the expected and the actual value, and the path to the field, innermost first."""
+    """Error with the expected and the actual valueand the path to the field, innermost first."""
 
     def __init__(self, expected: str, got: object, words: str = "") -> None:
         super().__init__(expected)
@@ -83,28 +83,29 @@ class _WrongError(ValueError):
 
     @property
     def place(self) -> str:
-        """Path of the field as text, such as "cases[2].files"."""
+        """Path of the field as a string, such as "cases[2].files"."""
         return "".join(reversed(self.way)).removeprefix(".")
 
 
 class _RefusedError(Exception):
-    """Error of a record that refuses its values, in three parts without the record's path."""
+    """Error of a record that rejects its values, in three parts without the record's path."""
 
 
 class RecordCodec(Generic[R]):
-    """The JSON codec of one dataclass: records read back are equal to those written.
+    """The JSON codec of one dataclass; a record that is read back equals the written record.
 
-    Fields are str, int, float, bool, None, enums, `Path`, further such dataclasses, tuples, lists
-    and mappings from text, unions with None, and unions of single values.
+    Fields are str, int, float, bool, None, enums, `Path`, nested dataclasses, tuples, lists and
+    mappings from strings, unions with None, and unions of single values.
 
     Parameters
     ----------
     record
         The dataclass.
     remedy
-        How to fix a file that cannot be read, for the error.
+        How to fix a file that cannot be read, for the error message.
     layouts
-        Of this dataclass and nested ones, if their types do not define how they are written.
+        Layouts of this dataclass and of nested dataclasses, if their types do not define the
+        written form.
     not_finite
         How nan and infinity are written and read.
     passes_unknown
@@ -136,11 +137,11 @@ class RecordCodec(Generic[R]):
         self._readers: dict[type, Reader] = {}
 
     def plain(self, value: object) -> Any:
-        """Return a record, or a value of one of its fields, as JSON values in field order."""
+        """Return a record, or the value of a field, as JSON values in field order."""
         if isinstance(value, Enum):
             return value.value
         if isinstance(value, float):
-            # numpy's float is a float too, but its repr names numpy.
+            # numpy's float is also a Python float, but its repr names numpy.
             return self._plain_number(float(value))
         if isinstance(value, Path):
             return str(value)
@@ -155,22 +156,23 @@ class RecordCodec(Generic[R]):
             return {str(name): self.plain(item) for name, item in value.items()}
         if is_dataclass(value) and not isinstance(value, type):
             return self._plain_record(value)
-        raise TypeError(f"expected a value of a record, got {type(value).__name__}")
+        raise TypeError(f"expected a value of a record, but found {type(value).__name__}")
 
     def record(self, content: object, where: object) -> R:
-        """Return the record of plain values; error messages name their file as `where`.
+        """Return the record for plain values; error messages name the file as `where`.
 
         Raises
         ------
         MamamiaError
-            Of the codec's kind, if a key is missing or unknown or a value is of another type.
+            An error of the codec's kind, if a key is missing or unknown, or a value has another
+            type.
         """
         try:
             record: R = self._make_record_reader(self._record)(content)
         except _WrongError as wrong:
             place = f"{wrong.place!r} of {where}" if wrong.place else str(where)
             raise self._kind(
-                f"expected {place} to be {wrong.expected}, got {wrong.got}: {self._remedy}"
+                f"expected {place} to be {wrong.expected}, but found {wrong.got}: {self._remedy}"
             ) from wrong
         except _RefusedError as refused:
             raise self._kind(f"{where}: {refused}") from refused
@@ -200,11 +202,12 @@ class RecordCodec(Generic[R]):
     def _make_record_reader(self, record: type) -> Reader:
         if record not in self._readers:
             readers: dict[str, tuple[str, Reader]] = {}
-            # Registered before its fields are examined, which may be of the same record.
+            # The reader is registered before the fields are examined, because they may have the
+            # type of the record.
             self._readers[record] = lambda content: self._read_record(record, readers, content)
             layout = self._layouts.get(record, _BY_TYPES)
             hints = get_type_hints(record)
-            # A class attribute is no field, and is not stored.
+            # A class attribute is not a field and is not stored.
             for name, hint in ((one.name, hints[one.name]) for one in fields(record)):
                 if name in layout.forms:
                     reader = _guard_form(layout.forms[name])
@@ -224,7 +227,6 @@ class RecordCodec(Generic[R]):
     def _read_record(
         self, record: type, readers: Mapping[str, tuple[str, Reader]], content: object
     ) -> Any:
-        """Return the record; `readers` maps keys to a field's name and its reader."""
         if not isinstance(content, Mapping):
             raise _WrongError("an object {...}", content)
         if not (self._passes_unknown or content.keys() <= readers.keys()):
@@ -248,13 +250,12 @@ class RecordCodec(Generic[R]):
         return _make_record(record, values)
 
     def _require_all(self, record: type, values: Mapping[str, Any]) -> None:
-        """Raise if a required field has no value."""
         layout = self._layouts.get(record, _BY_TYPES)
         for one in fields(record):
             has_default = one.default is not MISSING or one.default_factory is not MISSING
             may_lack = has_default if layout.later is None else one.name in layout.later
             if one.name not in values and not may_lack:
-                missing = _WrongError("there", None, "nothing")
+                missing = _WrongError("present", None, "nothing")
                 missing.way.append(f".{layout.keys.get(one.name, one.name)}")
                 raise missing
 
@@ -279,7 +280,9 @@ class RecordCodec(Generic[R]):
             return _make_items_reader(self._make_reader(parts[0]), origin)
         if isinstance(origin, type) and issubclass(origin, Mapping) and parts[0] is str:
             return _make_mapping_reader(self._make_reader(parts[1]))
-        raise TypeError(f"cannot store the type {hint} as JSON: give the codec a Form for it")
+        raise TypeError(
+            f"the type {hint} cannot be stored as JSON: give the codec a Form for this type"
+        )
 
     def _make_union_reader(self, parts: tuple[Any, ...]) -> Reader:
         has_none = type(None) in parts
@@ -290,7 +293,6 @@ class RecordCodec(Generic[R]):
         return lambda value: self._read_single(value, tuple(some), has_none)
 
     def _read_single(self, value: object, kinds: tuple[type, ...], has_none: bool) -> Any:
-        """Return a value of one of several plain types; whole numbers stay integers."""
         if value is None and has_none:
             return None
         if isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool)):
@@ -313,7 +315,6 @@ class RecordCodec(Generic[R]):
 
 
 def _quote_value(value: object) -> str:
-    """Return a value as quoted in errors, shortened if it is long."""
     text = repr(value)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
@@ -336,9 +337,9 @@ def _make_record(record: type, values: Mapping[str, Any]) -> Any:
 
 
 def _make_plain_reader(record: type, kinds: Mapping[str, type], read_any: Reader) -> Reader:
-    """Return a faster reader for records of texts and whole numbers, such as 60,000 tasks.
+    """Return a faster reader for records of strings and integers, such as 60,000 tasks.
 
-    Any unexpected value is left to `read_any`, which reports what is wrong with it.
+    `read_any` handles any unexpected value and reports the error.
     """
     keys, types = list(kinds), list(kinds.values())
 

@@ -1,4 +1,4 @@
-"""Saving that leaves either the complete new file or the old one."""
+"""Save files so that either the complete new file or the old file remains."""
 
 import errno
 import os
@@ -21,7 +21,7 @@ from napari_mamamia.io.files.own_paths import new_path_in
 _POLL_S: Final = 0.1
 _NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NOT_ALLOWED: Final = {errno.EACCES, errno.EPERM, errno.EROFS}
-# Error numbers of systems without hard links, as on FAT and many shares.
+# Error numbers of file systems without hard links, such as FAT and many network shares.
 _NO_HARD_LINKS: Final = {
     errno.EPERM,
     errno.ENOTSUP,
@@ -36,10 +36,10 @@ _NO_HARD_LINKS: Final = {
 def saving(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
     """Yield a temporary path next to `target`, which becomes `target` when the block ends.
 
-    Missing folders are made. After the block the temporary file is forced to the disk and renamed.
-    If the block or the renaming fails, the temporary file is removed and an existing `target` is
-    unchanged. The temporary name (`own_paths`) starts with a dot and ends in ``.part``, so that no
-    listing of cases or masks includes it.
+    Missing folders are created. After the block, the temporary file is forced to the disk and
+    renamed. If the block or the renaming fails, the temporary file is removed and an existing
+    `target` is unchanged. The temporary name (`own_paths`) starts with a dot and ends in ``.part``,
+    so no listing of cases or masks includes it.
 
     Parameters
     ----------
@@ -51,10 +51,11 @@ def saving(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
     Raises
     ------
     SaveConflictError
-        If `target` exists and `overwrite` is off, checked before the block and again while
-        renaming, so that a file that appeared meanwhile is not lost.
+        If `target` exists and `overwrite` is off. This is checked before the block and again while
+        renaming, so that a file that appeared in the meantime is not lost.
     SaveError
-        If the system refuses to write (disk full, read-only folder); names target and reason.
+        If the system cannot write, for example because the disk is full or the folder is read-only.
+        The message names the target and the reason.
 
     Examples
     --------
@@ -95,30 +96,30 @@ def write_text_atomically(path: Path, text: str, *, overwrite: bool = False) -> 
     SaveConflictError
         If `path` exists and `overwrite` is off.
     SaveError
-        If the system refuses to write, or `text` holds a lone surrogate, as a file name has for
-        each byte that is not UTF-8.
+        If the system cannot write, or `text` contains a lone surrogate, which Python uses for bytes
+        of a file name that are not UTF-8.
     """
     try:
         data = text.encode("utf-8")
     except UnicodeEncodeError as error:
         half = ascii(text[max(0, error.start - 20) : error.end])
         raise SaveError(
-            f"expected text that UTF-8 can hold for {str(path)!a}, but {half} ends with half "
-            "a character: rename the file or folder of that name"
+            f"expected the text for {str(path)!a} to be valid UTF-8, but {half} ends with half a "
+            "character: rename the file or folder of that name"
         ) from error
     with saving(path, overwrite=overwrite) as temporary:
         temporary.write_bytes(data)
 
 
 def flushed(path: Path) -> Iterator[None]:
-    """Force a file to the disk in a thread, yielding every 100 ms.
+    """Force a file to the disk in a thread, and yield every 100 ms.
 
     A slow disk takes seconds for a volume. If the generator is closed early, it waits for the disk.
 
     Raises
     ------
     OSError
-        If the system refuses, such as for a disk that is full.
+        If the system cannot write the file, for example because the disk is full.
     """
     with ThreadPoolExecutor(1) as thread:
         forcing = thread.submit(_force_to_disk, path)
@@ -128,10 +129,9 @@ def flushed(path: Path) -> Iterator[None]:
 
 
 def _rename_to_free_name(temporary: Path, target: Path) -> None:
-    """Rename without replacing: `target` must not exist at that moment."""
     try:
         if RENAMING_REPLACES:
-            # Renaming would replace an existing file; a hard link is refused.
+            # Renaming would replace an existing file, but a hard link fails.
             target.hardlink_to(temporary)
         else:
             temporary.rename(target)
@@ -144,7 +144,6 @@ def _rename_to_free_name(temporary: Path, target: Path) -> None:
 
 
 def _claim_and_replace(temporary: Path, target: Path) -> None:
-    """Rename without replacing on systems without hard links: an empty file claims the name."""
     try:
         target.touch(exist_ok=False)
     except FileExistsError as error:
@@ -157,14 +156,14 @@ def _claim_and_replace(temporary: Path, target: Path) -> None:
 
 
 def _force_to_disk(path: Path) -> None:
-    # Opened for writing, since Windows cannot sync a file opened read-only.
+    # The file is opened for writing, because Windows cannot sync a read-only file.
     with path.open("r+b") as stream:
         force_to_disk(stream.fileno())
 
 
 def _make_conflict_error(target: Path) -> SaveConflictError:
     return SaveConflictError(
-        f"a file already exists at {target}; nothing was written; choose a different name, or "
+        f"a file already exists at {target}, so nothing was written; choose a different name, or "
         "allow overwriting"
     )
 
@@ -175,10 +174,10 @@ def _make_save_error(target: Path, error: OSError) -> SaveError:
     elif error.errno in _NO_ROOM:
         remedy = "free some space or choose another disk"
     elif error.errno in _NOT_ALLOWED:
-        remedy = "choose a folder that you may write to"
+        remedy = "choose a writable folder"
     else:
         remedy = "check the folder and the name"
     return SaveError(
-        f"cannot save {target}: {error.strerror or error}; {remedy}; nothing was written, and an "
-        "existing file is unchanged"
+        f"cannot save {target}: {error.strerror or error}; nothing was written, and an existing "
+        f"file is unchanged; {remedy}"
     )

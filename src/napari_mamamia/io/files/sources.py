@@ -91,18 +91,19 @@ class LayoutKind(StrEnum):
     SINGLE_FILE = "single file"
     DICOM = "DICOM folder"
     PATTERN = "layout file"
-    """Described by patterns of paths (`io.layouts`); `DataSet.layout` names it."""
+    """A layout described by path patterns (`io.layouts`); `DataSet.layout` names the layout file.
+    """
     OWN_FILES = "own files"
-    """Files that a script listed one by one."""
+    """Files that a script listed individually."""
 
 
 @dataclass(frozen=True, slots=True)
 class PhaseSource:
     """The file or files of one phase.
 
-    One NIfTI or NRRD file, with `volume` as the index along a fourth axis; or the DICOM files of
-    one stack in slice order, with `frames`, the frame in each, if files hold several. `time_s` is
-    set if the files themselves state it.
+    The source is one NIfTI or NRRD file, with `volume` as the index along a fourth axis, or the
+    DICOM files of one stack in slice order. `frames` is the frame in each file, if the files
+    contain several. `time_s` is set if the files state the time.
     """
 
     files: tuple[Path, ...]
@@ -115,7 +116,8 @@ class PhaseSource:
 class NamedMask:
     """A mask of a case by its name in the data set.
 
-    `label` is the value that counts, None for every value above 0. `region` is what it outlines.
+    `label` is the value that counts, or None for every value above 0. `region` is the outlined
+    region.
     """
 
     name: str
@@ -139,18 +141,18 @@ class Visit:
 class CaseFiles:
     """The files of one case in a data set.
 
-    `phases` are in order of time. `reference` is the expert mask, `automatic` the data set's own
-    automatic one. `info` is the MAMA-MIA patient JSON. `problems` are sentences about why the case
-    cannot be opened, such as "phase 1 is missing". `hides_box` says that the breast box of `info`,
-    which reveals the side of the lesion, must not be used. `warnings` are sentences about
-    assumptions made when the phases were found, such as in DICOM, and about files that carry the
-    case's name and are not used. `patient`, `visit` and `side` are "" or None if the layout does
-    not state them. `masks` are all masks by name, `columns` the case's row of the layout's table.
+    `phases` are in order of time. `reference` is the expert mask, `automatic` is the automatic mask
+    of the data set. `info` is the MAMA-MIA patient JSON. `problems` are sentences about why the
+    case cannot be opened, such as "phase 1 is missing". `hides_box` is whether the breast box of
+    `info` must not be used because it reveals the side of the lesion. `warnings` are sentences
+    about assumptions made while the phases were found, for example in DICOM, and about unused files
+    with the case's name. `patient`, `visit` and `side` are "" or None if the layout does not state
+    them. `masks` are all masks by name, and `columns` is the case's row in the layout's table.
     `source` is a folder of a DICOM study or a scene of 3D Slicer. `phases`, `problems` and
     `warnings` of a DICOM study are read from its headers when they are first used
-    (`io.layouts.complete`). `person` identifies the person if a table says that two
-    patients are one; `split` is the part of the data set that the case belongs to.
-    `reference_label` is the tumour's value in the reference, None for every value above 0.
+    (`io.layouts.complete`). `person` identifies the person if a table states that
+    two patients are the same person; `split` is the part of the data set that the case belongs to.
+    `reference_label` is the tumour's value in the reference, or None for every value above 0.
     """
 
     case_id: str
@@ -178,7 +180,7 @@ class CaseFiles:
 
     @property
     def person_key(self) -> str:
-        """The person whom exams share: the person that a table names, else the patient."""
+        """The person to whom the exam belongs, from a table or otherwise the patient."""
         named = self.person if self.person not in ("", "0") else ""
         return f"person {named}" if named else self.patient or self.case_id
 
@@ -192,10 +194,11 @@ class CaseFiles:
 
 @dataclass(frozen=True, slots=True)
 class DataSet:
-    """A folder (or file) of cases that follows one layout. It is only read.
+    """A folder (or file) of cases that follows one layout. The folder is never changed.
 
     `layout` names the layout file if `kind` is PATTERN. `others` are files that are not phases,
-    with their role; `leftover` matched nothing; `refused` are unreadable images with the reason.
+    with their role. `leftover` are files that matched no pattern. `refused` are unreadable images,
+    with the reason.
     """
 
     root: Path
@@ -211,12 +214,12 @@ class DataSet:
 
     @property
     def name(self) -> str:
-        """The folder's own name."""
+        """The name of the folder."""
         return self.root.name
 
     @property
     def folders(self) -> frozenset[Path]:
-        """All folders that contain a file of the data set."""
+        """All folders that contain a file in the data set."""
         cases = ((case.reference, case.automatic, case.info) for case in self.cases)
         files = [path for paths in cases for path in paths if path is not None]
         files += [path for path in (self.clinical, self.splits) if path is not None]
@@ -238,9 +241,8 @@ class DataSet:
         if files is None:
             case_ids = ", ".join(case.case_id for case in self.cases[:5])
             raise CaseError(
-                f"no case {case_id!r} in {self.root}: it holds "
-                f"{count_of(len(self.cases), 'case')}; the first are {case_ids}; check the "
-                "spelling"
+                f"expected a case {case_id!r} in {self.root}, but found "
+                f"{count_of(len(self.cases), 'case')}, first {case_ids}: check the spelling"
             )
         return files
 

@@ -1,4 +1,4 @@
-"""Decode the text of a .csv file; report an encoding other than UTF-8."""
+"""Decode the text of a .csv file, and report any encoding other than UTF-8."""
 
 import re
 from typing import Final
@@ -16,16 +16,16 @@ _MOSTLY: Final = 0.4
 
 
 def decoded(data: bytes) -> tuple[str, str]:
-    """Return a text, and a sentence about its encoding if that is not UTF-8.
+    """Return the decoded text, and a sentence about the encoding if it is not UTF-8.
 
-    UTF-8 with or without a byte order mark; UTF-16 with one, or without if every other byte of its
-    first letters is 0; else Windows-1252, which includes Latin-1's letters, unless the text
-    contradicts it.
+    The encoding is UTF-8, with or without a byte order mark; or UTF-16 with a byte order mark, or
+    without it if every other byte of the first letters is 0; or otherwise Windows-1252, which
+    includes the letters of Latin-1, unless the text contradicts it.
 
     Raises
     ------
     ValueError
-        If it is none of these, or damaged UTF-8.
+        If the encoding is none of these, or the text is damaged UTF-8.
     """
     for mark, encoding in _MARKS.items():
         if data.startswith(mark):
@@ -35,16 +35,16 @@ def decoded(data: bytes) -> tuple[str, str]:
     try:
         return data.decode("utf-8-sig"), ""
     except UnicodeDecodeError as error:
-        # Valid UTF-8 letters beside the bad bytes: a damaged UTF-8 file, not Windows-1252.
+        # Valid UTF-8 letters beside the invalid bytes indicate a damaged UTF-8 file rather than
+        # Windows-1252.
         rest = data.decode("utf-8", errors="ignore")
         if _CONTROL.search(rest) or not rest.isascii():
             raise ValueError(f"its text is damaged or in an unknown encoding ({error})") from error
     text = data.decode("cp1252")
-    return text, "its text is not UTF-8: read as Windows-1252 (Latin-1)"
+    return text, "its text is not UTF-8 and was read as Windows-1252 (Latin-1)"
 
 
 def _guess_utf16(head: bytes) -> str:
-    """Return the UTF-16 variant of a text without a BOM, or ""."""
     half = len(head) // 2
     low, high = head[0 : 2 * half : 2].count(0), head[1 : 2 * half : 2].count(0)
     if high > _MOSTLY * half and low == 0:

@@ -1,4 +1,4 @@
-"""Folders of this user: settings, keys and data waiting to be sent, documents."""
+"""Folders of this user for settings, keys, data that wait to be sent, and documents."""
 
 import hashlib
 import os
@@ -18,21 +18,21 @@ _FOLDER_VARIABLE: Final = "MAMAMIA_CONFIG_DIR"
 
 
 def preferences_path() -> Path:
-    """Return the preferences file; ``MAMAMIA_CONFIG_DIR`` moves its folder."""
+    """Return the path of the preferences file, whose folder ``MAMAMIA_CONFIG_DIR`` can set."""
     folder = os.environ.get(_FOLDER_VARIABLE)
     return Path(folder or platformdirs.user_config_dir(_APP, appauthor=False)) / "preferences.json"
 
 
 def review_folder() -> Path:
-    """Return the folder of keys, and of data waiting to be sent to a study's folder."""
+    """Return the folder of keys and of data that wait to be sent to a study's folder."""
     folder = os.environ.get(_FOLDER_VARIABLE)
     return Path(folder or platformdirs.user_data_dir(_APP, appauthor=False)) / "review"
 
 
 def cache_folder() -> Path:
-    """Return the cache folder, whose data can be regenerated (``MAMAMIA_CACHE_DIR`` moves it).
+    """Return the cache folder, which ``MAMAMIA_CACHE_DIR`` can set.
 
-    It may be deleted at any time.
+    It may be deleted at any time, because its data can be regenerated.
     """
     chosen = os.environ.get("MAMAMIA_CACHE_DIR")
     return Path(chosen or platformdirs.user_cache_dir(_APP, appauthor=False))
@@ -49,7 +49,7 @@ def linked_cases_folder() -> Path:
 
 
 def napari_settings() -> Path:
-    """Return the file of napari's own settings, whether or not it exists.
+    """Return the path of napari's settings file, whether or not it exists.
 
     Source: napari 0.9.2, napari/utils/_platformdirs.py and settings/_napari_settings.py.
     """
@@ -63,9 +63,10 @@ def napari_settings() -> Path:
 
 
 def copy_read_only_settings() -> Path | None:
-    """Copy napari's settings if they are not writable, and return the copy, else None.
+    """Copy napari's settings if they are not writable, and return the path of the copy, or None.
 
-    napari 0.9.2 writes them while its window is made, and Qt ends the program if that fails.
+    napari 0.9.2 writes its settings while it creates its window, and Qt ends the program if writing
+    fails.
 
     Raises
     ------
@@ -86,14 +87,12 @@ def copy_read_only_settings() -> Path | None:
     except (OSError, SaveError) as error:
         raise SaveError(
             f"neither napari's settings {file} nor a copy in {copy.parent} can be written "
-            f"({error}): give the right to write, or set NAPARI_CONFIG to a file that can be "
-            "written"
+            f"({error}): allow writing, or set NAPARI_CONFIG to a writable file"
         ) from error
     return copy
 
 
 def _is_there(path: Path) -> bool:
-    """Return whether a path can be reached; False in a folder that this account may not open."""
     try:
         return path.exists()
     except OSError:

@@ -9,17 +9,17 @@ from typing import Any, BinaryIO, Final, cast
 from napari_mamamia.io.files.foreign import open_plain
 
 _MOST_DIRECTORY_BYTES: Final = 64 << 20
-"""Largest size of a zip's directory (our choice): 500,000 names of 80 letters.
+"""Largest size of a zip's directory (our choice), which holds 500,000 names of 80 letters.
 
-Python needs about 15 times as much memory.
+Python needs about 15 times this size in memory.
 """
 _METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 """Allowed compression methods.
 
-From bzip2 and LZMA, Python unpacks a whole block at once: 1 MB can become 10 GB.
+bzip2 and LZMA are excluded, because Python unpacks a whole block at once, so 1 MB can become 10 GB.
 """
 _HEADER_BYTES: Final = 30
-"""Least number of bytes in front of a member's content.
+"""Smallest number of bytes before a member's content.
 
 Source: PKWARE, APPNOTE.TXT, 4.3.7.
 """
@@ -27,15 +27,15 @@ Source: PKWARE, APPNOTE.TXT, 4.3.7.
 
 @contextmanager
 def open_zip(file: Path | BinaryIO) -> Iterator[zipfile.ZipFile]:
-    """Open a zip for reading after a check of its directory; a given stream stays open.
+    """Open a zip file for reading after checking its directory; a stream stays open.
 
     Raises
     ------
     OSError
-        If it cannot be opened, or is a pipe, socket or device.
+        If the file cannot be opened, or is a pipe, socket or device.
     zipfile.BadZipFile
-        If it is not a zip, its directory is too large, or a member has no name, another
-        compression than deflate, ends after the file or overlaps another member.
+        If the file is not a zip file, its directory is too large, or a member has no name, uses a
+        compression other than deflate, ends after the file, or overlaps another member.
     """
     with (
         open_plain(file) if isinstance(file, Path) else nullcontext(file) as stream,
@@ -60,14 +60,14 @@ def find_surplus(members: Iterable[zipfile.ZipInfo], ratio: int) -> int:
 
 
 class _BoundedStream:
-    """A stream that refuses to read an oversized directory into memory."""
+    """A stream that raises an error instead of reading an oversized directory into memory."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
 
     def read(self, size: int = -1) -> bytes:
         if size > _MOST_DIRECTORY_BYTES:
-            raise zipfile.BadZipFile(f"its list of members has {size >> 20} MB")
+            raise zipfile.BadZipFile(f"its list of members is {size >> 20} MB long")
         return self._stream.read(size)
 
     def __getattr__(self, name: str) -> Any:
@@ -82,11 +82,13 @@ def _require_sound(members: list[zipfile.ZipInfo], size: int) -> None:
         if not member.filename:
             reason = "has no name"
         elif end > size:
-            reason = f"of {member.compress_size:,} bytes does not fit into {size:,} bytes"
+            reason = (
+                f"of {member.compress_size:,} bytes does not fit into the file of {size:,} bytes"
+            )
         elif end > following:
             reason = "overlaps another member"
         elif member.compress_type not in _METHODS:
-            reason = "uses a compression other than deflate; make the zip with deflate"
+            reason = "uses a compression other than deflate; create the zip with deflate"
         else:
             continue
         raise zipfile.BadZipFile(f"a member {member.filename!r} {reason}")

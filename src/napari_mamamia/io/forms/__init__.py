@@ -1,5 +1,5 @@
-"""Forms as JSON: shipped lexicons in versions, and a study's own questions.
+"""Forms as JSON: versions of shipped lexicons, and questions of a study.
 
-`breast-mri-2013.json` holds only terms and codes, no definitions; `docs/methods/forms.md` lists the
-source of each. Only `form_file` reads these files.
+`breast-mri-2013.json` contains only terms and codes, without definitions; `docs/methods/forms.md`
+lists their sources. Only `form_file` reads these files.
 """

@@ -1,4 +1,4 @@
-"""Read lexicons and a study's own questions from JSON, and write a form as JSON."""
+"""Read lexicons and a study's questions from JSON, and write a form as JSON."""
 
 import hashlib
 import json
@@ -49,13 +49,13 @@ def read_lexicon(path: Path) -> Lexicon:
     Raises
     ------
     FormatError
-        If the file is no lexicon, or contradicts itself.
+        If the file is not a lexicon, or contradicts itself.
     """
     content = read_json(path, _MOST_BYTES)
     if not isinstance(content, dict) or content.pop(_SCHEMA_KEY, None) != _SCHEMA:
         raise FormatError(
-            f"expected a lexicon of version {_SCHEMA} at {path}, but found something else: update "
-            "this software, or name another file"
+            f"expected {path} to be a lexicon of version {_SCHEMA}, but it is not: update this "
+            "software, or choose another file"
         )
     return _LEXICON.record(content, path)
 
@@ -66,7 +66,7 @@ def read_shipped_lexicon(name: str) -> Lexicon:
     Raises
     ------
     FormatError
-        If there is none with this name; the message lists the names.
+        If no lexicon has this name. The message lists the names.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def read_shipped_lexicon(name: str) -> Lexicon:
     if name not in LEXICONS:
         raise FormatError(
             f"expected a lexicon that comes with this software ({', '.join(LEXICONS)}), but found "
-            f"{name!r}: use one of these, or write your own questions"
+            f"{name!r}: use one of these lexicons, or write questions of your own"
         )
     with as_file(files(__package__) / f"{name}.json") as path:
         return read_lexicon(path)
@@ -88,16 +88,16 @@ def parse_form(lexicon: str, questions: Sequence[Any], where: object) -> Form:
     Parameters
     ----------
     lexicon
-        Name of the lexicon; "" for none.
+        Name of the lexicon, or "" for no lexicon.
     questions
-        JSON values; unknown keys are refused, so that typing errors are noticed.
+        Questions as JSON values. Unknown keys raise an error, so that typing errors are noticed.
     where
         The name of the source in error messages.
 
     Raises
     ------
     FormatError
-        If a question is invalid, or two have the same id.
+        If a question is invalid, or two questions have the same id.
     """
     added = tuple(
         _FIELD.record(question, f"question {number} of {where}")
@@ -115,7 +115,7 @@ def parse_form(lexicon: str, questions: Sequence[Any], where: object) -> Form:
 def with_digest(form: Form) -> Form:
     """Return the form with the SHA-256 of its name, edition and fields.
 
-    Omitted options of a question are not hashed, so that later versions may add options.
+    Omitted options of a question are not part of the hash, so later versions may add options.
     """
     content = [form.name, form.edition, [_list_given(_FIELD.plain(field)) for field in form.fields]]
     text = json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
@@ -123,7 +123,6 @@ def with_digest(form: Form) -> Form:
 
 
 def _list_given(content: Any) -> Any:
-    """Return JSON values without empty ones: None, "", [] and false."""
     if isinstance(content, list):
         return [_list_given(one) for one in content]
     if not isinstance(content, dict):
@@ -136,30 +135,30 @@ def _list_given(content: Any) -> Any:
 
 
 def form_text(form: Form) -> str:
-    """Return the JSON text of a form with every question and code, independent of any lexicon."""
+    """Return a form as JSON text with every question and code, independent of any lexicon."""
     content = {_FORM_KEY: _SCHEMA, **_list_given(_FORM.plain(form))}
     return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
 
 
-@reads("a study's form (JSON)", "restore the file as it was when the study began")
+@reads("a study's form (JSON)", "restore the original file from the start of the study")
 def read_form(path: Path) -> Form:
-    """Return the form in a file written from `form_text`.
+    """Return the form in a file that was written with `form_text`.
 
     Raises
     ------
     FormatError
-        If it is no form, or its hash does not match its questions.
+        If the file is not a form, or its hash does not match its questions.
     """
     content = read_json(path, _MOST_BYTES)
     if not isinstance(content, dict) or content.pop(_FORM_KEY, None) != _SCHEMA:
         raise FormatError(
-            f"expected a form of version {_SCHEMA} at {path}, but found something else: update "
-            "this software, or restore the file"
+            f"expected {path} to be a form of version {_SCHEMA}, but it is not: update this "
+            "software, or restore the file"
         )
     form = _FORM.record(content, path)
     if with_digest(form) != form:
         raise FormatError(
             f"expected the questions in {path} to have the hash {form.sha256[:16]}, but their "
-            "hash differs: restore the file as it was when the study began"
+            "hash differs: restore the original file from the start of the study"
         )
     return form

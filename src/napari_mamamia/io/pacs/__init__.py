@@ -1,1 +1,1 @@
-"""Access to a PACS over DICOMweb: list, fetch and store, each transfer with limits."""
+"""Access to a PACS over DICOMweb: list, fetch and store with limits on each transfer."""

@@ -1,9 +1,9 @@
-"""An HTTP session with one PACS, with limits on time, silence, speed and size.
+"""An HTTP session with one PACS that limits time, silence, speed and size.
 
 Without limits, a server that sends a byte a second, endless headers or a compression bomb could
-block this program or fill its memory: the time-out of a socket counts silence only. Nothing is sent
-to another server than the one that the user named, whatever an answer redirects to, because a
-request holds UIDs and the patient's id.
+block this program or fill its memory, because the time-out of a socket limits only silence. Nothing
+is sent to any server except the one that the user named, even after a redirect, because a request
+contains UIDs and the patient's id.
 """
 
 import io
@@ -19,7 +19,7 @@ from requests import PreparedRequest, Request, Response, Session
 from requests.adapters import HTTPAdapter
 
 _PIECE: Final = 1 << 16
-# 15 is zlib's window, and 32 detects the format from the header.
+# 15 is the window size of zlib, and 32 detects the format from the header.
 _ZLIB_OR_GZIP: Final = 47
 
 
@@ -27,10 +27,10 @@ _ZLIB_OR_GZIP: Final = 47
 class TransferLimits:
     """Limits of the transfers with a PACS.
 
-    `idle_s` is the longest silence. After `grace_s` a transfer must have brought `bytes_per_s` on
-    average. `list_s` and `list_bytes` limit a whole list with all its pages, and each answer to a
-    stored file; `image_s` and `image_bytes` one image; `study_bytes` all images of one study;
-    `n_images` and `n_studies` the entries of a list.
+    `idle_s` is the longest silence. After `grace_s`, a transfer must average at least
+    `bytes_per_s`. `list_s` and `list_bytes` limit a whole list with all its pages, and each
+    response to a stored file. `image_s` and `image_bytes` limit one image, `study_bytes` limits all
+    images of one study, and `n_images` and `n_studies` limit the entries of a list.
     """
 
     idle_s: float = 20.0
@@ -46,7 +46,7 @@ class TransferLimits:
 
 
 class Pace:
-    """The remaining time and size of a transfer; `reason` says why it ended ("" if running)."""
+    """The remaining time and size of a transfer; `reason` explains its end ("" while it runs)."""
 
     def __init__(self, limits: TransferLimits, clock: Callable[[], float] = time.monotonic) -> None:
         self._limits = limits
@@ -55,7 +55,7 @@ class Pace:
         self.begin(limits.list_bytes, limits.list_s)
 
     def begin(self, most_bytes: int, most_s: float) -> None:
-        """Begin a transfer with a largest number of bytes and seconds."""
+        """Begin a transfer with at most the given number of bytes and seconds."""
         self.reason = ""
         self._most_bytes, self._most_s = most_bytes, most_s
         self._start = self._clock()
@@ -72,19 +72,19 @@ class Pace:
         Raises
         ------
         TimeoutError
-            If the transfer took too long already, or is too slow.
+            If the transfer has taken too long, or is too slow.
         """
         limits, spent = self._limits, self._clock() - self._start
         n_bytes = self._n_sent + self._n_received
         remaining_s = min(self._most_s, limits.grace_s + n_bytes / limits.bytes_per_s) - spent
         if remaining_s <= 0:
-            self.stop(f"it took {spent:.3g} s for {n_bytes} bytes, and was stopped")
+            self.stop(f"the transfer took {spent:.3g} s for {n_bytes} bytes and was stopped")
         return min(limits.idle_s, remaining_s)
 
     def silent(self) -> None:
         """Raise an error, because no bytes arrived within `wait_s`."""
         self.wait_s()
-        self.stop(f"nothing came for {self._limits.idle_s:g} s")
+        self.stop(f"no data arrived for {self._limits.idle_s:g} s")
 
     def took(self, n_sent: int, n_received: int) -> None:
         """Count bytes that were sent and received.
@@ -92,16 +92,16 @@ class Pace:
         Raises
         ------
         TimeoutError
-            If they are more than the transfer may bring.
+            If the bytes exceed the limit of the transfer.
         """
         self._n_sent += n_sent
         self._n_received += n_received
-        if self._n_received > self._most_bytes + _PIECE:  # the headers, which count extra
+        if self._n_received > self._most_bytes + _PIECE:  # The headers are counted separately.
             self.too_large()
 
     def too_large(self) -> None:
         """Raise an error, because more bytes arrived than requested."""
-        self.stop(f"it sends more than {self._most_bytes / (1 << 20):.4g} MiB")
+        self.stop(f"the server sends more than {self._most_bytes / (1 << 20):.4g} MiB")
 
     def stop(self, reason: str) -> None:
         """End the transfer, and keep `reason` although libraries change the error."""
@@ -112,12 +112,12 @@ class Pace:
 def limited_session(pace: Pace, url: str) -> Session:
     """Return a session that only connects to the server of `url`.
 
-    Its answers are read whole, uncompressed and within the limits of `pace`.
+    Responses are read completely, uncompressed, and within the limits of `pace`.
 
     Raises
     ------
     ValueError
-        If `url` is no address.
+        If `url` is not a valid address.
     """
     session = _OneServerSession(pace)
     session.max_redirects = 5
@@ -140,8 +140,8 @@ Other redirects turn a POST into a GET, so a file would not be stored. Source: R
 def _list_starts(url: str) -> set[str]:
     """Return the possible starts of addresses on the server of `url`: scheme, name and port.
 
-    For ``http`` also those of ``https`` at the same port, or at the default port for the default
-    port.
+    For ``http``, the result includes ``https`` at the same port, or at its default port if ``http``
+    uses its default port.
     """
     parts = urlsplit((Request("GET", url).prepare().url or "").lower())
     usual = _PORTS.get(parts.scheme)
@@ -160,9 +160,9 @@ def _list_starts(url: str) -> set[str]:
 
 
 class _OneServerSession(Session):
-    """A session that only sends to addresses with an adapter, and otherwise ends the transfer.
+    """A session that sends only to addresses with an adapter and otherwise ends the transfer.
 
-    The start of an address is compared as it is written, so that no two programs read it
+    The start of an address is compared literally, so that two programs cannot interpret it
     differently.
     """
 
@@ -176,20 +176,19 @@ class _OneServerSession(Session):
             parts = urlsplit(url)
             where = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
             self._pace.stop(
-                f"it redirects to another server, {where[:100]}, which was not requested: give "
-                "that "
+                f"the server redirects to {where[:100]}, which was not requested: enter that "
                 "address if you trust it"
             )
         return super().get_adapter(url)
 
     def get_redirect_target(self, resp: Response) -> str | None:
-        """Return the address to which an answer redirects, or None."""
+        """Return the address to which a response redirects, or None."""
         target = super().get_redirect_target(resp)
         request: PreparedRequest = resp.request
         if target and request.method != "GET" and resp.status_code not in _KEEPS_METHOD:
             self._pace.stop(
-                f"it redirects a file that is to be stored (status {resp.status_code}) to "
-                f"{target[:100]}, where it would not arrive: give that address"
+                f"the server redirects the file to {target[:100]} in a way that prevents storing "
+                f"it (status {resp.status_code}): enter that address"
             )
         return target
 
@@ -202,7 +201,7 @@ class _Adapter(HTTPAdapter):
         self._pace = pace
 
     def get_connection_with_tls_context(self, *args: Any, **named: Any) -> Any:
-        """Return the connection pool of a request, with our own connections in it."""
+        """Return the connection pool of a request, with connections that apply the limits."""
         pool = super().get_connection_with_tls_context(*args, **named)
         if not hasattr(pool.ConnectionCls, "keeps_pace"):
             pool.ConnectionCls = _pace_connection(pool.ConnectionCls, self._pace)
@@ -233,7 +232,7 @@ class _PacedSocket:
         return io.BufferedReader(_PacedStream(raw, self._sock, self._pace))
 
     def sendall(self, data: Any) -> None:
-        """Send all, piece by piece."""
+        """Send all data in pieces."""
         rest = memoryview(data).cast("B")
         while rest:
             self._sock.settimeout(self._pace.wait_s())
@@ -270,7 +269,6 @@ class _PacedStream(io.RawIOBase):
 
 
 def _take_body(answer: Response, pace: Pace) -> None:
-    """Replace the stream of an answer by its complete uncompressed body, or close it."""
     with closing(answer.raw) as stream:
         answer.raw = io.BytesIO(_whole_body(answer, stream, pace))
 
@@ -278,9 +276,11 @@ def _take_body(answer: Response, pace: Pace) -> None:
 def _whole_body(answer: Response, stream: Any, pace: Pace) -> bytes | bytearray:
     packing = answer.headers.pop("Content-Encoding", "identity").strip().lower()
     if packing not in ("identity", "", "gzip", "x-gzip", "deflate"):
-        pace.stop(f"it compresses its answer as {packing[:20]!r}, which was not requested")
+        pace.stop(
+            f"the server compresses its response as {packing[:20]!r}, which was not requested"
+        )
     length = answer.headers.get("Content-Length", "")
-    # Twenty digits are enough; Python refuses to read thousands.
+    # Twenty digits are sufficient, and Python rejects numbers with thousands of digits.
     if length.isdigit() and int(length[:20]) > pace.most_bytes:
         pace.too_large()
     body = bytearray()
@@ -299,5 +299,5 @@ def _unpack_body(packed: bytearray, pace: Pace) -> bytes:
     if len(whole) > pace.most_bytes:
         pace.too_large()
     if not inflate.eof:
-        pace.stop("its compressed answer ends too early")
+        pace.stop("the compressed response ends too early")
     return whole

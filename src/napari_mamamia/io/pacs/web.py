@@ -1,7 +1,7 @@
-"""Find studies on a PACS over DICOMweb, fetch one to a folder (with resume), and store objects.
+"""Find studies on a PACS over DICOMweb, fetch a study to a folder, and store objects.
 
-Fetched files are the originals with the patient's name in them, so the folder is the user's own;
-importing them makes a case.
+An interrupted fetch can be resumed. Fetched files are originals that contain the patient's name, so
+the user chooses the folder; importing the files creates a case.
 """
 
 import re
@@ -28,14 +28,14 @@ _STUDY_UID: Final = "0020000D"
 _SERIES_UID: Final = "0020000E"
 _INSTANCE_UID: Final = "00080018"
 _UID: Final = re.compile(r"[0-9.]{1,64}")
-# Without a transfer syntax a PACS may decompress an image; "*" requests it as it is stored.
+# Without a transfer syntax, a PACS may decompress an image; "*" requests the stored form.
 _IMAGE: Final = 'multipart/related; type="application/dicom"; transfer-syntax=*'
 _BOUNDARY: Final = re.compile(r'boundary="?([^";]+)"?', re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class PacsStudy:
-    """One study as the PACS lists it; `date` is ``YYYYMMDD``, "" where unknown."""
+    """One study in the list of a PACS; `date` is ``YYYYMMDD``, or "" if unknown."""
 
     study_uid: str
     date: str
@@ -46,7 +46,7 @@ class PacsStudy:
 
 @dataclass(frozen=True, slots=True)
 class FoundStudies:
-    """The studies that a PACS lists, by date; `has_more` says that more may exist."""
+    """The studies that a PACS lists, by date; `has_more` is whether more studies may exist."""
 
     studies: tuple[PacsStudy, ...]
     has_more: bool
@@ -54,7 +54,7 @@ class FoundStudies:
 
 @dataclass(frozen=True, slots=True)
 class FetchedStudy:
-    """A study fetched to a folder; `n_kept` images existed from an earlier attempt."""
+    """A study that was fetched to a folder; `n_kept` images existed from an earlier attempt."""
 
     folder: Path
     n_images: int
@@ -85,12 +85,12 @@ def find_studies_on(
     patient_id, date
         Filters; the date is ``YYYYMMDD`` or a range ``YYYYMMDD-YYYYMMDD``.
     limits
-        Limits of the transfer; None for those of `TransferLimits`.
+        Limits of the transfer; by default those of `TransferLimits`.
 
     Raises
     ------
     PacsError
-        If the PACS cannot be reached, refuses, or exceeds the limits.
+        If the PACS cannot be reached, rejects the request, or exceeds the limits.
     MissingExtraError
         If dicomweb-client is not installed.
     """
@@ -112,10 +112,10 @@ def find_studies_on(
 def fetch_study(
     url: str, study_uid: str, folder: Path, *, limits: "TransferLimits | None" = None
 ) -> FetchedStudy:
-    """Fetch a study, image by image, each whole or not at all.
+    """Fetch a study image by image; an incomplete image is not saved.
 
-    Files are named by a digest of their UID and hold the bytes that the PACS sent. Images that are
-    in `folder` already are not fetched again, so the same call resumes an interrupted transfer.
+    File names are digests of the UIDs, and files contain the bytes that the PACS sent. Images that
+    are already in `folder` are not fetched again, so the same call resumes an interrupted transfer.
 
     Parameters
     ----------
@@ -124,19 +124,19 @@ def fetch_study(
     study_uid
         StudyInstanceUID.
     folder
-        Folder for the files, made where it is missing.
+        Folder for the files, which is created if missing.
     limits
-        Limits of the transfer; None for those of `TransferLimits`.
+        Limits of the transfer; by default those of `TransferLimits`.
 
     Raises
     ------
     PacsError
-        If the PACS cannot be reached, has no such study, exceeds the limits, or the transfer
-        breaks off; the message says how many images are there.
+        If the PACS cannot be reached, has no such study, exceeds the limits, or if the transfer is
+        interrupted. The message states the number of saved images.
     MissingExtraError
         If dicomweb-client is not installed.
     SaveError
-        If the system refuses to write.
+        If the system cannot write the files.
     """
     line = _open_line(url, limits)
     sweep_below(folder)
@@ -146,8 +146,8 @@ def fetch_study(
         listed = _all_images(line, _require_uid(study_uid))
     if not listed:
         raise PacsError(
-            f"expected study {study_uid} at {url}, but it has no image of that study: list the "
-            "studies again, because it may have been moved"
+            f"expected study {study_uid} at {url}, but the server has no image of that study: "
+            "list the studies again, because the study may have been moved"
         )
     n_kept = n_bytes = 0
     for number, entry in enumerate(listed):
@@ -176,14 +176,15 @@ def fetch_study(
 
 
 def store_files(url: str, files: Sequence[Path], *, limits: "TransferLimits | None" = None) -> int:
-    """Store DICOM files, such as a DICOM SEG, one by one, and return how many.
+    """Store DICOM files, such as a DICOM SEG, and return the number of stored files.
 
     Raises
     ------
     PacsError
-        If the PACS cannot be reached, refuses a file or exceeds the limits; the message names it.
+        If the PACS cannot be reached, rejects a file, or exceeds the limits. The message names the
+        file.
     FormatError
-        If a file is no DICOM file.
+        If a file is not a DICOM file.
     MissingExtraError
         If dicomweb-client is not installed.
     """
@@ -201,7 +202,6 @@ def store_files(url: str, files: Sequence[Path], *, limits: "TransferLimits | No
 
 
 def _all_images(line: _Line, study_uid: str) -> list[Mapping[str, Any]]:
-    """Return the complete list of the PACS, page by page; repeated pages are ignored."""
     images: dict[str, Mapping[str, Any]] = {}
     line.pace.begin(line.limits.list_bytes, line.limits.list_s)
     while True:
@@ -213,46 +213,45 @@ def _all_images(line: _Line, study_uid: str) -> list[Mapping[str, Any]]:
         if len(images) == n_before:
             return list(images.values())
         if len(images) > line.limits.n_images:
-            line.pace.stop(f"it lists more than {line.limits.n_images} images of one study")
+            line.pace.stop(f"the server lists more than {line.limits.n_images} images of one study")
 
 
 def _image_bytes(line: _Line, series: str, instance: str) -> bytes:
-    """Return one image of the PACS: the only part of a complete message."""
     line.pace.begin(line.limits.image_bytes, line.limits.image_s)
     address = f"{line.client.base_url}/studies/{series}/instances/{instance}"
     answer = line.session.get(address, headers={"Accept": _IMAGE}, timeout=line.limits.idle_s)
     answer.raise_for_status()
     kind = answer.headers.get("Content-Type", "")
-    if kind.lower().startswith("application/dicom"):  # not according to the standard, but seen
+    if kind.lower().startswith(
+        "application/dicom"
+    ):  # Not standard-conforming, but seen in practice.
         return bytes(answer.content)
     named = _BOUNDARY.search(kind)
     if named is None:
-        raise ValueError(f"it sent {kind[:60]!r} instead of an image")
+        raise ValueError(f"the server sent {kind[:60]!r} instead of an image")
     edge = b"--" + named[1].encode()
     head, _, rest = bytes(answer.content).partition(edge)
     part, separator, after = rest.partition(b"\r\n" + edge)
     if head.strip() or not separator or after[:2] != b"--":
-        raise ValueError("its message is not one complete image")
+        raise ValueError("the response is not one complete image")
     return part.partition(b"\r\n\r\n")[2]
 
 
 def _require_image(path: Path, sent: bytes, instance: str) -> None:
-    """Raise an error if a file, read back, is not the requested image."""
     if path.read_bytes() != sent:
-        raise ValueError("the written file reads back differently")
+        raise ValueError("the written file differs when it is read back")
     try:
         image = open_dicom(path, path)
     except FormatError as error:
         why = said(error.__cause__ or error)
-        raise ValueError(f"it sent no readable image ({why})") from error
+        raise ValueError(f"the server sent no readable image ({why})") from error
     if str(image.get("SOPInstanceUID")) != instance:
-        raise ValueError(f"it sent an image other than {instance}")
+        raise ValueError(f"the server sent an image other than {instance}")
 
 
 def _require_uid(text: str) -> str:
-    """Return a UID, which becomes part of an address."""
     if not _UID.fullmatch(text):
-        raise ValueError(f"a UID is digits and dots, not {text[:70]!r}")
+        raise ValueError(f"expected a UID of digits and dots, but found {text[:70]!r}")
     return text
 
 
@@ -270,7 +269,8 @@ def _open_line(url: str, limits: "TransferLimits | None") -> _Line:
         client = DICOMwebClient(url, session=session, timeout=limits.idle_s)
     except ValueError as error:
         raise FormatError(
-            f"expected a DICOMweb address like http://pacs:8042/dicom-web, got {url!r}: correct it"
+            f"expected a DICOMweb address like http://pacs:8042/dicom-web, but found {url!r}: "
+            "correct the address"
         ) from error
     client.set_http_retry_params(retry=False)
     return _Line(url, client, session, pace, limits)
@@ -278,13 +278,15 @@ def _open_line(url: str, limits: "TransferLimits | None") -> _Line:
 
 @contextmanager
 def _explain_failures(line: _Line, state: str = "nothing was changed") -> Iterator[None]:
-    """Convert any failure of a transfer to one error with the progress of the transfer."""
-    remedy = f"{state}; check address, network and rights, then run it again to continue"
-    with explained(line.url, "an answer from the PACS", remedy, PacsError):
+    remedy = (
+        f"{state}; check the address, network and access rights, then run the command again "
+        "to continue"
+    )
+    with explained(line.url, "a response from the PACS", remedy, PacsError):
         try:
             yield
         finally:
-            if line.pace.reason:  # in place of the libraries' own message
+            if line.pace.reason:  # This replaces the message of the libraries.
                 raise TimeoutError(line.pace.reason)
 
 
@@ -292,7 +294,7 @@ def _require_stored(answer: Any) -> None:
     failed = answer.get("FailedSOPSequence") or ()
     if failed:
         reason = failed[0].get("FailureReason")
-        raise ValueError(f"it rejected the file (failure reason {reason})")
+        raise ValueError(f"the server rejected the file (failure reason {reason})")
 
 
 def _parse_study(entry: Mapping[str, Any]) -> PacsStudy:
@@ -307,6 +309,5 @@ def _parse_study(entry: Mapping[str, Any]) -> PacsStudy:
 
 
 def _read_first(entry: Mapping[str, Any], tag: str) -> str:
-    """Return the first value of an element in DICOM JSON as one line, or ""."""
     values = entry.get(tag, {}).get("Value") or ("",)
     return "".join(c if c.isprintable() else " " for c in str(values[0]))

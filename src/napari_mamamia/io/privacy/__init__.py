@@ -1,4 +1,4 @@
-"""Patient identifiers: the ways they are written, and a search for them in every byte of a file.
+"""The spellings of patient identifiers, and a search for them in every byte of a file.
 
 `io.dicom.persons` and `io.dicom.volume_persons` collect the identifiers.
 """

@@ -54,23 +54,23 @@ _URL_SAFE: Final = bytes.maketrans(b"-_", b"+/")
 _PNG_TEXT: Final = frozenset({b"tEXt", b"zTXt", b"iTXt", b"eXIf"})
 
 Piece = tuple[bool, bytes]
-"""Whether a piece is text (in which short words count), and its bytes."""
+"""Whether a piece is text, in which short words count, and the bytes of the piece."""
 
 
 @reads("a file that can be searched for patient identifiers", "get the bundle again")
 def search_file(path: Path, signs: Sequence[Sign | Among]) -> tuple[str, ...]:
     """Return the names of the elements whose values occur in some bytes of a file.
 
-    Unpacked and searched: gzip, bzip2, xz, zip (with its file names, so .xlsx too), parquet, images
-    inside HTML, PNG text chunks, streams of PDF, MHA and NRRD, words in base64 or hex. Voxels and
-    other binary data are searched only for words of at least 6 letters, all other content for every
-    sign. The file's own name is not searched.
+    The following are unpacked and searched: gzip, bzip2, xz, zip (including .xlsx and file names),
+    parquet, images inside HTML, PNG text chunks, streams of PDF, MHA and NRRD, and words in base64
+    or hex. Voxels and other binary data are searched only for words of at least 6 letters, and all
+    other content for every sign. The name of the file is not searched.
 
     Raises
     ------
     FormatError
-        If the file cannot be unpacked (7z, rar, zstandard, lz4, HDF5 never are), or a text in it is
-        larger than 128 MiB.
+        If the file cannot be unpacked (always for 7z, rar, zstandard, lz4 and HDF5), or contains a
+        text larger than 128 MiB.
     """
     elements: dict[str, None] = {}
     with open_bounded(path) as stream:
@@ -87,7 +87,7 @@ def search_file(path: Path, signs: Sequence[Sign | Among]) -> tuple[str, ...]:
 def _in_text(piece: bytes, signs: Sequence[Sign | Among]) -> Iterator[str]:
     views = [piece.decode("utf-8", "replace"), piece.decode("latin-1")]
     if b"\0" in piece:
-        views.append(piece.replace(b"\0", b"").decode("latin-1"))  # ASCII characters in UTF-16
+        views.append(piece.replace(b"\0", b"").decode("latin-1"))  # ASCII characters in UTF-16.
     if not piece.isascii() or b"\0" in piece:
         views += [piece.decode(name, "replace") for name in ("utf-16-le", "utf-16-be")]
     for text in map(folded, dict.fromkeys(views)):
@@ -100,9 +100,8 @@ def _in_voxels(piece: bytes, signs: Sequence[Sign | Among]) -> Iterator[str]:
 
 
 def _unpack_stream(stream: BinaryIO, depth: int) -> Iterator[Piece]:
-    """Yield all bytes of a stream, unpacked, in overlapping pieces."""
     if depth == 0:
-        raise FormatError("expected at most five levels of nested archives: unpack them")
+        raise FormatError("expected at most five levels of nested archives: unpack the archives")
     head = stream.read(_HEAD)
     rest = _Joined(head, stream)
     _require_open(head)
@@ -127,7 +126,7 @@ def _unpack_stream(stream: BinaryIO, depth: int) -> Iterator[Piece]:
 def _require_open(head: bytes) -> None:
     if head.startswith(_SEALED):
         raise FormatError(
-            "expected a searchable file, but found 7z, rar, zstd, lz4 or HDF5: unpack it"
+            "expected a searchable file, but found 7z, rar, zstd, lz4 or HDF5: unpack the file"
         )
 
 
@@ -155,14 +154,13 @@ def _read_whole(stream: io.RawIOBase) -> bytes:
         size += len(piece)
         if size > _MOST_TEXT:
             raise FormatError(
-                f"expected at most {_MOST_TEXT >> 20} MiB of text, but found more: search it by "
-                "hand"
+                f"expected at most {_MOST_TEXT >> 20} MiB of text, but found more: search the "
+                "file by hand"
             )
     return b"".join(parts)
 
 
 def _make_seekable(rest: io.RawIOBase, stream: BinaryIO) -> BinaryIO:
-    """Return a top-level file unchanged, and the content of an archive member as bytes."""
     is_file = isinstance(stream, io.BufferedReader) and stream.seekable()
     return stream if is_file else io.BytesIO(_read_whole(rest))
 
@@ -170,8 +168,8 @@ def _make_seekable(rest: io.RawIOBase, stream: BinaryIO) -> BinaryIO:
 class _Unpacked(io.RawIOBase):
     """The decompressed content of a stream with one or more compressed parts.
 
-    `beside` receives the uncompressed bytes: text in gzip headers, and bytes after the last part,
-    which decompression programs ignore.
+    `beside` receives the uncompressed bytes that decompression programs ignore: text in gzip
+    headers, and bytes after the last part.
     """
 
     def __init__(self, packed: io.RawIOBase) -> None:
@@ -199,7 +197,6 @@ class _Unpacked(io.RawIOBase):
                 return len(data)
 
     def _begin_part(self) -> bool:
-        """Begin the next compressed part, or keep the trailing bytes and return False."""
         while len(self._waiting) < _HEAD and (more := self._packed.read(_PACKED_CHUNK)):
             self._waiting += more
         opener = next(
@@ -216,7 +213,6 @@ class _Unpacked(io.RawIOBase):
         return True
 
     def _keep_gzip_texts(self) -> None:
-        """Keep the text fields of a gzip header: extra field, file name, comment (RFC 1952)."""
         flags, index = self._waiting[3] if len(self._waiting) > 3 else 0, 10
         if flags & 4:
             index += 2 + int.from_bytes(self._waiting[index : index + 2], "little")
@@ -243,7 +239,7 @@ def _read_members(data: BinaryIO, depth: int) -> Iterator[Piece]:
         yield True, archive.comment
         members = archive.infolist()
         for member in members:
-            raw_name = member.orig_filename.encode("cp437", "replace")  # as stored
+            raw_name = member.orig_filename.encode("cp437", "replace")  # The bytes as stored.
             texts = (member.filename.encode(), raw_name, member.comment, member.extra)
             yield True, b"\n".join(texts)
             with archive.open(member) as inner:
@@ -252,7 +248,6 @@ def _read_members(data: BinaryIO, depth: int) -> Iterator[Piece]:
 
 
 def _read_between(data: BinaryIO, members: Sequence[zipfile.ZipInfo]) -> Iterator[Piece]:
-    """Yield the bytes of a zip outside its members: headers, gaps, directory, trailing data."""
     index = 0
     for member in sorted(members, key=lambda member: member.header_offset):
         data.seek(member.header_offset)
@@ -269,7 +264,7 @@ def _read_range(data: BinaryIO, start: int, stop: int) -> bytes:
     if stop - start > _MOST_TEXT:
         raise FormatError(
             f"expected at most {_MOST_TEXT >> 20} MiB outside the members of a zip, but found "
-            f"{(stop - start) >> 20} MiB: pack it again"
+            f"{(stop - start) >> 20} MiB: create the zip again"
         )
     data.seek(start)
     return data.read(max(stop - start, 0))
@@ -279,17 +274,17 @@ def _read_columns(data: bytes) -> Iterator[Piece]:
     try:
         parquet = import_parquet("pyarrow.parquet")
     except MissingExtraError as error:
-        raise FormatError(f"expected a .parquet table that can be read, but {error}") from error
+        raise FormatError(f"expected a readable .parquet table, but {error}") from error
     file = parquet.ParquetFile(io.BytesIO(data))
     about = file.metadata
     n_bytes = sum(about.row_group(number).total_byte_size for number in range(about.num_row_groups))
     if about.num_rows * about.num_columns > MOST_CELLS or n_bytes > TEXT_BYTES:
         raise FormatError(
             f"expected a .parquet table with at most {MOST_CELLS:,} cells and {TEXT_BYTES >> 20} "
-            f"MB, but found {about.num_rows:,} rows and {about.num_columns:,} columns: search it "
-            "by hand"
+            f"MB, but found {about.num_rows:,} rows and {about.num_columns:,} columns: search the "
+            "file by hand"
         )
-    # A text that is stored once may be used in a million rows.
+    # A string that is stored once may occur in a million rows.
     texts = [field.name for field in file.schema_arrow if str(field.type) == "string"]
     table = parquet.read_table(io.BytesIO(data), read_dictionary=texts)
     yield True, str(table.schema.to_string(show_schema_metadata=True)).encode()
@@ -302,7 +297,6 @@ def _read_columns(data: bytes) -> Iterator[Piece]:
 
 
 def _read_volume(stream: io.RawIOBase) -> Iterator[Piece]:
-    """Yield a NIfTI header with its extensions as text, then the voxels."""
     head = stream.read(_HEAD) or b""
     order = "<" if struct.unpack("<i", head[:4])[0] == _HEAD - 4 else ">"
     (offset,) = struct.unpack(f"{order}f", head[108:112])
@@ -329,23 +323,22 @@ def _read_picture(data: bytes) -> Iterator[Piece]:
         else:
             yield False, value
         index += 12 + length
-    # An image file may have any bytes after its last chunk.
+    # An image file may contain any bytes after its last chunk.
     yield True, data[index:]
 
 
 def _read_text(data: bytes, depth: int) -> Iterator[Piece]:
-    """Yield a text or the printable runs of binary data, with compressed content unpacked."""
     for match in _DATA_URI.finditer(data):
         try:
             inner = base64.b64decode(match[1])
         except binascii.Error:
-            continue  # searched as text below
+            continue  # This content is searched as text below.
         yield from _unpack_stream(io.BytesIO(inner), depth - 1)
     for mark in _DEFLATED.finditer(data):
         yield True, _inflate_bytes(data[mark.end() :])
     plain = _DATA_URI.sub(_keep_undecodable, data)
     yield True, b"\n".join(_decode_words(plain))
-    # UTF-16 has zero bytes too, but is text to its end.
+    # UTF-16 contains zero bytes too, but is text throughout.
     if b"\0" not in plain or plain[:2] in (b"\xff\xfe", b"\xfe\xff"):
         yield True, plain
     else:
@@ -355,18 +348,16 @@ def _read_text(data: bytes, depth: int) -> Iterator[Piece]:
 
 
 def _inflate_bytes(packed: bytes) -> bytes:
-    """Return the decompressed content of zlib or gzip data, as far as possible."""
     try:
         return zlib.decompressobj(_ANY_HEAD).decompress(packed, _MOST_TEXT)
     except zlib.error:
-        return b""  # only resembles compressed data
+        return b""  # The data only resemble compressed data.
 
 
 def _decode_words(data: bytes) -> Iterator[bytes]:
-    """Yield the decoded base64 and hex words of a text that are readable."""
     for match in _BASE64.finditer(data):
         text = match[0].translate(_URL_SAFE)
-        # A single letter after full groups is no byte, and padding cannot complete it.
+        # A single letter after full groups is not a byte, and padding cannot complete it.
         word = base64.b64decode(text[: len(text) // 4 * 4] if len(text) % 4 == 1 else text + b"==")
         if _READABLE.fullmatch(word):
             yield word
@@ -377,7 +368,6 @@ def _decode_words(data: bytes) -> Iterator[bytes]:
 
 
 def _keep_undecodable(found: re.Match[bytes]) -> bytes:
-    """Return a compressed part unchanged if it could not be unpacked, otherwise nothing."""
     try:
         base64.b64decode(found[1])
     except binascii.Error:

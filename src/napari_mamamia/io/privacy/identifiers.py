@@ -1,7 +1,7 @@
-"""Detect patient identifiers in text: names, numbers, dates and UIDs of a study.
+"""Detect patient identifiers in text, such as names, numbers, dates and UIDs.
 
-Texts are compared without case, accents and punctuation between words. A value that is too short to
-identify anybody, such as a number of four digits, is ignored.
+Case, accents and punctuation between words are ignored. A value that is too short to identify a
+person, such as a number of four digits, is also ignored.
 """
 
 import html
@@ -13,7 +13,8 @@ from itertools import permutations
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
-# Words shared by thousands of names, places and files, which identify nobody by themselves.
+# Words that are shared by thousands of names, places and files, and that identify nobody by
+# themselves.
 
 OWN_WORDS: Final = frozenset(
     {
@@ -32,7 +33,8 @@ OWN_WORDS: Final = frozenset(
         "use", "value", "voxel", "weight", "wide", "width", "worst", "yes",
     }
 )  # fmt: skip
-"""Surnames that are also words in our own files; they count only next to another name."""
+"""Surnames that are also words in the files of this software; they count only next to another name.
+"""
 PARTICLES: Final = frozenset(
     {
         "von", "van", "der", "den", "del", "dem", "des", "dos", "das", "della", "bin", "ibn", "abu",
@@ -41,7 +43,7 @@ PARTICLES: Final = frozenset(
         "jan", "jun", "april", "june", "august", "true", "null", "left", "right",
     }
 )  # fmt: skip
-"""Name particles, titles and frequent words of tables, which identify nobody by themselves."""
+"""Name particles, titles and frequent words in tables, which identify nobody by themselves."""
 PLACE_WORDS: Final = frozenset(
     {
         "hospital", "university", "clinic", "clinics", "medical", "center", "centre",
@@ -60,19 +62,19 @@ _LEAST_NUMBER: Final = 5
 _LEAST_PLACE: Final = 5
 _LEAST_UID: Final = 10
 _LEAST_RAW: Final = 6
-"""Least length of a word that is searched in voxels and inside other words."""
+"""Smallest length of a word that is searched for in voxels and inside other words."""
 _FEW: Final = 32
 _RAW_RUN: Final = re.compile(rb"[a-z0-9]{6,}")
 _LEAST_IN_HEX: Final = 7
 _LEAST_TWO: Final = 5
-"""Least length of a word in which two letters may represent an umlaut (Boehm, not Joe)."""
+"""Smallest length of a word in which two letters may represent an umlaut (Boehm, not Joe)."""
 _MOST_NAMES: Final = 4
 _LEAST_WORDS: Final = 2
 _LEAST_PHRASE: Final = 12
 _NOT_OUR_TIME: Final = r"(?!t\d\d:\d\d:\d\d\+00:00)"
-"""Pattern that excludes times of creation in the provenance of a mask.
+"""Pattern that excludes creation times in the provenance of a mask.
 
-A mask may be made on the day of the exam.
+A mask may be created on the day of the exam.
 """
 _MONTHS: Final = (
     ("jan", "ene", "gen"), ("feb", "fev"), ("mar", "mrz"), ("apr", "avr", "abr"),
@@ -103,7 +105,7 @@ class Identifier:
 
     `kind` is "name", "person" (resembles a name in a text of unknown meaning), "id", "date" (of
     birth), "exam" (date of the exam), "place", "uid" or "text" (comment or description); `certain`
-    means that the file states that the identity was not removed.
+    is whether the file states that the identity was not removed.
     """
 
     element: str
@@ -114,9 +116,9 @@ class Identifier:
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """The form of an identifier in normalised text: all of its `words`, and the `pattern`.
+    """The form of an identifier in normalised text: all its `words`, and the `pattern`.
 
-    `raws` are byte strings to search among voxels, none if the identifier is too short for that.
+    `raws` are byte strings to search for among voxels; empty if the identifier is too short.
     """
 
     element: str
@@ -135,10 +137,10 @@ class Sign:
 
 @dataclass(frozen=True, slots=True)
 class Among:
-    """The UIDs or numbers of one element; a `run` that equals one of them counts.
+    """The UIDs or numbers of one element; a `run` that equals one of these values counts.
 
-    A text is scanned once. The leading components of a UID count too, because a UID derived by
-    adding components still reveals the original.
+    A text is scanned only once. The leading components of a UID count too, because a UID with added
+    components still reveals the original.
     """
 
     element: str
@@ -147,7 +149,7 @@ class Among:
     raws: tuple[bytes, ...] = field(default=(), repr=False)
 
     def is_in(self, text: str) -> bool:
-        """Return whether a normalised text contains one of them."""
+        """Return whether a normalised text contains one of the values."""
         return any(map(self._has_known_start, self.run.findall(text)))
 
     def _has_known_start(self, run: str) -> bool:
@@ -156,10 +158,10 @@ class Among:
         return bool(run)
 
     def is_in_bytes(self, lower: bytes) -> bool:
-        """Return whether lower-case bytes contain one of them.
+        """Return whether lower-case bytes contain one of the values.
 
-        All are searched together: every run of letters and digits, which are rare among voxels, is
-        compared with those of the same length.
+        All values are searched for together: every run of letters and digits, which is rare among
+        voxels, is compared with the values of the same length.
         """
         if len(self.raws) <= _FEW:
             return any(raw in lower for raw in self.raws)
@@ -173,7 +175,7 @@ class Among:
 
 
 def folded(text: str) -> str:
-    """Return a text in lower case, without accents, with JSON, HTML and URL escapes decoded.
+    """Return a string in lower case, without accents, and with decoded JSON, HTML and URL escapes.
 
     Examples
     --------
@@ -210,20 +212,19 @@ def signs_of(identifiers: Iterable[Identifier]) -> tuple[Sign | Among, ...]:
 
 
 class _Run(NamedTuple):
-    """A text that must equal a whole run of the pattern `run`."""
+    """A string that must equal a whole match of the pattern `run`."""
 
     run: str
     text: str
 
 
 def _list_raws(run: str, texts: Iterable[str]) -> Iterator[bytes]:
-    """Yield byte strings for numbers with letters, to be searched among voxels."""
     if run == _RUN_OF_LETTERS:
         yield from (raw for text in texts if not text.isdigit() and (raw := _encode_raw(text)))
 
 
 def without_signs(text: str, signs: Iterable[Sign | Among]) -> str:
-    """Return a text for the user in which each identifying word is replaced by ``***``."""
+    """Return a text for the user with each identifying word replaced by ``***``."""
     all_signs = tuple(signs)
     if not any(sign.is_in(folded(text)) for sign in all_signs):
         return text
@@ -236,7 +237,7 @@ def without_signs(text: str, signs: Iterable[Sign | Among]) -> str:
 
 
 def find_personal(element: str, text: str) -> Iterator[Identifier]:
-    """Yield parts that resemble a name, date or number in a text of unknown meaning."""
+    """Yield the substrings that resemble a name, date or number in a text of unknown meaning."""
     for kind, pattern in _PERSONAL.items():
         for match in pattern.finditer(text):
             yield Identifier(element, match[0], kind, certain=False)
@@ -259,7 +260,6 @@ def _sign_names(identifier: Identifier) -> Iterator[Sign]:
 
 
 def _list_spellings(text: str) -> tuple[str, ...]:
-    """Return the spellings of a name: normalised, umlauts as two letters, and two as one."""
     umlauts = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ø": "oe", "å": "aa", "æ": "ae"})
     composed = unicodedata.normalize("NFC", text.casefold())
     plain = folded(text)
@@ -268,7 +268,6 @@ def _list_spellings(text: str) -> tuple[str, ...]:
 
 
 def _one_letter(word: str) -> str:
-    """Return a word with ``ae``, ``oe``, ``ue`` as a, o, u: Mueller is Müller, normalised."""
     return re.sub("(?<![aeq])([aou])e", r"\1", word)
 
 
@@ -282,7 +281,7 @@ def _make_word_sign(element: str, word: str) -> Sign:
         return Sign(element, (word,), re.compile(re.escape(word)), (raw,) * bool(raw))
     edge = (
         r"[^\W_]" if _HEX.issuperset(word) else _LETTER
-    )  # short names such as Ada occur by chance in checksums
+    )  # Short names such as Ada occur by chance in checksums.
     return Sign(element, (word,), re.compile(f"(?<!{edge}){re.escape(word)}(?!{edge})"))
 
 
@@ -322,14 +321,12 @@ def _exam_days(identifier: Identifier) -> Iterator[Sign]:
 
 
 def _day_digits(text: str) -> str:
-    """Return year, month and day as eight digits, "" for an invalid date or a placeholder."""
     digits = re.sub(r"\D", "", text)[:8]
     is_day = len(digits) == 8 and digits[:4] > "1900" and "01" <= digits[4:6] <= "12"
     return digits if is_day and "01" <= digits[6:] <= "31" else ""
 
 
 def _make_day_pattern(text: str) -> str:
-    """Return the pattern of a date in its usual spellings, with months as numbers or names."""
     digits = _day_digits(text)
     if not digits:
         return ""
@@ -346,7 +343,6 @@ def _make_day_pattern(text: str) -> str:
 
 
 def _sign_phrases(identifier: Identifier) -> Iterator[Sign]:
-    """Yield each sentence of a free text that is long enough not to match by chance."""
     for sentence in re.split(r"[.;\r\n]+", folded(identifier.text)):
         words = re.findall(r"[^\W_]+", sentence)
         if len(words) >= _LEAST_WORDS and len("".join(words)) >= _LEAST_PHRASE:

@@ -1,4 +1,4 @@
-"""DICOM codes of a segment: category, type, region, and how it was made."""
+"""DICOM codes of a segment for category, type, region and method of creation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,13 +35,18 @@ SEGMENT_CODES: Final[Mapping[str, tuple[Code, Code]]] = MappingProxyType(
         "vessel": (_ANATOMY, ("59820001", "SCT", "Blood Vessel")),
     }
 )
-"""Category and type by a label's name. Source: DICOM PS3.16 (2024), CID 7150, 7159, 7162, as
-pydicom 3.0 lists them."""
+"""Category and type by a label's name.
+
+Source: DICOM PS3.16 (2024), CID 7150, 7159, 7162, as listed in pydicom 3.0.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentMeaning:
-    """Who made a mask, in DICOM's terms. `name` and `version` are the algorithm's or reader's."""
+    """The creator of a mask in DICOM terms.
+
+    `name` and `version` are those of the algorithm or reader.
+    """
 
     algorithm: AlgorithmType
     name: str
@@ -59,8 +64,8 @@ def segment_description(hd: Any, number: int, name: str, meaning: SegmentMeaning
     codes = SEGMENT_CODES.get(name.casefold())
     if codes is None:
         raise CaseError(
-            f"expected a label with a coded name for DICOM ({', '.join(SEGMENT_CODES)}), got "
-            f"{name!r}: rename it in the label map, or leave the format dicom-seg out"
+            f"expected the label name to have a DICOM code ({', '.join(SEGMENT_CODES)}), but "
+            f"found {name!r}: rename the label in the label map, or leave out the format dicom-seg"
         )
     concept = hd.sr.CodedConcept
     category, kind = (concept(*code) for code in codes)

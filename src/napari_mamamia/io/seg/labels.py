@@ -11,14 +11,14 @@ from napari_mamamia.io.seg.seg import read_segmentation
 from napari_mamamia.io.volumes.segments import NamedSegment, join_segments
 
 
-@reads("a DICOM segmentation", "export it again, or convert it to NIfTI")
+@reads("a DICOM segmentation", "export the file again, or convert it to NIfTI")
 def read_seg_labels(path: Path, label: float | str | None) -> tuple[VolumeHeader, LabelMap]:
-    """Return header and segment numbers of a DICOM SEG, on the frames that it stores.
+    """Return the header and the segment numbers of a DICOM SEG on its stored frames.
 
     Raises
     ------
     FormatError
-        As `read_segmentation`; also if no segment has the name `label`.
+        As `read_segmentation`, and if no segment has the name `label`.
     MissingExtraError
         If highdicom is not installed.
     """

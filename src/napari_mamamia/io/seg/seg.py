@@ -1,4 +1,4 @@
-"""Read DICOM SEG as masks: binary, fractional with a threshold, overlapping segments."""
+"""Read binary, fractional and overlapping segments of DICOM SEG files as masks."""
 
 import math
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ from napari_mamamia.io.files.foreign import open_bounded, reads
 from napari_mamamia.io.seg.codes import load_highdicom
 
 FRACTION_THRESHOLD: Final = 0.5
-"""Share of the largest value above which a fractional voxel counts as inside."""
+"""Fraction of the largest value above which a fractional voxel counts as inside."""
 
 _MOST_VOXELS: Final = 1 << 32
 """Largest number of voxels of all segments together (our choice)."""
@@ -28,9 +28,9 @@ _LPS_TO_RAS: Final = np.diag([-1.0, -1.0, 1.0, 1.0])
 class Segment:
     """One segment of a SEG object.
 
-    `mask` is bool ``(z, y, x)`` on the segmentation's grid; for a fractional one, voxels from
-    `threshold` of the largest value on (None for a binary one). `algorithm` is AUTOMATIC,
-    SEMIAUTOMATIC or MANUAL; `kind` and `region` are code meanings, "" if there is none.
+    `mask` is bool ``(z, y, x)`` on the segmentation's grid; in a fractional segmentation, voxels
+    count from `threshold` times the largest value (None in a binary one). `algorithm` is AUTOMATIC,
+    SEMIAUTOMATIC or MANUAL; `kind` and `region` are code meanings, or "".
     """
 
     number: int
@@ -56,7 +56,7 @@ class Segmentation:
     warnings: tuple[str, ...] = ()
 
     def on_grid(self, segment: Segment, grid: Grid) -> NDArray[np.bool_]:
-        """Return a segment as a mask of a whole image, empty in frames that are not stored.
+        """Return a segment as a mask of a whole image, empty where no frame is stored.
 
         Axes may have opposite directions in the image; nothing is resampled.
 
@@ -70,15 +70,15 @@ class Segmentation:
         return on_image
 
 
-@reads("a DICOM segmentation of one regular stack", "export it again, or convert it to NIfTI")
+@reads("a DICOM segmentation of one regular stack", "export the file again, or convert it to NIfTI")
 def read_segmentation(path: Path) -> Segmentation:
-    """Return the segments of a DICOM SEG file, each as its own mask.
+    """Return the segments of a DICOM SEG file as separate masks.
 
     Raises
     ------
     FormatError
-        If the file is damaged, no segmentation, tiled (whole-slide), or its frames do not form a
-        regular stack.
+        If the file is damaged, not a segmentation, or tiled (whole-slide), or if its frames do not
+        form a regular stack.
     MissingExtraError
         If highdicom is not installed.
     """
@@ -99,35 +99,35 @@ def read_segmentation(path: Path) -> Segmentation:
     warnings = []
     if fractional:
         warnings.append(
-            f"{path.name} holds {str(dataset.SegmentationFractionalType).lower()} from 0 to 1: "
-            f"voxels of at least {FRACTION_THRESHOLD:g} count as inside"
+            f"{path.name} stores values from 0 to 1 "
+            f"({str(dataset.SegmentationFractionalType).lower()}); voxels of at least "
+            f"{FRACTION_THRESHOLD:g} count as inside"
         )
     if n_left := len(described) - len(indices):
         warnings.append(
-            f"{path.name} lists the background as {count_of(n_left, 'segment')}: left out"
+            f"{path.name} lists the background as {count_of(n_left, 'segment')}, which was left out"
         )
     return Segmentation(grid, segments, source, tuple(warnings))
 
 
 def _require_room(path: Path, dataset: Any) -> None:
-    """Raise FormatError if segments would need an implausible amount of memory."""
     geometry = dataset.get_volume_geometry()
     shape = () if geometry is None else geometry.spatial_shape
     n_voxels = math.prod(shape) * dataset.number_of_segments
     if n_voxels > _MOST_VOXELS:
         raise FormatError(
-            f"expected at most {_MOST_VOXELS >> 20} million voxels in {path}, got "
-            f"{dataset.number_of_segments} segments of {shape} (slice, row, column): export "
-            "fewer segments"
+            f"expected at most {_MOST_VOXELS >> 20} million voxels in {path}, but found "
+            f"{dataset.number_of_segments} segments of {shape} (slice, row, column): export fewer "
+            "segments"
         )
 
 
 def _is_background(description: Any) -> bool:
-    """Return whether a segment is the background, which label maps and some programs list.
+    """Return whether a segment is the background, which label maps and some programs include.
 
     Source: DICOM PS3.3, C.8.20.2 (only a label map may number a segment 0, its background) and
-    PS3.16, code (125040, DCM, "Background"). highdicom leaves it out itself if the object has a
-    Pixel Padding Value.
+    PS3.16, code (125040, DCM, "Background"). If the object has a Pixel Padding Value, highdicom
+    leaves out the background.
     """
     kind = description.segmented_property_type
     is_coded = (kind.value, kind.scheme_designator) == _BACKGROUND
@@ -136,7 +136,7 @@ def _is_background(description: Any) -> bool:
 
 
 def dicom_grid(affine_lps: NDArray[Any], shape: tuple[int, ...]) -> Grid:
-    """Return the grid of a volume whose affine takes (slice, row, column) to LPS mm."""
+    """Return the grid of a volume whose affine maps (slice, row, column) to LPS mm."""
     affine = np.array(affine_lps, dtype=np.float64)
     turned = affine.copy()
     turned[:3, :3] = affine[:3, 2::-1]

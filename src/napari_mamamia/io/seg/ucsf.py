@@ -1,7 +1,7 @@
-"""Read the private elements of UCSF's program in a DICOM SEG: VOI, thresholds, phases and FTV.
+"""Read UCSF's private elements in a DICOM SEG: VOI, thresholds, phases and FTV.
 
-Source: private block "UCSF BIRP PRIVATE CREATOR 011710xx" (group 0117) of the SEG objects in the
-ISPY1 collection of TCIA, as read on ISPY1_1002.
+Source: private block "UCSF BIRP PRIVATE CREATOR 011710xx" (group 0117) of the SEG objects in TCIA's
+ISPY1 collection, as read in ISPY1_1002.
 """
 
 import math
@@ -30,16 +30,16 @@ GROUP: Final = 0x0117
 _METHOD: Final = "PERCENT_MAX"
 _SEG: Final = "1.2.840.10008.5.1.4.1.1.66.4"
 OTHER_WAY: Final = (
-    "count FTV without the SEG, around the masks of a folder (such as a prediction's), by the "
+    "compute FTV without the SEG, around masks from a folder such as predictions, with the "
     "variant ucsf-ispy1 (9 of 26 neighbours) or ucsf-extension (4)"
 )
-"""Alternatives for counting FTV if a SEG lacks information."""
-_REMEDY: Final = f"take a SEG that UCSF's FTV program wrote with VOI and thresholds, or {OTHER_WAY}"
+"""Alternatives for computing FTV if a SEG lacks information."""
+_REMEDY: Final = f"use a SEG from UCSF's FTV program with VOI and thresholds, or {OTHER_WAY}"
 
 
 @dataclass(frozen=True, slots=True)
 class UcsfRegion:
-    """A VOI or an omitted box: its centre and three half-axes in LPS mm."""
+    """A VOI or an omitted box, with the centre and three half-axes in LPS mm."""
 
     is_inside: bool
     centre_mm: tuple[float, float, float]
@@ -48,9 +48,9 @@ class UcsfRegion:
 
 @dataclass(frozen=True, slots=True)
 class UcsfMeasure:
-    """An FTV as UCSF counted it: `kind` is pe or ser, the SER lies above `above`, at most `most`.
+    """An FTV that UCSF computed.
 
-    `volume_cc` is in cc.
+    `kind` is pe or ser, and the SER is above `above` and at most `most`. `volume_cc` is in cc.
     """
 
     kind: str
@@ -62,11 +62,11 @@ class UcsfMeasure:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UcsfFrames:
-    """The stored frames: `mask` bool ``(frame, row, column)``, `places_mm` of their first pixels.
+    """The stored frames: bool `mask` ``(frame, row, column)``, and `places_mm` of the first pixels.
 
-    `along_row` and `along_column` are the directions in which columns and rows count, of length 1,
-    LPS; `spacing_mm` is between rows and between columns. Within a slice the position is off by
-    half a pixel against the images: UCSF's program writes a corner instead of a centre.
+    `along_row` and `along_column` are LPS unit vectors along a row and along a column; `spacing_mm`
+    is the spacing between rows and between columns. Within a slice, the position differs from the
+    images by half a pixel, because UCSF's program writes a corner instead of a centre.
     """
 
     mask: NDArray[np.bool_]
@@ -78,7 +78,7 @@ class UcsfFrames:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UcsfAnalysis:
-    """UCSF's analysis as a SEG describes it.
+    """UCSF's analysis as described by a SEG.
 
     Parameters
     ----------
@@ -89,15 +89,15 @@ class UcsfAnalysis:
     regions
         VOI and omitted boxes, in the coordinates of `frames`.
     enhancement, background, neighbours
-        PE in percent, share of the 95th percentile of phase 0, neighbours of 26 (None if an
-        older block lacks them).
+        PE threshold in percent, background threshold as a fraction of the 95th percentile of phase
+        0, and number of required neighbours among 26 (None if an older block lacks it).
     least_signal
-        Threshold of phase 0 that resulted, in the signal's unit; None if missing.
+        Resulting threshold of phase 0 in the unit of the signal, or None if missing.
     phases, times_s, resolution_s
-        Phases that were used (pre, early, late), their times on UCSF's clock, and the temporal
-        resolution, seconds.
+        Phases that were used (pre, early, late), their times on UCSF's clock in seconds, and the
+        temporal resolution in seconds.
     measures
-        FTVs that UCSF counted, pe first.
+        FTVs that UCSF computed, with pe first.
     """
 
     patient_id: str
@@ -116,7 +116,7 @@ class UcsfAnalysis:
 
 
 def is_segmentation(path: Path) -> bool:
-    """Return whether a file is a DICOM SEG object; False if it cannot be read."""
+    """Return whether a file is a DICOM SEG object; False if the file cannot be read."""
     try:
         header = open_dicom(path, path, stop_before_pixels=True, specific_tags=["SOPClassUID"])
     except (FormatError, OSError):
@@ -131,26 +131,27 @@ def read_ucsf_seg(path: Path) -> UcsfAnalysis:
     Raises
     ------
     FormatError
-        If the file is damaged, no SEG, not UCSF's, or lacks the VOI, a threshold or the phases.
+        If the file is damaged, is not a SEG from UCSF's program, or lacks the VOI, a threshold or
+        the phases.
     MissingExtraError
         If pydicom is not installed.
     """
     header = open_dicom(path, path)
     if str(header.get("SOPClassUID") or "") != _SEG:
         raise FormatError(
-            f"expected a DICOM SEG in {path}, got a different kind of object: {_REMEDY}"
+            f"expected {path} to be a DICOM SEG, but it is a different kind of object: {_REMEDY}"
         )
     block = _find_block(header)
     if block is None:
         raise FormatError(
-            f"expected UCSF's private block (creator {CREATOR}) in {path}, got a SEG from other "
-            f"software: {_REMEDY}"
+            f"expected UCSF's private block (creator {CREATOR}) in {path}, but found a SEG from "
+            f"other software: {_REMEDY}"
         )
     parameters = _read_parameters(block)
     method = str(parameters.get("tissue_masking_method", _METHOD))
     if method != _METHOD:
         raise FormatError(
-            f"expected tissue_masking_method {_METHOD} in {path}, got {method!r}: FTV by "
+            f"expected tissue_masking_method {_METHOD} in {path}, but found {method!r}: FTV by "
             f"another method is not supported; {_REMEDY}"
         )
     neighbours = parameters.get("minimum_neighbor_count")
@@ -177,13 +178,11 @@ def read_ucsf_seg(path: Path) -> UcsfAnalysis:
 
 
 def _find_block(header: Any) -> Any | None:
-    """Return UCSF's block of elements, under the creator's name as the file writes it."""
     number = find_block(header, GROUP, CREATOR)
     return None if number is None else header.private_block(GROUP, header[GROUP, number].value)
 
 
 def _read_inner(item: Any, offset: int) -> Any:
-    """Return the value of an element of the block inside an item of one of its sequences."""
     block = _find_block(item)
     return block[offset].value if block is not None and offset in block else None
 
@@ -211,8 +210,8 @@ def _require_parameter(path: Path, said: dict[str, Any], name: str) -> float:
     if said.get(name) is None:
         got = ", ".join(sorted(said)) or "no parameter"
         raise FormatError(
-            f"expected {name} in UCSF's block of {path}, got {got}: FTV cannot be counted with "
-            f"it; {_REMEDY}"
+            f"expected {name} in UCSF's block of {path}, but found {got}: FTV cannot be computed; "
+            f"{_REMEDY}"
         )
     return _require_finite(path, name, said[name])
 
@@ -220,7 +219,9 @@ def _require_parameter(path: Path, said: dict[str, Any], name: str) -> float:
 def _require_finite(path: Path, name: str, value: Any) -> float:
     number = float(value)
     if not math.isfinite(number) or number < 0:
-        raise FormatError(f"expected {name} to be 0 or above in {path}, got {value}: {_REMEDY}")
+        raise FormatError(
+            f"expected {name} to be 0 or above in {path}, but it is {value}: {_REMEDY}"
+        )
     return number
 
 
@@ -229,19 +230,19 @@ def _read_regions(path: Path, block: Any) -> tuple[UcsfRegion, ...]:
     for item in _read_values(block, 0x20):
         if _read_inner(item, 0x50) is not None or _read_inner(item, 0x42) is None:
             raise FormatError(
-                f"expected the regions in {path} to be boxes, got a polygon: FTV from such a SEG "
-                f"is not supported; {_REMEDY}"
+                f"expected the regions in {path} to be boxes, but found a polygon: FTV from such "
+                f"a SEG is not supported; {_REMEDY}"
             )
         vectors = [_read_vector(_read_inner(item, offset)) for offset in (0x42, 0x43, 0x44, 0x45)]
         if any(vector is None for vector in vectors):
             raise FormatError(
-                f"expected a centre and three half-axes in mm for each region of {path}, got "
-                f"{vectors}: {_REMEDY}"
+                f"expected a centre and three half-axes in mm for each region in {path}, but "
+                f"found {vectors}: {_REMEDY}"
             )
         centre, *axes = (vector for vector in vectors if vector is not None)
         regions.append(UcsfRegion(int(_read_inner(item, 0x41)) == 1, centre, tuple(axes)))
     if not any(region.is_inside for region in regions):
-        raise FormatError(f"expected a VOI in {path}, got none: {_REMEDY}")
+        raise FormatError(f"expected a VOI in {path}, but found none: {_REMEDY}")
     return tuple(regions)
 
 
@@ -256,7 +257,7 @@ def _read_phases(path: Path, block: Any) -> tuple[int, int, int]:
     phases = [int(phase) for phase in _read_values(block, 0x35)[:4]]
     if len(phases) != 3 or not 0 <= phases[0] < phases[1] < phases[2]:
         raise FormatError(
-            f"expected three phases (before contrast, early, late) in {path}, got {phases}: "
+            f"expected three phases (before contrast, early, late) in {path}, but found {phases}: "
             f"{_REMEDY}"
         )
     return (phases[0], phases[1], phases[2])
@@ -274,7 +275,7 @@ def _read_measures(path: Path, block: Any) -> tuple[UcsfMeasure, ...]:
         measures.append(UcsfMeasure(kind, round(low, 6), round(high, 6), int(voxels), volume))
     measures.sort(key=lambda one: one.kind)
     if not measures or measures[0].kind != "pe":
-        raise FormatError(f"expected UCSF's own FTV in {path}, got none: {_REMEDY}")
+        raise FormatError(f"expected UCSF's FTV in {path}, but found none: {_REMEDY}")
     return tuple(measures)
 
 
@@ -283,11 +284,11 @@ def _read_frames(path: Path, header: Any) -> UcsfFrames:
     shape = shape_of(path, header)
     cosines = numbers(path, shared.PlaneOrientationSequence[0], "ImageOrientationPatient", 6)
     x, y, z, p, q, r = cosines
-    # The dot product plus 1, so that all three values must be 1.
+    # The dot product plus 1 is used, so that all three values must be 1.
     length = (math.hypot(x, y, z), math.hypot(p, q, r), abs(x * p + y * q + z * r) + 1)
     if not all(math.isclose(one, 1, abs_tol=1e-3) for one in length):
         raise FormatError(
-            f"expected two perpendicular axes of length 1 in {path}, got {cosines}: {_REMEDY}"
+            f"expected two perpendicular axes of length 1 in {path}, but found {cosines}: {_REMEDY}"
         )
     places = tuple(
         _read_position(path, frame.PlanePositionSequence[0])
@@ -296,8 +297,8 @@ def _read_frames(path: Path, header: Any) -> UcsfFrames:
     n_frames = int(needed(path, header, "NumberOfFrames"))
     if n_frames != len(places):
         raise FormatError(
-            f"expected a position for each of the {n_frames} frames of {path}, got {len(places)}: "
-            f"{_REMEDY}"
+            f"expected a position for each of the {n_frames} frames in {path}, but found "
+            f"{len(places)}: {_REMEDY}"
         )
     return UcsfFrames(
         _read_mask(path, header, (n_frames, *shape)),

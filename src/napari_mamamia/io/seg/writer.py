@@ -21,8 +21,7 @@ from napari_mamamia.io.files.sources import PhaseSource
 from napari_mamamia.io.seg.codes import SegmentMeaning, load_highdicom, segment_description
 from napari_mamamia.io.seg.seg import read_segmentation
 
-# The images that a DICOM SEG refers to: one file for each slice, or frames of one phase in one
-# file.
+# A DICOM SEG refers to one file for each slice, or to the frames of one phase in one file.
 
 _PATIENT: Final = (
     "PatientID", "PatientName", "PatientBirthDate", "PatientSex", "AccessionNumber", "StudyID",
@@ -34,9 +33,10 @@ _PATIENT: Final = (
 def source_images(source: PhaseSource) -> list[Any]:
     """Return the data sets that highdicom refers to, without voxels, in slice order.
 
-    One for each slice; or one multi-frame file, reduced to the frames of this phase, whose numbers
-    `name_frames` corrects afterwards: highdicom takes all frames of a file for one stack, and
-    another phase would have the same positions.
+    The result is one data set for each slice, or one multi-frame file that is reduced to the frames
+    of this phase. Its frame numbers are corrected afterwards by `name_frames`. The reduction is
+    needed because highdicom treats all frames of a file as one stack, and another phase would have
+    the same positions.
 
     Raises
     ------
@@ -49,24 +49,24 @@ def source_images(source: PhaseSource) -> list[Any]:
         images = [_source_image(path) for path in source.files]
         if len({image.SOPInstanceUID for image in images}) < len(images):
             raise CaseError(
-                "a DICOM SEG refers to each image by its SOPInstanceUID, but several images of "
-                f"one phase share the same UID, such as {source.files[0]}; some anonymisers "
-                "repeat UIDs: write NIfTI"
+                "expected each image to have its own SOPInstanceUID, to which a DICOM SEG can "
+                f"refer, but several images of one phase share the UID of {source.files[0]}, "
+                "possibly because of an anonymiser: write NIfTI"
             )
         return images
     first = source.files[0]
     image = _source_image(first)
     if is_mosaic(image):
         raise CaseError(
-            f"a DICOM SEG refers to single slices, but {first} is a Siemens mosaic, which has no "
-            "position for each slice: export the series again as single slices, or write "
-            "NIfTI"
+            f"expected single slices, to which a DICOM SEG can refer, but {first} is a Siemens "
+            "mosaic, which has no position for each slice: export the series again as single "
+            "slices, or write NIfTI"
         )
     if len(set(source.files)) > 1:
         raise CaseError(
-            f"a DICOM SEG refers to one file for each slice, or to one multi-frame file, but a "
-            f"phase is stored in frames of {len(set(source.files))} files such as {first}: export "
-            "the study with one file for each phase, or write NIfTI"
+            "expected one file for each slice or one multi-frame file, to which a DICOM SEG can "
+            f"refer, but a phase is stored in frames of {len(set(source.files))} files such as "
+            f"{first}: export the study with one file for each phase, or write NIfTI"
         )
     _keep_frames(image, source.frames)
     _share_groups(image)
@@ -74,18 +74,18 @@ def source_images(source: PhaseSource) -> list[Any]:
 
 
 def name_frames(made: Any, frames: Sequence[int]) -> None:
-    """Put the file's own frame numbers into a SEG made from `source_images`.
+    """Write the file's frame numbers into a SEG that was created from `source_images`.
 
-    Each frame refers to the one that it was drawn on; the list of source images lists them all,
-    because the reference does not hold for every frame of the file. Source: DICOM PS3.3, table
-    10-3, Referenced Frame Number.
+    Each frame refers to the image frame on which it was drawn. The list of source images names all
+    these frames, because the reference does not apply to every frame of the file. Source: DICOM
+    PS3.3, table 10-3, Referenced Frame Number.
 
     Parameters
     ----------
     made
         The SEG object, changed in place.
     frames
-        The frame of each slice, from 0; empty for a source of single-frame files.
+        The frame of each slice, counted from 0; empty for single-frame files.
     """
     if not frames:
         return
@@ -94,7 +94,7 @@ def name_frames(made: Any, frames: Sequence[int]) -> None:
         for group in made.PerFrameFunctionalGroupsSequence
         for derivation in group.DerivationImageSequence
         for item in derivation.SourceImageSequence
-    }  # segments at one position share their item
+    }  # Segments at one position share their item.
     for item in items.values():
         item.ReferencedFrameNumber = frames[int(item.ReferencedFrameNumber) - 1] + 1
     (whole,) = made.SourceImageSequence
@@ -109,9 +109,9 @@ def name_frames(made: Any, frames: Sequence[int]) -> None:
 def referring_to(path: Path) -> Iterator[None]:
     """Convert errors of highdicom and pydicom about a source to an error that names its file."""
     expected = "a DICOM series that a segmentation can refer to"
-    remedy = "export the series again, or use a different one as reference"
+    remedy = "export the series again, or use a different series as reference"
     with explained(path, expected, remedy), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # scanners write values that violate the standard
+        warnings.simplefilter("ignore")  # Scanners write values that violate the standard.
         yield
 
 
@@ -122,7 +122,6 @@ def _keep_frames(image: Any, frames: Sequence[int]) -> None:
 
 
 def _share_groups(image: Any) -> None:
-    """Move values that all frames share into the shared groups, where highdicom looks for them."""
     shared, first = (
         image.SharedFunctionalGroupsSequence[0],
         image.PerFrameFunctionalGroupsSequence[0],
@@ -133,14 +132,13 @@ def _share_groups(image: Any) -> None:
 
 
 def _source_image(path: Path) -> Any:
-    """Return a file's header, with empty patient elements where it has none."""
     with referring_to(path):
         image = open_dicom(path, path, stop_before_pixels=True)
     for name in ("FrameOfReferenceUID", "StudyInstanceUID", "SOPInstanceUID"):
         if not image.get(name):
             raise FormatError(
-                f"expected {name} in {path}, but it is missing, and a segmentation must refer to "
-                "it: export the series again with it"
+                f"expected {name} in {path}, but this element, to which a segmentation must "
+                "refer, is missing: export the series again with it"
             )
     for name in _PATIENT:
         if name not in image:
@@ -165,23 +163,24 @@ def write_segmentation(
     software: str = "",
     overwrite: bool = False,
 ) -> None:
-    """Write a binary DICOM SEG, read back for verification before it gets its name.
+    """Write a binary DICOM SEG, and verify it by reading it back before it gets its final name.
 
     Parameters
     ----------
     labels
-        ``(z, y, x)`` on `grid`. Each label of `names` that occurs becomes a segment of its name.
+        Labels ``(z, y, x)`` on `grid`. Each label in `names` that occurs becomes a segment with its
+        name.
     source, source_grid
-        One phase that is DICOM, and its grid: the same grid as `grid`, with axes that may run the
-        other way. Either one file for each slice, or one multi-frame file, which may hold other
-        phases too: the segmentation refers to the frames of this one.
+        One DICOM phase and its grid, which equals `grid` except that axes may have opposite
+        directions. The phase has one file for each slice, or one multi-frame file. If that file
+        also contains other phases, the segmentation refers only to the frames of this phase.
     meaning
-        Who made the segments.
+        The creator of the segments.
     pseudonym
-        Replaces the patient, with remapped UIDs; None writes the source's patient,
-        study and UIDs, as a PACS needs them.
+        Pseudonym that replaces the patient, together with remapped UIDs. If None, the patient,
+        study and UIDs of the source are written, which a PACS needs.
     software
-        This software's name and version, as ``SoftwareVersions``.
+        Name and version of this software for ``SoftwareVersions``.
 
     Raises
     ------
@@ -195,7 +194,7 @@ def write_segmentation(
     MissingExtraError
         If highdicom is not installed.
     SaveConflictError, SaveError
-        As for every file that is written; `SaveError` also if it does not read back equal.
+        If the file exists or cannot be written, or differs when it is read back.
     """
     load_highdicom()
     turn = reorientation_to(grid, source_grid.orientation)
@@ -204,8 +203,8 @@ def write_segmentation(
     segments = [(value, name) for value, name in names if np.any(labels == value)]
     if not segments:
         raise CaseError(
-            f"a DICOM SEG needs at least one marked voxel, but the mask for {path.name} is empty: "
-            "leave the case out, or export it as NIfTI"
+            f"expected at least one marked voxel for a DICOM SEG, but the mask for {path.name} is "
+            "empty: leave out the case, or export it as NIfTI"
         )
     masks = [labels == value for value, _ in segments]
     turned = np.stack([turn.array(mask) for mask in masks], axis=-1)
@@ -231,7 +230,6 @@ def _make_segmentation(
     meaning: SegmentMeaning,
     software: str,
 ) -> Any:
-    """Return the SEG object of masks ``(z, y, x, segment)`` on the slices `images`."""
     hd = load_highdicom()
     described = [segment_description(hd, k, name, meaning) for k, name in enumerate(names, start=1)]
     return hd.seg.Segmentation(
@@ -263,9 +261,11 @@ def _require_equal(
             for segment, mask in zip(seen.segments, wanted, strict=True)
         )
     except MamamiaError as error:
-        raise SaveError(f"expected {path} to be readable, but {error}: save again") from error
+        raise SaveError(
+            f"expected {path} to be readable, but {error}: save the file again"
+        ) from error
     if not same:
         raise SaveError(
-            f"expected {path} to read back as it was written, but its masks differ: save again; "
-            "an existing file is unchanged"
+            f"expected {path} to contain the masks that were written, but they differ: save the "
+            "file again; an existing file is unchanged"
         )

@@ -1,4 +1,4 @@
-"""Write measurements and answers as DICOM SR (TID 1500), and key images as a KO document.
+"""Write measurements and answers as DICOM SR (TID 1500), and key images as KO documents.
 
 Source: DICOM PS3.16, TID 1500 and TID 2010; the caller provides the codes.
 """
@@ -42,7 +42,7 @@ _MANUFACTURER: Final = "napari-mamamia developers"
 CodedLine: TypeAlias = tuple[str, tuple[str, ...], float, str]
 """A measurement for comparison: group, code with scheme, value, unit."""
 WordLine: TypeAlias = tuple[str, tuple[str, ...], tuple[str, ...], bool]
-"""An answer for comparison: group, both codes with scheme and meaning, computed or not."""
+"""An answer for comparison: group, question code, answer code, and whether it was computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class CodedWord:
 
 @dataclass(frozen=True, slots=True)
 class CodedGroup:
-    """Content about one lesion or the exam: `segment` is its number in the segmentation.
+    """Content about one lesion or the exam; `segment` is the lesion's number in the segmentation.
 
     `side` is "right", "left" or "" if unknown.
     """
@@ -80,9 +80,9 @@ class CodedGroup:
 
 @dataclass(frozen=True, slots=True)
 class CodedReport:
-    """A report: its groups, the reader ("" for none), and name and version of this software.
+    """A report with its groups, the reader ("" for none), and this software's name and version.
 
-    `is_complete` is False if required questions are open.
+    `is_complete` is False if required questions are unanswered.
     """
 
     groups: tuple[CodedGroup, ...]
@@ -100,18 +100,18 @@ def write_measurement_report(
     pseudonym: Pseudonym | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Write a report as Comprehensive 3D SR and verify it by reading it back before renaming.
+    """Write a report as Comprehensive 3D SR, and verify it before it gets its final name.
 
     Parameters
     ----------
     report
-        The content.
+        The content of the report.
     source
         The DICOM phase that was measured.
     segmentation
         The SEG that contains the groups' segments; None if no group has one.
     path
-        The file.
+        The file to write.
     pseudonym
         Replacement for the patient's identity; None to keep it.
     overwrite
@@ -124,7 +124,7 @@ def write_measurement_report(
     FormatError
         If a source file cannot be read or lacks required attributes.
     SaveConflictError, SaveError
-        As for every file that is written; `SaveError` also if it does not read back equal.
+        If the file exists or cannot be written, or differs when it is read back.
     """
     hd = load_highdicom()
     with referring_to(source.files[0]):
@@ -176,7 +176,7 @@ def write_key_objects(
     pseudonym: Pseudonym | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Write a key object selection of the slices `places` of a phase.
+    """Write a key object selection of some slices of a phase, whose indices are `places`.
 
     A multi-frame file is selected as a whole, because the selection does not refer to frames.
 
@@ -213,7 +213,7 @@ def write_key_objects(
 
 
 def list_document_numbers(document: Any) -> tuple[CodedLine, ...]:
-    """Return the measurements of a document, those of segments first."""
+    """Return the measurements in a document, starting with those of segments."""
     return tuple(
         (
             str(group.tracking_identifier),
@@ -227,10 +227,10 @@ def list_document_numbers(document: Any) -> tuple[CodedLine, ...]:
 
 
 def list_document_words(document: Any) -> tuple[WordLine, ...]:
-    """Return the answers of a document, those of segments first."""
+    """Return the answers in a document, starting with those of segments."""
     lines = []
     for group in _list_document_groups(document):
-        # highdicom rebuilds its evaluations without their child content items
+        # highdicom rebuilds its evaluations without their child content items.
         computed = [
             _read_code(item.name)
             for item in group[0].ContentSequence
@@ -285,7 +285,7 @@ def _order_groups(report: CodedReport) -> list[CodedGroup]:
 
 
 def list_key_uids(document: Any) -> list[str]:
-    """Return the UIDs of the images that a key object selection refers to."""
+    """Return the UIDs of the images to which a key object selection refers."""
     return [
         str(item.ReferencedSOPSequence[0].ReferencedSOPInstanceUID)
         for item in document.ContentSequence
@@ -296,15 +296,15 @@ def list_key_uids(document: Any) -> list[str]:
 def _save_verified(
     document: Any, path: Path, overwrite: bool, is_equal: Callable[[Any], bool]
 ) -> None:
-    # Reader names need letters outside the default character set; highdicom copies the source's
-    # set.
+    # Reader names need letters outside the default character set, and highdicom copies the
+    # source's set.
     document.SpecificCharacterSet = "ISO_IR 192"
     with saving(path, overwrite=overwrite) as temporary:
         document.save_as(temporary)
         if not is_equal(open_dicom(temporary, path)):
             raise SaveError(
-                f"expected {path} to read back as it was written, but its content differs: save "
-                "again; an existing file is unchanged"
+                f"expected {path} to contain the report that was written, but its content "
+                "differs: save the file again; an existing file is unchanged"
             )
 
 
@@ -322,7 +322,6 @@ def _make_concept(hd: Any, code: Code) -> Any:
 
 
 def _round_number(value: float) -> float:
-    """Return a number rounded to what a decimal string (DS, 16 characters) can hold."""
     return float(f"{value:.6g}")
 
 
@@ -393,7 +392,6 @@ def _make_group(
 
 
 def _make_word(hd: Any, word: CodedWord) -> Any:
-    """Return an answer; a modifier of its concept marks one that the program filled in."""
     evaluation = hd.sr.QualitativeEvaluation(
         _make_concept(hd, word.concept), _make_concept(hd, word.value)
     )

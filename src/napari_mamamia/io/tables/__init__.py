@@ -1,6 +1,6 @@
 """Read and write tables: .csv, .xlsx, .ods, .parquet.
 
-`table` reads all tables of other software: `spreadsheets` and `text_rows` open them within the
-`budget`, `cells` interprets cells, `summary_rows` finds rows that are not cases, `sheet_gaps` cells
-that only look empty. `tables` and `flat_tables` write our tables without loss.
+`table` reads all tables of other software. `spreadsheets` and `text_rows` open these tables within
+the limits of `budget`, `headers` finds columns and rows that are not cases, and `cells` interprets
+cells. `tables` and `flat_tables` write the tables of this software without loss.
 """

@@ -1,9 +1,9 @@
-"""Limits of a table in any format: bytes, rows, columns and cells.
+"""Limits of a table in any format on bytes, rows, columns and cells.
 
-A workbook is a zip of XML: 330 kB can hold 300 MB of text, one cell in the last column stands for
-16,384, and 1.5 MB of zip needed 9 GB of memory. Every reader of a table checks these limits before
-and while it reads, so that one table needs less than about 1 GB. A larger table raises
-``ValueError``, which each reader converts to a `FormatError` with the file's name.
+A workbook is a zip file of XML: 330 kB can contain 300 MB of text, one cell in the last column
+implies 16,384 cells, and a zip file of 1.5 MB has needed 9 GB of memory. Every table reader checks
+these limits before and during reading, so one table needs less than about 1 GB. A larger table
+raises ``ValueError``, which each reader converts to a `FormatError` with the file's name.
 """
 
 import re
@@ -13,26 +13,29 @@ from typing import IO, BinaryIO, Final
 from napari_mamamia.io.files.zip_files import open_zip
 
 TEXT_BYTES: Final = 128 << 20
-"""Largest size of a .csv file or other text: a million rows of 128 bytes."""
+"""Largest size of a .csv or other text file, which allows a million rows of 128 bytes."""
 LINE_CHARACTERS: Final = 1 << 20
 MOST_ROWS: Final = 1 << 20
 MOST_COLUMNS: Final = 1 << 14
-"""Source: Excel specifications and limits, 1,048,576 rows by 16,384 columns."""
+"""Largest number of columns.
+
+Source: Excel specifications and limits, 1,048,576 rows by 16,384 columns.
+"""
 MOST_CELLS: Final = 8 << 20
 
 WORKBOOK_BYTES: Final = 512 << 20
 """Largest size of a workbook's XML; a cell has about 40 bytes."""
 SHARED_BYTES: Final = 64 << 20
-"""Largest size of an .xlsx file's shared texts, which its library keeps in memory."""
+"""Largest size of an .xlsx file's shared strings, which the library keeps in memory."""
 _FREE_BYTES: Final = 16 << 20
 _MOST_RATIO: Final = 100
 _MOST_SMALL_BYTES: Final = 8 << 20
-"""Largest size of a strongly compressed part (our choice); styles and names have some kB.
+"""Largest size of a strongly compressed part (our choice); styles and names need a few kB.
 
-Real tables shrink 5 to 30 times.
+Real tables compress 5 to 30 times.
 """
 ROW_BYTES: Final = 16 << 20
-"""Largest size of one row's XML, which libraries keep as a tree ten times as large."""
+"""Largest size of one row's XML, which libraries keep as a tree of ten times the size."""
 _ROW: Final = re.compile(rb"[<:-](row|si)\b")
 _HIDES: Final = re.compile(rb"<!--|<!\[CDATA\[")
 _CHUNK: Final = 1 << 20
@@ -40,18 +43,19 @@ _SHARED: Final = "xl/sharedStrings"
 _LARGE: Final = ("xl/worksheets/", "content.xml")
 _FREE_CELLS: Final = 1 << 20
 _CELL_BYTES: Final = 8
-"""Least bytes of XML for a cell with a value; empty cells before it in its row count too."""
+"""Smallest number of XML bytes for a cell with a value; earlier empty cells in the row count too.
+"""
 
 
 def most_cells(stream: BinaryIO) -> int:
-    """Return the largest number of cells for a workbook of this size, and rewind the stream.
+    """Return the largest allowed number of cells for a workbook, and rewind the stream.
 
     Raises
     ------
     ValueError
         If the file would unpack to a multiple of its size, or beyond the limits of a table.
     zipfile.BadZipFile
-        If it is not a complete zip.
+        If the file is not a complete zip file.
     """
     with open_zip(stream) as archive:
         total = 0
@@ -68,7 +72,7 @@ def most_cells(stream: BinaryIO) -> int:
                 most = WORKBOOK_BYTES
             if part.file_size > most:
                 raise ValueError(
-                    f"{part.filename} has {part.file_size >> 20} MB, above the limit of "
+                    f"{part.filename} is {part.file_size >> 20} MB long, above the limit of "
                     f"{most >> 20} MB"
                 )
             if part.file_size > _FREE_BYTES:
@@ -83,7 +87,6 @@ def most_cells(stream: BinaryIO) -> int:
 
 
 def _require_short_rows(content: IO[bytes], name: str) -> None:
-    """Raise ValueError if a row of a large part is too long, or comments could hide row starts."""
     begun = position = 0
     before = b""
     while data := content.read(_CHUNK):
@@ -96,12 +99,12 @@ def _require_short_rows(content: IO[bytes], name: str) -> None:
             begun = position - len(before) + tag.start()
         position += len(data)
         if position - begun > ROW_BYTES:
-            raise ValueError(f"a row of {name} has more than the limit of {ROW_BYTES >> 20} MB")
+            raise ValueError(f"a row of {name} is longer than the limit of {ROW_BYTES >> 20} MB")
         before = text[-16:]
 
 
 class Room:
-    """Countdown of the number of cells that a table may still have."""
+    """The number of cells that a table may still have."""
 
     def __init__(self, cells: int = MOST_CELLS) -> None:
         self._left = cells
@@ -113,7 +116,7 @@ class Room:
             yield row
 
     def take(self, cells: int, row: int) -> None:
-        """Count cells of a row; raise ValueError if there are too many cells or rows."""
+        """Count the cells of a row; raise ValueError if there are too many cells or rows."""
         self._left -= cells
         if row > MOST_ROWS or self._left < 0:
             raise ValueError(
@@ -123,10 +126,10 @@ class Room:
 
 
 def read_text_bytes(stream: BinaryIO) -> bytes:
-    """Return the bytes of a text; raise ValueError if there are more than a table may hold."""
+    """Return the bytes of a text file; raise ValueError if they exceed the limit of a table."""
     data = stream.read(TEXT_BYTES + 1)
     if len(data) > TEXT_BYTES:
-        raise ValueError(f"it has more than {TEXT_BYTES >> 20} MB, the limit of a table of text")
+        raise ValueError(f"it is larger than {TEXT_BYTES >> 20} MB, the limit of a text table")
     return data
 
 

@@ -1,8 +1,8 @@
 """Interpret cells of other software's tables: ids, missing values, numbers, yes/no values.
 
 Each ``parse_...`` raises ``ValueError`` with the reason for a cell that it cannot read; nothing is
-guessed. The number format of a column (`NumberStyle`) is derived from all its cells: in ``1,234``
-alone the comma may separate decimals or thousands.
+guessed. The number format of a column (`NumberStyle`) is derived from all its cells, because the
+comma in ``1,234`` alone may separate decimals or thousands.
 """
 
 import math
@@ -16,10 +16,10 @@ MISSING: Final = frozenset(
      "<na>", "nan", "nat", "none", "null", "unk", "unknown", "missing", "k.a.", "k. a.",
      "not available", "not applicable", "not known", "no info", "no information"}
 )  # fmt: skip
-"""Texts for a missing value, in any letter case."""
+"""Spellings of a missing value, in any letter case."""
 
 _LONGEST_MISSING: Final = 40
-"""Longest text for a missing value; several blanks within it count as one."""
+"""Length of the longest spelling of a missing value; several blanks count as one."""
 
 YES: Final = frozenset(
     {"1", "1.0", "1,0", "yes", "y", "true", "positive", "pos", "ja", "oui", "si", "s\u00ed",
@@ -32,7 +32,7 @@ NO: Final = frozenset(
      "residual disease", "benign", "negativ", "n\u00e9gatif", "gutartig", "benigne", "b\u00e9nin",
      "b\u00e9nigne", "falsch", "faux"}
 )  # fmt: skip
-"""Texts for "no" as a label, in any letter case, with blanks for ``-`` and ``_``."""
+"""Spellings of "no" as a label, in any letter case, with blanks for ``-`` and ``_``."""
 
 UNSEEN: Final = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
 """Invisible characters: soft hyphens, joiners, direction and byte order marks."""
@@ -63,23 +63,23 @@ def is_missing(value: object) -> bool:
 
 
 def is_blank(value: object) -> bool:
-    """Return whether a cell is empty or holds only invisible characters."""
+    """Return whether a cell is empty or contains only invisible characters."""
     if not isinstance(value, str):
         return value is None
     return not (value if value.isascii() else UNSEEN.sub("", value)).strip()
 
 
 class AmbiguousNumberError(ValueError):
-    """A cell may mean two different numbers, and no other cell of its column decides."""
+    """A cell may mean two different numbers, and no other cell in its column resolves this."""
 
 
 def lower_text(text: str) -> str:
-    """Return a text in lower case, with single blanks."""
+    """Return a string in lower case with single blanks."""
     return " ".join(text.casefold().split())
 
 
 def parse_id(value: object) -> str:
-    """Return a case id as text without outer blanks; a whole number has no ``.0``.
+    """Return a case id as a string without outer blanks; a whole number gets no ``.0``.
 
     Invisible characters are removed.
 
@@ -96,7 +96,7 @@ def parse_id(value: object) -> str:
     if not text:
         raise ValueError("the case id is empty")
     if FORMULA_ERROR.fullmatch(text):
-        raise ValueError(f"{text} is the error of a formula, not a case id")
+        raise ValueError(f"{text} is a formula error, not a case id")
     if _ROUNDED.fullmatch(text):
         raise ValueError(f"{text} is a number that a spreadsheet program rounded, not a case id")
     return text
@@ -116,14 +116,14 @@ def parse_label(value: object) -> bool | None:
     text = _WORDS.sub(" ", UNSEEN.sub("", text).strip().lstrip("'")).casefold()
     if text in YES or text in NO:
         return text in YES
-    raise ValueError(f"must be 0 or 1, got {str(value).strip()!r}")
+    raise ValueError(f"must be 0 or 1, but it is {str(value).strip()!r}")
 
 
 @dataclass(frozen=True, slots=True)
 class NumberStyle:
-    """The meaning of comma and point in numbers in which they may separate thousands.
+    """The meaning of comma and point in a column's numbers, where they may separate thousands.
 
-    "" if unknown; else "decimal" or "thousands".
+    Each meaning is "decimal", "thousands", or "" if unknown.
     """
 
     comma: str = ""
@@ -148,7 +148,7 @@ def parse_number(value: object, style: NumberStyle = NumberStyle()) -> float:
         number = _parse_text(text.removesuffix("%").rstrip(), style, value)
         number = number / 100 if is_percent else number
     if not math.isfinite(number):
-        raise ValueError(f"must be a finite number, got {_shown(value)}")
+        raise ValueError(f"must be a finite number, but it is {_shown(value)}")
     return number
 
 
@@ -163,7 +163,7 @@ def style_of(cells: Iterable[object], hint: NumberStyle | None = None) -> Number
     Parameters
     ----------
     cells
-        The column; only texts are informative.
+        The cells of the column; only strings are informative.
     hint
         The number format of the whole table, for a column that is ambiguous.
 
@@ -250,7 +250,7 @@ def _parse_text(text: str, style: NumberStyle, value: object) -> float:
         return float(_BLANKS.sub("", text).replace(",", "."))
     if text.casefold().lstrip("+-") in {"inf", "infinity", "nan"}:
         return math.inf
-    raise ValueError(f"must be a number, got {_shown(value)}")
+    raise ValueError(f"must be a number, but it is {_shown(value)}")
 
 
 def _shown(value: object) -> str:

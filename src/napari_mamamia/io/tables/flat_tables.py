@@ -30,25 +30,25 @@ def write_flat_table(
 ) -> None:
     """Write a header and rows in the format of the suffix: ``.csv``, ``.xlsx`` or ``.parquet``.
 
-    Numbers have as many digits as are needed to read them back exactly, whole ones no point; nan
-    and infinite ones are empty cells. `n_rows` is for the progress, `name` is the sheet's.
-    Cancelled work leaves no file.
+    Numbers have as many digits as are needed to read them back exactly, and whole numbers have no
+    decimal point; nan and infinite numbers become empty cells. `n_rows` is used for the progress,
+    and `name` is the name of the sheet. Cancelled work leaves no file.
 
     Raises
     ------
     FormatError
         If `path` has another suffix.
     MissingExtraError
-        If it is ``.parquet`` and pyarrow is not installed.
+        If the suffix is ``.parquet`` and pyarrow is not installed.
     SaveConflictError
         If `path` exists and `overwrite` is off.
     SaveError
-        If the system refuses to write.
+        If the system cannot write the file.
     """
     suffix = path.suffix.lower()
     if suffix == ".xlsx":
-        # counts are floats like all other numbers of such a table: 5.0, so that a column has one
-        # type
+        # Counts are floats like all other numbers in such a table, such as 5.0, so that a column
+        # has one type.
         plain = ([cell if isinstance(cell, str) else float(cell) for cell in row] for row in rows)
         cells = chain([columns], plain)
         return write_workbook(cells, n_rows + 1, path, name=name, overwrite=overwrite)
@@ -57,7 +57,8 @@ def write_flat_table(
     if suffix == ".parquet":
         return write_parquet_table(columns, list(rows), path, overwrite=overwrite)
     raise FormatError(
-        f"expected a .csv, .xlsx or .parquet table, got {path}: choose one of these formats"
+        f"expected {path} to be a .csv, .xlsx or .parquet file, but it is not: choose one of "
+        "these formats"
     )
 
 
@@ -67,12 +68,12 @@ def can_write_parquet() -> bool:
 
 
 def import_parquet(module: str = "pyarrow") -> Any:
-    """Return a module of pyarrow, imported only here: it takes 0.1 s.
+    """Return a module of pyarrow, which is imported only when needed because this takes 0.1 s.
 
     Raises
     ------
     MissingExtraError
-        If it is not installed.
+        If pyarrow is not installed.
     """
     try:
         return import_module(module)
@@ -88,18 +89,18 @@ def write_parquet_table(
     texts: Collection[str] | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Write a table as ``.parquet`` with columns of texts and of float64.
+    """Write a table as ``.parquet`` with string and float64 columns.
 
-    In a column of numbers, texts and values that are not finite are missing.
+    In a number column, strings and values that are not finite become missing values.
 
     Parameters
     ----------
     columns, rows
         The names of the columns, and the cells of each row.
     path
-        The file.
+        The file to write.
     texts
-        Columns of texts; by default those without a number.
+        Names of string columns; by default the columns without numbers.
     overwrite
         Whether an existing file is replaced.
 
@@ -110,7 +111,7 @@ def write_parquet_table(
     SaveConflictError
         If `path` exists and `overwrite` is off.
     SaveError
-        If the system refuses to write.
+        If the system cannot write the file.
     """
     arrow = import_parquet()
     arrays = {}

@@ -1,4 +1,4 @@
-"""Find the header and columns of a table, and its rows of cases without comments and totals."""
+"""Find a table's header, columns, and rows of cases without comments and totals."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -127,10 +127,10 @@ def is_summary(cell: object) -> bool:
 def find_odd_ids(cells: Sequence[object]) -> frozenset[str]:
     """Return the ids whose form differs from all others, in any language.
 
-    All others have a digit and this one has none; or all others have a number of at least three
-    digits, and this one a shorter number in a form that no cohort uses (``NACT_12``,
-    ``TCGA-AR-A1AX``); or all others are plain numbers. There is no result if there are fewer than
-    four others, or more odd ids than a summary has rows.
+    An id is odd if all other ids have a digit and this id has none, if all other ids have a number
+    of at least three digits and this id has a shorter number in a form that no cohort uses (cohorts
+    use ``NACT_12`` or ``TCGA-AR-A1AX``), or if all other ids are plain numbers. The result is empty
+    if there are fewer than four other ids, or more odd ids than a summary has rows.
 
     Examples
     --------
@@ -168,8 +168,8 @@ def find_statistic(cells: Sequence[tuple[str, NDArray[np.float64]]]) -> str:
     Parameters
     ----------
     cells
-        For each column of numbers the row's number as written, and those of the other rows.
-        All must be the same statistic, each to its written digits.
+        For each number column, the row's number as written and the numbers of the other rows. In
+        all columns, the number must be the same statistic, rounded to its written digits.
     """
     return next(
         (
@@ -204,7 +204,7 @@ def unit_of(cell: object) -> str | None:
 
 
 def is_unit_row(id_cell: object, others: list[object]) -> bool:
-    """Return whether the row below a header names units: no id, and only units or empty cells."""
+    """Return whether a row has no id and only units or empty cells."""
     if id_cell is not None and str(id_cell).strip(" []()").casefold() not in _ID_OF_UNITS:
         return False
     filled = [cell for cell in others if cell is not None and str(cell).strip()]
@@ -213,7 +213,7 @@ def is_unit_row(id_cell: object, others: list[object]) -> bool:
 
 
 def split_unit(name: str) -> tuple[str, str]:
-    """Return a column's name and the unit in brackets after it ("" without one).
+    """Return a column's name without its unit in brackets, and the unit ("" if there is none).
 
     Examples
     --------
@@ -231,7 +231,7 @@ class Column:
 
     If no spelling occurs, exactly one of `synonyms` may replace it. A column with `is_id` may be
     the first column without a name, as pandas writes an index. With `is_exact`, an exact spelling
-    wins over others.
+    takes precedence over others.
     """
 
     name: str
@@ -250,12 +250,12 @@ IDS: Final = Column(
 )
 """The column of case ids.
 
-In a table with case_id and patient_id, case_id is used: a patient may have several cases.
+In a table with case_id and patient_id, case_id is used because a patient may have several cases.
 """
 
 
 def is_id_name(name: str) -> bool:
-    """Return whether a column's name is one that tables use for ids."""
+    """Return whether a column's name is commonly used for ids."""
     return spelled(name) in IDS.spellings
 
 
@@ -271,7 +271,7 @@ def optional(name: str, *synonyms: str) -> Column:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Position of a header (first and last row from 0), and its column names."""
+    """The position of a header (first and last row, counted from 0) and the column names."""
 
     first: int
     last: int
@@ -292,7 +292,7 @@ def spelled(name: object) -> str:
 
 
 def strip_name(cell: object) -> str:
-    """Return the text of a header's cell, "" if it is empty."""
+    """Return the text of a header cell, or "" if the cell is empty."""
     return "" if is_blank(cell) else UNSEEN.sub("", str(cell)).strip()
 
 
@@ -349,7 +349,7 @@ def find_full_header(rows: Sequence[Sequence[object]]) -> Header | None:
 
 
 def is_index_name(name: str) -> bool:
-    """Return whether a column's name is that of a written index: none, or one of pandas."""
+    """Return whether a column's name is empty or a pandas name for an index."""
     return spelled(name) in _INDEX_NAMES
 
 
@@ -359,7 +359,6 @@ def _match_columns(
     any_of: bool,
     below: Sequence[Sequence[object]],
 ) -> dict[str, int] | None:
-    """Return the position of each column, or None if a required column is missing."""
     places: dict[str, int] = {}
     for column in columns:
         found = find_columns(names, column)
@@ -388,7 +387,7 @@ def find_columns(names: Sequence[str], column: Column) -> list[int]:
 
 
 def holds_ids(rows: Sequence[Sequence[object]]) -> bool:
-    """Return whether a first column without a name holds ids and not row numbers."""
+    """Return whether a first column without a name contains ids rather than row numbers."""
     return any(not str(row[0]).strip().isdecimal() for row in rows if row and not is_blank(row[0]))
 
 
@@ -399,15 +398,15 @@ def require_once(path: Path, names: Sequence[str], columns: Sequence[Column]) ->
         if len(found) > 1:
             listed = ", ".join(str(index + 1) for index in found)
             raise FormatError(
-                f"expected only one column {column.name} in {path}, found {len(found)} (columns "
-                f"{listed}): keep the right one"
+                f"expected only one column {column.name} in {path}, but found {len(found)} "
+                f"(columns {listed}): keep the correct column"
             )
 
 
 def explain_missing(
     path: Path, sheets: Sequence[Sheet], columns: Sequence[Column], any_of: bool
 ) -> FormatError:
-    """Return the error for a file that lacks requested columns, naming them."""
+    """Return the error for a file that lacks requested columns, which names these columns."""
     if not sheets or not any(sheet.rows for sheet in sheets):
         return FormatError(
             f"expected a table with a header in {path}, but it is empty: choose another file"
@@ -432,8 +431,8 @@ def explain_missing(
     there = ", ".join(filter(None, best))
     shown = there if len(there) <= 300 else there[:297] + "..."
     return MissingColumnsError(
-        f"expected {wanted} in {path}, found {shown or 'no header'}: "
-        f"{', '.join(missing)} is missing; rename the columns",
+        f"expected {wanted} in {path}, but {', '.join(missing)} is missing (found "
+        f"{shown or 'no header'}): rename the columns",
         str(path),
         missing,
         list(filter(None, best)),
@@ -454,7 +453,7 @@ def _name_column(column: Column) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a case: its number in the file from 1, its cells, and its problem."""
+    """The row of a case: number in the file (from 1), cells, and problem."""
 
     number: int
     cells: Sequence[object]
@@ -463,7 +462,7 @@ class Row:
 
 @dataclass(slots=True)
 class DataRows:
-    """The rows below a header in order, with comments, column units, and rows left out."""
+    """The rows below a header in order, with comments, column units, and omitted rows."""
 
     rows: list[Row] = field(default_factory=list)
     comments: list[tuple[str, ...]] = field(default_factory=list)
@@ -479,8 +478,8 @@ class DataRows:
         if not self.marked:
             return ""
         return (
-            f"{_name_rows(self.marked)} read as cases although they begin with #: remove the #, or "
-            "the rows if they are comments"
+            f"{_name_rows(self.marked)} read as cases although they begin with #; remove the #, "
+            "or remove the rows if they are comments"
         )
 
     @property
@@ -489,15 +488,15 @@ class DataRows:
         if not self.odd:
             return ""
         return (
-            f"{_name_rows(self.odd)} counted, although the form of the id differs from all others: "
-            "delete summaries"
+            f"{_name_rows(self.odd)} counted although the form of the id differs from all others; "
+            "delete summary rows"
         )
 
     @property
     def doubtful(self) -> tuple[str, ...]:
         """Sentences about rows that may or may not be cases."""
         named = _name_rows([f"{row} ({word})" for row, word in self.summaries])
-        summaries = f"{named} left out as a summary: if it is a case, give it another id"
+        summaries = f"{named} left out as a summary; if it is a case, change its id"
         return tuple(filter(None, (summaries if self.summaries else "", self.marked_note)))
 
     @property
@@ -509,16 +508,15 @@ class DataRows:
 
 
 def data_rows(sheet: Sheet, header: Header, id_place: int | None, text: str) -> DataRows:
-    """Return the rows of cases below a header, and the rows left out.
+    """Return the rows of cases below a header, and the omitted rows.
 
     Parameters
     ----------
     sheet, header
-        The sheet, and the position of its header; a cell in one of its `places` that only looks
-        empty
-        is a problem of the row.
+        The sheet, and the position of its header. A cell that only looks empty in one of the
+        header's `places` is a problem of the row.
     id_place
-        The column of ids, None for a table without one: then the first column reveals summaries.
+        The id column, or None for a table without ids, in which the first column reveals summaries.
     text
         The progress text.
     """
@@ -564,9 +562,9 @@ def data_rows(sheet: Sheet, header: Header, id_place: int | None, text: str) -> 
 
 
 def _part_odd_rows(data: DataRows, id_place: int | None) -> None:
-    """Leave out rows whose id has another form and whose numbers are a statistic of the others.
+    """Leave out rows whose id is odd and whose numbers are a statistic of the other rows.
 
-    Other rows with such an id stay, and are named in the notes.
+    Other rows with an odd id stay, and are named in the notes.
     """
     if id_place is None:
         return
@@ -596,7 +594,6 @@ def _part_odd_rows(data: DataRows, id_place: int | None) -> None:
 def _columns_of_numbers(
     rows: Sequence[Row], id_place: int
 ) -> dict[int, tuple[NumberStyle, NDArray[np.float64]]]:
-    """Return style and numbers of the columns with numbers in more than half of the rows."""
     columns = {}
     for index in range(max((len(row.cells) for row in rows), default=0)):
         cells = [row.cells[index] for row in rows if index < len(row.cells)]
@@ -608,7 +605,6 @@ def _columns_of_numbers(
 
 
 def _written_number(cell: object, style: NumberStyle) -> str:
-    """Return the digits of a cell's number, or "" if it has no number."""
     if is_missing(cell):
         return ""
     try:
@@ -620,14 +616,12 @@ def _written_number(cell: object, style: NumberStyle) -> str:
 
 
 def _wrong_length(sheet: Sheet, cells: Sequence[object], width: int, full: int) -> str:
-    """Return why the cells of a text row cannot be assigned to columns, or ""."""
     if width <= len(cells) <= full:
         return ""
     return wrong_length(sheet, cells, full)
 
 
 def _read_comment(cells: Sequence[object], wrong: str) -> tuple[str, ...] | None:
-    """Return the texts of a comment, () for a case that begins with #, or None."""
     first = next((str(cell).strip() for cell in cells if not is_blank(cell)), "")
     if first[:1] not in ("#", "m", "M"):
         return None
@@ -640,7 +634,6 @@ def _read_comment(cells: Sequence[object], wrong: str) -> tuple[str, ...] | None
 
 
 def _find_summary(cells: Sequence[object], id_cell: object, id_place: int | None) -> str | None:
-    """Return the word that marks a row as a summary, or None."""
     if is_summary(id_cell):
         return str(id_cell).strip()
     if id_place is None or not is_missing(id_cell):

@@ -1,10 +1,11 @@
 """Read sheets of .xlsx, .ods and .csv files as rows of cells; write .xlsx and .csv.
 
-Source of .ods: OASIS OpenDocument 1.3, part 3, tables. A cell or row may be repeated a million
-times: empty ones at the end are ignored, others are counted before they are made.
+Source for .ods: OASIS OpenDocument 1.3, part 3, tables. A cell or row may be repeated a million
+times. Empty repetitions at the end are ignored, and others are counted before they are created.
 
-A formula that no spreadsheet program has computed yet has no value in the file, and of merged cells
-only the first has one. Read as empty, both values would be lost silently.
+A formula that no spreadsheet program has computed yet has no value in the file, and only the first
+of merged cells has a value. If such cells were read as empty, their values would be lost without a
+message.
 """
 
 import csv
@@ -30,7 +31,7 @@ from napari_mamamia.io.tables.budget import Room, most_cells
 from napari_mamamia.io.tables.text_rows import part_text, read_text
 
 Gaps: TypeAlias = Mapping[int, Mapping[int, str]]
-"""Reasons why cells have no value, by row and by column (both from 0)."""
+"""Reasons why cells have no value, by row and by column, both counted from 0."""
 Cell: TypeAlias = str | float | bool | None
 _TABLE: Final = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
 _OFFICE: Final = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
@@ -47,7 +48,7 @@ _HIDDEN_ROW: Final = re.compile(rb"<(?:\w+:)?row\b[^<>]*\bhidden=[\"'](?:1|true)
 _CHUNK: Final = 1 << 20
 _OVERLAP: Final = 64
 _MOST: Final = 1 << 20
-"""Largest number of such cells (our choice); one merged range can have 17 billion."""
+"""Largest number of such cells (our choice); a single merged range can have 17 billion cells."""
 _REFERENCE: Final = re.compile(r"([A-Za-z]{1,3})([0-9]{1,7})")
 
 
@@ -77,7 +78,7 @@ def gaps_of_sheet(part: Callable[[], IO[bytes]], rows: Sequence[Sequence[object]
     Raises
     ------
     ValueError
-        If there are more than the limit.
+        If there are more gaps than the limit.
     """
     with part() as stream:
         if not _is_suspicious(stream):
@@ -98,7 +99,7 @@ def n_hidden_rows(part: Callable[[], IO[bytes]]) -> int:
     with part() as stream:
         while data := stream.read(_CHUNK):
             text = before + data
-            # The last tag may be incomplete: it waits for the next read, and is counted once.
+            # The last tag may be incomplete, so it is kept for the next read and counted once.
             whole, _, before = text.rpartition(b"<")
             count += len(_HIDDEN_ROW.findall(whole))
     return count + len(_HIDDEN_ROW.findall(b"<" + before))
@@ -120,7 +121,7 @@ def merged_gaps(
         last_row, last_column = min(bottom, len(rows) - 1), min(right, width - 1)
         room -= (last_row - top + 1) * max(last_column - left + 1, 1)
         if room < 0:
-            raise ValueError("its merged cells cover more than a table can hold")
+            raise ValueError("its merged cells cover more cells than a table can have")
         text = f"merged with {cell_name(top, left)}"
         for row in range(top, last_row + 1):
             for column in range(left, last_column + 1):
@@ -134,13 +135,12 @@ def _is_suspicious(stream: IO[bytes]) -> bool:
     while data := stream.read(_CHUNK):
         if _SUSPICIOUS.search(before + data):
             return True
-        # A tag may lie across two reads.
+        # A tag may be split between two reads.
         before = data[-_OVERLAP:]
     return False
 
 
 def _scan_sheet(stream: IO[bytes]) -> tuple[list[tuple[int, int]], list[MergedRange]]:
-    """Return the positions of formulas without result, and the merged ranges."""
     formulas: list[tuple[int, int]] = []
     merged: list[MergedRange] = []
     for name, row, column, element in _iterate_cells(stream):
@@ -149,19 +149,18 @@ def _scan_sheet(stream: IO[bytes]) -> tuple[list[tuple[int, int]], list[MergedRa
         elif _is_uncomputed(element):
             formulas.append((row, column))
         if len(formulas) + len(merged) > _MOST:
-            raise ValueError("it has more formulas without result than a table can hold")
+            raise ValueError("it has more formulas without a result than a table can have cells")
     return formulas, merged
 
 
 def _iterate_cells(stream: IO[bytes]) -> Iterator[tuple[str, int, int, Element]]:
-    """Yield the cells and merged ranges of a sheet's XML: name, row, column, element."""
     row = column = -1
     for event, element in iterparse(stream, ("start", "end")):  # noqa: S314 - expat has limits
         name = element.tag.rpartition("}")[2]
         if name == "row" and event == "start":
             row, column = int(element.get("r", row + 2)) - 1, -1
         elif name == "row":
-            # Otherwise all rows of the sheet stay in memory.
+            # Otherwise all rows of the sheet would stay in memory.
             element.clear()
         elif name in {"c", "mergeCell"} and event == "end":
             if name == "c":
@@ -170,7 +169,6 @@ def _iterate_cells(stream: IO[bytes]) -> Iterator[tuple[str, int, int, Element]]
 
 
 def _is_uncomputed(cell: Element) -> bool:
-    """Return whether a cell has a formula without result; an empty text is a result."""
     parts = {part.tag.rpartition("}")[2]: part for part in cell}
     if "f" not in parts or cell.get("t") == "str":
         return "f" in parts and "v" not in parts
@@ -178,7 +176,6 @@ def _is_uncomputed(cell: Element) -> bool:
 
 
 def _parse_reference(reference: str | None, row: int, column: int) -> tuple[int, int]:
-    """Return the position in a reference like ``B7``; without one, the counted position."""
     match = _REFERENCE.fullmatch(reference or "")
     if match is None:
         return row, column
@@ -200,9 +197,9 @@ def _parse_range(reference: str) -> MergedRange:
 
 
 NOT_IN_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
-"""Characters that XML cannot hold."""
+"""Characters that XML cannot contain."""
 _LIKE_AN_ESCAPE: Final = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
-"""Pattern of texts that spreadsheet programs read as an escaped character.
+"""Pattern of strings that spreadsheet programs read as an escaped character.
 
 ``_x0041_`` is read as a character; ``_x005F_`` is an escaped underscore.
 """
@@ -253,16 +250,16 @@ def write_workbook(
 ) -> None:
     """Write rows as the only sheet of an .xlsx file; nan and None are empty cells.
 
-    Numbers have as many digits as are needed to read them back exactly. Characters that
-    spreadsheets refuse become "?"; a text that starts with = is no formula. Cancelled work leaves
-    no file.
+    Numbers have as many digits as are needed to read them back exactly. Characters that are invalid
+    in spreadsheets become "?", and a string that starts with = is not a formula. Cancelled work
+    leaves no file.
 
     Raises
     ------
     SaveConflictError
         If `path` exists and `overwrite` is off.
     SaveError
-        If the system refuses to write.
+        If the system cannot write the file.
     """
     with saving(path, overwrite=overwrite) as temporary:
         with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as book:
@@ -308,7 +305,7 @@ def _format_cell(place: str, value: Cell) -> str:
         if not value:
             return ""
         text = escape(_LIKE_AN_ESCAPE.sub("_x005F_", NOT_IN_XML.sub("?", str(value))))
-        # XML readers turn a bare carriage return into a line feed.
+        # XML readers convert a bare carriage return to a line feed.
         text = text.replace("\r", "&#13;")
         return f'<c r="{place}" t="inlineStr"><is><t xml:space="preserve">{text}</t></is></c>'
     number = value if isinstance(value, int) else float(value)
@@ -316,7 +313,6 @@ def _format_cell(place: str, value: Cell) -> str:
 
 
 def _name_column(place: int) -> str:
-    """Return the letters of a column: A for 0, AA for 26."""
     letters = ""
     place += 1
     while place:
@@ -331,7 +327,7 @@ _FORMULA: Final = "a formula without a stored result"
 
 @dataclass(slots=True)
 class OdsSheet:
-    """A sheet's name and rows; an empty cell is None."""
+    """The name and rows of a sheet, with None for empty cells."""
 
     name: str
     rows: list[tuple[object, ...]] = field(default_factory=list)
@@ -355,9 +351,9 @@ def ods_sheets(stream: BinaryIO, text: str) -> Iterator[OdsSheet]:
     Raises
     ------
     ValueError
-        If it would unpack to a multiple of its size, or is not a table.
+        If the file would unpack to many times its size, or is not a table.
     zipfile.BadZipFile
-        If it is not a complete zip.
+        If the file is not a complete zip file.
     """
     room = Room(most_cells(stream))
     with open_zip(stream) as archive, archive.open("content.xml") as content:
@@ -391,7 +387,7 @@ class _Found:
         elif self.sheet is not None and event == "end":
             if element.tag == f"{_TABLE}table-row":
                 self.empty_rows = _take_row(self.sheet, element, self.empty_rows, room)
-                # Otherwise all rows of the sheet stay in memory.
+                # Otherwise all rows of the sheet would stay in memory.
                 element.clear()
             elif element.tag == f"{_TABLE}table":
                 sheet, self.sheet = self.sheet, None
@@ -400,7 +396,6 @@ class _Found:
 
 
 def _take_row(sheet: OdsSheet, element: Element, empty_rows: int, room: Room) -> int:
-    """Add a row with its repetitions; return the number of pending empty rows."""
     times = _read_count(element, "number-rows-repeated")
     start = len(sheet.rows) + empty_rows
     row, formulas, merged = _read_row(element, start, room)
@@ -448,7 +443,6 @@ def _read_count(element: Element, name: str, space: str = _TABLE) -> int:
 
 
 def _read_value(cell: Element) -> object:
-    """Return the value of a cell, or None if it is empty."""
     kind = cell.get(f"{_OFFICE}value-type")
     if kind is None or cell.tag == _CELLS[1]:
         return None
@@ -460,11 +454,10 @@ def _read_value(cell: Element) -> object:
     if kind in {"date", "time"}:
         return cell.get(f"{_OFFICE}{kind}-value")
     shown = "\n".join(_read_line(part) for part in cell if part.tag == f"{_TEXT}p")
-    return cell.get(f"{_OFFICE}string-value") or shown  # an error has an empty value
+    return cell.get(f"{_OFFICE}string-value") or shown  # An error has an empty value.
 
 
 def _as_shown(cell: Element, number: int) -> object:
-    """Return a whole number, or its text if zeros or letters precede it, as in an id."""
     shown = "".join(_read_line(part) for part in cell if part.tag == f"{_TEXT}p")
     before = shown.removesuffix(str(number))
     is_more = before not in ("", shown) and _BEFORE_NUMBER.fullmatch(before) and number >= 0
@@ -472,7 +465,6 @@ def _as_shown(cell: Element, number: int) -> object:
 
 
 def _read_line(part: Element) -> str:
-    """Return a paragraph's text; runs of blanks, tabs and line breaks are separate elements."""
     texts = [part.text or ""]
     for inner in part:
         times = min(_read_count(inner, "c", _TEXT), _MOST_BLANKS) if inner.tag == f"{_TEXT}s" else 1
@@ -494,9 +486,9 @@ _DAMAGED: Final = (zipfile.BadZipFile, OSError, EOFError, KeyError, ValueError, 
 class Sheet:
     """The rows of one sheet; all cells are text if `all_text`.
 
-    Rows may have unequal lengths; an empty cell is None, in a text sheet "". `gaps` are the cells
-    that only look empty. `note` is about an assumption, such as an encoding; "" for none.
-    `is_hidden` and `n_hidden_rows` say what spreadsheet programs hide.
+    Rows may have unequal lengths. An empty cell is None, or "" in a text sheet. `gaps` are the
+    cells that only look empty. `note` describes an assumption, for example about the encoding, or
+    is "". `is_hidden` and `n_hidden_rows` describe what spreadsheet programs hide.
     """
 
     name: str
@@ -512,9 +504,9 @@ class Sheet:
 def read_sheets(path: Path, text: str) -> Iterator[Sheet]:
     """Yield the sheets of a table; `text` is the progress text.
 
-    An .xlsx, .xlsm or .ods file has its sheets, hidden ones last. A text has one, as
-    `text_rows.part_text` splits it; since a title above the table may suggest a wrong separator,
-    the same rows follow as the other separators split them.
+    An .xlsx, .xlsm or .ods file gives its sheets, with hidden sheets last. A text file gives one
+    sheet, which `text_rows.part_text` splits into cells. Because a title above the table may
+    suggest a wrong separator, the rows follow again, split by the other separators.
 
     Raises
     ------
@@ -522,7 +514,7 @@ def read_sheets(path: Path, text: str) -> Iterator[Sheet]:
         If the file cannot be read or has another suffix.
     """
     if not path.exists():
-        raise FormatError(f"expected a table at {path}, but there is nothing: check its name")
+        raise FormatError(f"expected a table at {path}, but found nothing: check the file name")
     suffix = path.suffix.lower()
     if suffix in TEXT_TABLES:
         yield from _read_text_table(path, text)
@@ -542,11 +534,12 @@ def write_sheet(
     Raises
     ------
     FormatError
-        If `path` has another suffix, or a text holds a control character, which .xlsx refuses.
+        If `path` has another suffix, or a string contains a control character, which is invalid in
+        .xlsx.
     SaveConflictError
         If `path` exists and `overwrite` is off.
     SaveError
-        If the system refuses to write.
+        If the system cannot write the file.
     """
     suffix = path.suffix.lower()
     if suffix not in {".csv", ".xlsx"}:
@@ -563,7 +556,7 @@ def write_sheet(
 
 
 def as_written(text: str) -> Cell:
-    """Return the number or boolean that is written exactly as `text`, otherwise the text.
+    """Return the number or boolean that is written exactly as `text`, otherwise the string.
 
     Examples
     --------
@@ -585,12 +578,12 @@ def as_written(text: str) -> Cell:
 def wrong_length(sheet: Sheet, cells: Sequence[object], width: int) -> str:
     """Return why the cells of a text row cannot be assigned to columns, or "".
 
-    A lost separator, or one within a value, shifts all values after it by a column. Rows of a
-    workbook know their columns.
+    A missing separator, or a separator within a value, shifts all later values by one column. The
+    rows of a workbook do not have this problem.
     """
     if not sheet.all_text or len(cells) == width or (len(cells) > width and not any(cells[width:])):
         return ""
-    return f"it has {len(cells)} cells where the header has {width}"
+    return f"it has {len(cells)} cells, but the header has {width}"
 
 
 def _keep_finite(cell: Cell) -> Cell:
@@ -600,16 +593,16 @@ def _keep_finite(cell: Cell) -> Cell:
 def _read_xlsx(path: Path, text: str) -> Iterator[Sheet]:
     openpyxl: Any = import_module(
         "openpyxl"
-    )  # imported here: it takes 0.2 s, which only reading a table should cost
+    )  # Imported here because the import takes 0.2 s, which only readers of tables need.
     try:
         with open_plain(path) as stream:
             room = Room(most_cells(stream))
             book = openpyxl.load_workbook(stream, read_only=True, data_only=True)
-            # Cells with their formats take longer to read than plain values, so only if a format
-            # matters.
+            # Cells with formats take longer to read than plain values, so formats are read only
+            # if needed.
             shown_as = any(map(_SHOWN_AS.fullmatch, book._number_formats))
             for sheet in sorted(book.worksheets, key=_is_hidden):
-                sheet.reset_dimensions()  # some programs write wrong dimensions
+                sheet.reset_dimensions()  # Some programs write wrong dimensions.
                 cells = room.taken(sheet.iter_rows(values_only=not shown_as))
                 rows: list[Sequence[object]] = [
                     [_read_shown(cell) for cell in row] if shown_as else row
@@ -620,8 +613,8 @@ def _read_xlsx(path: Path, text: str) -> Iterator[Sheet]:
                 yield Sheet(sheet.title, rows, False, gaps, "", _is_hidden(sheet), hidden)
     except _DAMAGED as error:
         raise FormatError(
-            f"expected a readable .xlsx table at {path}, but {error}: "
-            "open it in a spreadsheet program and save it again as .xlsx"
+            f"expected a readable .xlsx table at {path}, but {error}: open the file in a "
+            "spreadsheet program, and save it again as .xlsx"
         ) from error
 
 
@@ -630,10 +623,10 @@ def _is_hidden(sheet: Any) -> bool:
 
 
 def _read_shown(cell: Any) -> object:
-    """Return a cell's value; a whole number with a prefixing format as its displayed text.
+    """Return a cell's value, or the displayed text of a whole number with a prefixing format.
 
-    ``0001`` typed into a spreadsheet program is the number 1 with such a format: as an id it must
-    stay what the user sees.
+    ``0001`` typed into a spreadsheet program is the number 1 with such a format, but an id must
+    stay as displayed.
     """
     value = cell.value
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
@@ -659,8 +652,8 @@ def _read_ods(path: Path, text: str) -> Iterator[Sheet]:
         yield from hidden
     except (*_DAMAGED, OverflowError) as error:
         raise FormatError(
-            f"expected a readable .ods table at {path}, but {error}: "
-            "open it in a spreadsheet program and save it again as .ods or .xlsx"
+            f"expected a readable .ods table at {path}, but {error}: open the file in a "
+            "spreadsheet program, and save it again as .ods or .xlsx"
         ) from error
 
 
@@ -671,8 +664,8 @@ def _read_text_table(path: Path, text: str) -> Iterator[Sheet]:
             yield Sheet(path.name, rows, all_text=True, note=note)
     except (OSError, ValueError, csv.Error) as error:
         raise FormatError(
-            f"expected a readable table of text in UTF-8 at {path}, but {said(error)}: "
-            "save it again as CSV UTF-8 or as .xlsx"
+            f"expected a readable text table in UTF-8 at {path}, but {said(error)}: save the "
+            "table again as CSV UTF-8 or as .xlsx"
         ) from error
 
 
@@ -682,9 +675,12 @@ def _require_xml(rows: Sequence[Sequence[Cell]], path: Path) -> None:
             if isinstance(cell, str) and NOT_IN_XML.search(cell):
                 raise FormatError(
                     f"expected only strings without control characters for {path}, but {cell!r} "
-                    "has one: remove it"
+                    "contains one: remove the character"
                 )
 
 
 def _other_kind(path: Path, kinds: str) -> FormatError:
-    return FormatError(f"expected a table as {kinds}, got {path}: save it in one of these formats")
+    return FormatError(
+        f"expected a table in the format {kinds}, but found {path}: save the table "
+        "in one of these formats"
+    )

@@ -1,8 +1,8 @@
 """Read a table of other software: its header, requested columns, and rows of cases.
 
-Bytes become text and rows (`text_rows`, `spreadsheets`), within the budget. `headers` finds the
-header below titles and comments, and columns by their names; `data_rows` leaves out rows that are
-not cases, with a note. `cells` interprets cells; the meaning of a column is the caller's.
+`text_rows` and `spreadsheets` convert bytes to rows within the budget. `headers` finds the header
+below titles and comments, and the columns by their names, and leaves out rows that are not cases,
+with a note. `cells` interprets cells. The caller defines the meaning of a column.
 """
 
 import math
@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class BadCell:
-    """A cell with an unexpected value: the row from 0, and the reason."""
+    """A cell with an unexpected value: the row, counted from 0, and the reason."""
 
     row: int
     reason: str
@@ -70,29 +70,31 @@ class Table:
         return name in self.header.places
 
     def column(self, name: str) -> list[object]:
-        """Return a column's cells; None for rows that are too short."""
+        """Return a column's cells, with None for rows that are too short."""
         place = self.header.places[name]
         return [row.cells[place] if place < len(row.cells) else None for row in self.rows]
 
     def numbers(
         self, name: str, *, low: float = -math.inf, high: float = math.inf, unit: str = ""
     ) -> tuple[list[float], list[BadCell]]:
-        """Return a column as numbers (nan for missing and bad cells), and the bad cells.
+        """Return a column as numbers (nan for missing and invalid cells), and the invalid cells.
 
         Parameters
         ----------
         name
-            A wanted column.
+            A requested column.
         low, high
             The bounds of a value.
         unit
-            The unit of the numbers; a table that names another unit is refused, except percent.
+            The unit of the numbers. A table that names another unit raises an error, except for
+            percent.
 
         Raises
         ------
         FormatError
-            If the whole column is ambiguous: a comma of thousands or of decimals, percent
-            signs in some cells only, percent without a sign, or another unit.
+            If the whole column is ambiguous, because a comma may separate thousands or decimals,
+            only some cells have percent signs, or percentages lack the sign, or if the unit
+            differs.
         """
         cells = self.column(name)
         style, scale = self._style(cells), self._scale(name, unit)
@@ -100,7 +102,7 @@ class Table:
             signed, bare = (self.rows[place].number for place in pair)
             raise self._refuse(
                 name,
-                f"row {signed} has {cells[pair[0]]!r} and row {bare} {cells[pair[1]]!r}",
+                f"row {signed} has {cells[pair[0]]!r} and row {bare} has {cells[pair[1]]!r}",
                 "write a percent sign in all cells or in none",
             )
         values, bad = [], []
@@ -118,7 +120,7 @@ class Table:
                 except ValueError as error:
                     reason = f"{name} {error}"
             if not reason and not math.isnan(value) and not low <= value <= high:
-                reason = f"{name} must be {_bounds_text(low, high)}, got {_shown(cell)}"
+                reason = f"{name} must be {_bounds_text(low, high)}, but it is {_shown(cell)}"
             values.append(math.nan if reason else value)
             bad += [BadCell(index, reason)] if reason else []
         if high == 1 and len(bad) > sum(not math.isnan(value) for value in values):
@@ -128,7 +130,7 @@ class Table:
     def cells(
         self, name: str, parse: Callable[[object], T | None]
     ) -> tuple[list[T | None], list[BadCell]]:
-        """Return each cell of a column as parsed by `parse`, or None with a bad cell."""
+        """Return the cells of a column as parsed (None if invalid), and the invalid cells."""
         values: list[T | None] = []
         bad = []
         for index, cell in enumerate(self.column(name)):
@@ -162,10 +164,11 @@ class Table:
             return 1.0 if any(map(is_percent, self.column(name))) else 0.01
         if said == unit or said in _NO_UNIT:
             return 1.0
-        raise self._refuse(name, f"its unit is {said}", f"give it in {unit or 'plain numbers'}")
+        raise self._refuse(
+            name, f"its unit is {said}", f"convert the column to {unit or 'plain numbers'}"
+        )
 
     def _require_share(self, name: str, cells: Sequence[object], style: NumberStyle) -> None:
-        """Raise FormatError if most values of a share look like percent without a percent sign."""
         numbers = []
         for cell in cells:
             try:
@@ -176,14 +179,14 @@ class Table:
             raise self._refuse(
                 name,
                 f"its values range from {min(numbers):g} to {max(numbers):g}",
-                "if they are percent, divide them by 100 or write them as 46.1%",
+                "if the values are percentages, divide them by 100, or write them like 46.1%",
             )
 
     def _refuse(self, name: str, reason: str, remedy: str) -> FormatError:
         column = self.header.names[self.header.places[name]] or name
         return FormatError(
-            f"expected all numbers in column {column} of {self.path} to be of the same kind, but "
-            f"{reason}: {remedy}"
+            f"expected all numbers in column {column} of {self.path} to have the same unit and "
+            f"format, but {reason}: {remedy}"
         )
 
 
@@ -195,26 +198,25 @@ def read_table(
 ) -> Table:
     """Return the first table of a file that has the requested columns.
 
-    In an .xlsx or .ods file the first sheet that has them is read. The header may follow up to 30
-    title rows or comments, and take two rows.
+    In an .xlsx or .ods file, the first sheet with these columns is read. The header may follow up
+    to 30 title rows or comments, and may span two rows.
 
     Parameters
     ----------
     path
-        The file.
+        The file to read.
     alternatives
-        Sets of columns, of which the first that matches is used; an empty one takes every column.
-        The
-        first column of a set holds the ids unless another one is marked.
+        Sets of columns, of which the first matching set is used; an empty set takes every column.
+        The first column of a set contains the ids, unless another column is marked.
     any_of
         Whether at least one of the optional columns must exist.
     takes_others
-        Whether every further column is read too, by its own name.
+        Whether every further column is also read, by its name.
 
     Raises
     ------
     FormatError
-        If the file cannot be read, no table in it has the columns, or one occurs twice.
+        If the file cannot be read, no table in it has the columns, or a column occurs twice.
     """
     text = f"Reading {path.name}"
     sheets: list[Sheet] = []
@@ -260,11 +262,11 @@ def _build_table(
     if sheet.is_hidden:
         notes.append(f"the sheet {sheet.name!r} is hidden in the workbook")
     if sheet.n_hidden_rows:
-        notes.append(f"rows hidden in the workbook, read too: {sheet.n_hidden_rows:,}")
+        notes.append(f"hidden rows in the workbook that were also read: {sheet.n_hidden_rows:,}")
     if others:
         listed = name_some([repr(name) for name in others], 5)
         notes.append(
-            f"the sheet {sheet.name!r} is read, but not {listed}, which has such columns too"
+            f"the sheet {sheet.name!r} is read, but {listed} also has such columns and is not read"
         )
     return Table(
         path,

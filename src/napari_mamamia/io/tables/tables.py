@@ -53,23 +53,23 @@ _FIRST: Final = frozenset(
 
 
 def write_case_scores(rows: Sequence[CaseScore], path: Path, *, overwrite: bool = False) -> None:
-    """Write one row for each case; the columns are those of `list_score_columns`.
+    """Write one row for each case, with the columns from `list_score_columns`.
 
-    The suffix decides the format: ``.csv``, ``.xlsx`` (one sheet "case_scores"; characters that
-    spreadsheets refuse become "?") or ``.parquet`` (texts and float64). Numbers have as many digits
-    as are needed to read them back exactly. nan and infinite values are empty cells. Cancelled work
-    leaves no file.
+    The suffix determines the format: ``.csv``, ``.xlsx`` (one sheet "case_scores", in which invalid
+    characters become "?") or ``.parquet`` (strings and float64). Numbers have as many digits as are
+    needed to read them back exactly. nan and infinite values are empty cells. Cancelled work leaves
+    no file.
 
     Raises
     ------
     FormatError
         If `path` has another suffix.
     MissingExtraError
-        If it is ``.parquet`` and pyarrow is not installed.
+        If the suffix is ``.parquet`` and pyarrow is not installed.
     SaveConflictError
         If `path` exists and `overwrite` is off.
     SaveError
-        If the system refuses to write.
+        If the system cannot write the file.
     """
     columns = list_score_columns(rows)
     cells = [[getattr(row, name) for name in columns] for row in rows]
@@ -81,15 +81,15 @@ def write_case_scores(rows: Sequence[CaseScore], path: Path, *, overwrite: bool 
 
 @reads("a score table", "score the cases again")
 def read_case_scores(path: Path) -> tuple[CaseScore, ...]:
-    """Return the rows of a score table; empty cells are nan, further columns are ignored.
+    """Return the rows of a score table; empty cells become nan, and further columns are ignored.
 
-    Columns that a table of an earlier version lacks are unknown: nan, or "" for a text.
+    Columns that a table from an earlier version lacks become nan, or "" for strings.
 
     Raises
     ------
     FormatError
-        If the file cannot be read, lacks a column, or a cell has a wrong type; names
-        file, line and column.
+        If the file cannot be read, lacks a column, or a cell has a wrong type. The message names
+        the file, line and column.
     """
     try:
         rows = read_own_rows(path)
@@ -117,17 +117,18 @@ def read_case_scores(path: Path) -> tuple[CaseScore, ...]:
 def write_json(content: object, path: Path, *, overwrite: bool = False) -> None:
     """Write dataclasses, mappings, sequences and plain values as JSON.
 
-    nan and infinite numbers become null, enum members their values, paths and mapping keys text
-    (file names as in `readable_name`), numpy scalars and arrays plain numbers and lists.
+    nan and infinite numbers become null, enum members become their values, paths and mapping keys
+    become strings (file names as in `readable_name`), and numpy scalars and arrays become numbers
+    and lists.
 
     Raises
     ------
     TypeError
-        If `content` holds anything else.
+        If `content` contains any other type.
     SaveConflictError
         If `path` exists and `overwrite` is off.
     SaveError
-        If the system refuses to write.
+        If the system cannot write the file.
     """
     text = json.dumps(plain_content(content), indent=2, ensure_ascii=False, allow_nan=False)
     write_text_atomically(path, text + "\n", overwrite=overwrite)
@@ -144,7 +145,7 @@ def _parse_score(
         except ValueError as error:
             raise FormatError(
                 f"expected {'a status' if name == 'status' else 'a number or an empty cell'} in "
-                f"column {name} of {path}, line {line}, got {cell!r}: score the cases again"
+                f"column {name} of {path}, line {line}, but found {cell!r}: score the cases again"
             ) from error
     further = tuple((name, values.pop(name)) for name in columns if name not in SCORE_COLUMNS)
     return CaseScore(**values, further=further)

@@ -1,7 +1,7 @@
-"""Read the rows of a text table (.csv, .tsv, .txt) in the formats of many programs and countries.
+"""Read the rows of a text table (.csv, .tsv, .txt) from various programs and countries.
 
-Cells are separated by comma, semicolon, tab or ``|``; Excel's first line ``sep=;`` names the
-separator.
+Cells are separated by commas, semicolons, tabs or ``|``.
+A first line ``sep=;``, as in Excel, names the separator.
 """
 
 import csv
@@ -31,26 +31,29 @@ _OTHER_KINDS: Final = {
     ),
 }
 BLANKS_BETWEEN: Final = (
-    "its cells are separated by blanks: use commas, in R write.csv(..., row.names=FALSE)"
+    "its cells are separated by blanks: use commas, for example with write.csv(..., "
+    "row.names=FALSE) in R"
 )
 _LOOKED_AT: Final = 40
 """Number of lines from which the separator is chosen; a header may follow 30 titles."""
 
 
 def read_text(path: Path) -> tuple[str, str]:
-    """Return a text within the budget of a table, and a sentence if its encoding was guessed.
+    """Return the text of a table within the size limit, and a note if the encoding was guessed.
 
     Raises
     ------
     OSError
-        If the system refuses it.
+        If the system cannot read the file.
     ValueError
-        If it is too large, another kind of file, or in an unknown encoding.
+        If the file is too large, is another kind of file, or has an unknown encoding.
     """
     with open_plain(path) as stream:
         data = read_text_bytes(stream)
     if data.startswith(b"PK\x03\x04"):
-        raise ValueError("it is a zip, such as .xlsx or .ods: rename it with that suffix")
+        raise ValueError(
+            "it is a zip file, such as .xlsx or .ods: rename the file with that suffix"
+        )
     for pattern, kind in _OTHER_KINDS.items():
         if pattern.match(data, 0, _HEAD_BYTES):
             raise ValueError(kind)
@@ -69,11 +72,11 @@ def read_own_rows(path: Path) -> list[Sequence[object]]:
     Raises
     ------
     OSError
-        If the system refuses it.
+        If the system cannot read the file.
     ValueError
-        If it is too large, or not UTF-8.
+        If the file is too large, or is not UTF-8.
     csv.Error
-        If quotation marks do not pair.
+        If quotation marks are unpaired.
     """
     content, note = read_text(path)
     if note:
@@ -82,18 +85,18 @@ def read_own_rows(path: Path) -> list[Sequence[object]]:
 
 
 def part_text(content: str, text: str) -> Iterator[list[Sequence[object]]]:
-    """Yield the rows of a text for each possible separator, the most likely first.
+    """Yield the rows of a text for each possible separator, with the most likely first.
 
-    A later separator may be right if a title stands above the table, which may hold another
-    character more often. A line ``sep=;`` decides; its row stays, empty, so that rows keep their
-    numbers.
+    A later separator may be correct if a title above the table contains another character more
+    often. A line ``sep=;`` determines the separator; its row stays as an empty row, so that row
+    numbers are unchanged.
 
     Raises
     ------
     ValueError
         If a line, a row or the whole text exceeds the limits.
     csv.Error
-        If quotation marks do not pair.
+        If quotation marks are unpaired.
     """
     report_progress(0, 1, text)
     first_line = content[: content.find("\n") + 1] or content
@@ -122,7 +125,6 @@ def part_text(content: str, text: str) -> Iterator[list[Sequence[object]]]:
 
 
 def _score_separator(lines: Sequence[str], sign: str) -> tuple[bool, int]:
-    """Return a score of a separator: equally often in each line, then often in the first line."""
     counts = [line.count(sign) for line in lines if line.strip()] or [0]
     usual = max(set(counts), key=counts.count)
     return usual > 0 and counts[0] == usual, counts[0]
@@ -142,7 +144,6 @@ def _part_rows(content: str, separator: str, text: str) -> list[Sequence[object]
 
 
 def _split_lines(content: str) -> Iterator[str]:
-    """Yield the lines of a text with their line ends, without copying the whole text."""
     if "\n" not in content:
         content = content.replace("\r", "\n")
     start = 0

@@ -1,5 +1,5 @@
 """Volume formats: NIfTI, NRRD, MetaImage.
 
-`formats` lists them; `streams` and `inflate` read, `voxel_writer` writes and verifies. Other
-packages use `io.data_set.volumes`, which handles all formats.
+`formats` lists the formats, `streams` and `inflate` read files, and `voxel_writer` writes and
+verifies files. Other packages use `io.data_set.volumes`, which handles all formats.
 """

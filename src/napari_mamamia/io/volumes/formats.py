@@ -1,7 +1,7 @@
-"""The table of volume formats: suffixes, readers, writers, required packages.
+"""The table of volume formats with suffixes, readers, writers and required packages.
 
-Readers are imported only when a file is opened: napari asks in the GUI thread whether a path is
-ours.
+Readers are imported only when a file is opened, because napari checks in the GUI thread whether the
+plugin reads a path.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,19 +19,20 @@ class VolumeFormat:
     suffixes
         Endings of file names, in lower case.
     open_with
-        ``module:function`` that opens a path and gives a header and a stream of voxels; "" if there
-        is none.
+        The function, as ``module:function``, that opens a path and returns a header and a stream of
+        voxels; "" if there is none.
     labels_with
-        The same for a file of segments: takes a path and a label and returns its header and values.
+        The function that takes the path of a segments file and a label, and returns the header and
+        values.
     write_with
-        The same for writing voxels; "" if the format is only read.
+        The function that writes voxels; "" if the format is read-only.
     voxel_suffixes
         Endings of a separate file with the voxels.
     is_for_masks
-        Whether it holds only segments, never an image.
+        Whether the format contains only segments, never an image.
     require_with
-        The same for the function that raises `MissingExtraError` if its package is not
-        installed; "" if the base install reads it.
+        The function that raises `MissingExtraError` if the required package is not installed; "" if
+        the base installation reads the format.
     """
 
     suffixes: tuple[str, ...]
@@ -64,18 +65,17 @@ FORMATS: Final = (
         require_with="dicom.elements:require_pydicom",
     ),
 )
-"""All formats; DICOM only as a segmentation (SEG), since images are series (`io.exam`)."""
+"""All formats; DICOM only as segmentations (SEG), because images are series (`io.exam`)."""
 
 
 def _suffixes(wanted: Callable[[VolumeFormat], object]) -> tuple[str, ...]:
-    """Return the suffixes of some formats."""
     return tuple(end for one in FORMATS if wanted(one) for end in one.suffixes)
 
 
 MASK_SUFFIXES: Final = _suffixes(lambda one: True)
 IMAGE_SUFFIXES: Final = _suffixes(lambda one: not one.is_for_masks)
 SINGLE_FILE_SUFFIXES: Final = _suffixes(lambda one: not one.is_for_masks and not one.voxel_suffixes)
-"""Suffixes of images that are one file."""
+"""Suffixes of images that are stored in one file."""
 WRITTEN_SUFFIXES: Final = _suffixes(lambda one: one.write_with)
 _BY_SUFFIX: Final = {end: one for one in FORMATS for end in one.suffixes}
 _VOXELS: Final = tuple(end for one in FORMATS for end in one.voxel_suffixes)
@@ -95,7 +95,7 @@ def format_of(name: str) -> VolumeFormat | None:
 
 
 def require_readers(names: Iterable[str]) -> None:
-    """Raise `MissingExtraError` unless all volume files of such names can be read here."""
+    """Raise `MissingExtraError` unless all volume files with such names can be read."""
     for volume_format in {format_of(name) for name in names}:
         if volume_format is not None and volume_format.require_with:
             function_of(volume_format.require_with)()
@@ -121,7 +121,7 @@ def file_stem(name: str) -> str | None:
 
 
 def mask_stem(name: str) -> str | None:
-    """Return a file's name without its mask suffix, or None if it has none.
+    """Return a file's name without its mask suffix, or None if there is no such suffix.
 
     Examples
     --------
@@ -129,7 +129,7 @@ def mask_stem(name: str) -> str | None:
     ('DUKE_001', 'DUKE_001', None)
     """
     suffix = suffix_of(name)
-    # A file of voxels is ignored: its header, beside it, is the volume.
+    # A separate voxel file is ignored, because its header beside it is the volume.
     if not suffix or suffix in _VOXELS:
         return None
     return name[: -len(suffix)] or None

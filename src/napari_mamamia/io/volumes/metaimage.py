@@ -1,7 +1,7 @@
-"""Read MetaImage volumes of ITK: ``.mha`` in one file, ``.mhd`` with ``.raw`` or ``.zraw``.
+"""Read ITK MetaImage volumes: ``.mha`` in one file, or ``.mhd`` with ``.raw`` or ``.zraw``.
 
-Source: https://itk.org/Wiki/ITK/MetaIO/Documentation; where it is ambiguous, the behaviour of ITK's
-own reader (SimpleITK 2.5), with which the tests compare.
+Source: https://itk.org/Wiki/ITK/MetaIO/Documentation; where the specification is ambiguous, this
+module behaves like the reader of ITK (SimpleITK 2.5), with which the tests compare it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -39,7 +39,7 @@ _ORIGINS: Final = ("Offset", "Position", "Origin")
 _SPACINGS: Final = ("ElementSpacing", "ElementSize")
 _FROM: Final = str.maketrans("RLAPSI", "LRPAIS")
 _LPS_TO_RAS: Final = np.array([-1.0, -1.0, 1.0])
-_CONVERT: Final = "convert it with 3D Slicer or SimpleITK to .nii.gz, or to a binary 3-D .mha"
+_CONVERT: Final = "convert the file with 3D Slicer or SimpleITK to .nii.gz, or to a binary 3-D .mha"
 
 
 @contextmanager
@@ -51,8 +51,8 @@ def open_metaimage(
     Raises
     ------
     FormatError
-        If the file cannot be read, is no volume of numbers, or names a voxel file that is missing
-        or in another folder.
+        If the file cannot be read, is not a volume of numbers, or names a voxel file that is
+        missing or in another folder.
     """
     fields, start = _read_fields(path)
     header = _parse_header(path, fields)
@@ -68,7 +68,6 @@ def open_metaimage(
 
 
 def _read_fields(path: Path) -> tuple[dict[str, str], int]:
-    """Return the elements by name in lower case, and the offset of the data after the header."""
     with open_stream(path, is_gzip=False) as stream:
         head = stream.head(_MOST_HEADER)
     fields: dict[str, str] = {}
@@ -80,9 +79,9 @@ def _read_fields(path: Path) -> tuple[dict[str, str], int]:
         if not equals or (stop < 0 and name.strip().lower() != _DATA):
             raise refusal(
                 path,
-                "a MetaImage header of lines NAME = VALUE up to ElementDataFile",
+                "a MetaImage header with lines NAME = VALUE up to ElementDataFile",
                 f"it holds {line[:40]!r}",
-                "check that it is the right file; copy or download it again",
+                "check that this is the correct file; copy or download the file again",
             )
         fields[name.strip().lower()] = value.strip()
         start += len(line) + 1
@@ -121,8 +120,8 @@ def _require_plain(path: Path, fields: Mapping[str, str]) -> None:
     expected = (
         ("BinaryData", ("true",), "binary voxels"),
         ("ElementNumberOfChannels", ("1",), "one value in each voxel"),
-        ("ElementToIntensityFunctionSlope", ("1",), "values as they are stored"),
-        ("ElementToIntensityFunctionOffset", ("0",), "values as they are stored"),
+        ("ElementToIntensityFunctionSlope", ("1",), "unchanged values"),
+        ("ElementToIntensityFunctionOffset", ("0",), "unchanged values"),
     )
     for element, values, what in expected:
         value = fields.get(element.lower(), values[0])
@@ -134,10 +133,10 @@ def _require_plain(path: Path, fields: Mapping[str, str]) -> None:
 def _read_grid(
     path: Path, fields: Mapping[str, str], shape: tuple[int, int, int], *, is_flat: bool
 ) -> tuple[Grid, tuple[str, ...]]:
-    """Return the grid, whose matrix has a row for each axis in LPS, and warnings about it.
+    """Return the grid and warnings about it; the file's matrix has a row for each axis in LPS.
 
-    AnatomicalOrientation is not used for the position: ITK writes it and never reads it. A flat
-    image is one slice of 1 mm.
+    AnatomicalOrientation is not used for the position: ITK writes this element but never reads it.
+    A flat image is one slice of 1 mm.
     """
     spacing = np.array([*_numbers(path, fields, _SPACINGS), *[1.0] * is_flat][:3])
     directions = _numbers(path, fields, _DIRECTIONS, optional=True)
@@ -149,7 +148,7 @@ def _read_grid(
     numbers = _numbers(path, fields, _ORIGINS, optional=True) or [0.0] * 3
     origin = np.array([*numbers, *[0.0] * is_flat][:3])
     if rows is None or rows.shape != (3, 3) or not len(spacing) == len(origin) == 3:
-        came = f"got {len(spacing)}, {len(directions)} and {len(origin)} numbers"
+        came = f"found {len(spacing)}, {len(directions)} and {len(origin)} numbers"
         raise refusal(path, "spacing, directions and position of three axes", came, _CONVERT)
     affine = np.eye(4)
     affine[:3, :3] = (rows * spacing[:, None]).T * _LPS_TO_RAS[:, None]
@@ -157,62 +156,62 @@ def _read_grid(
     try:
         grid = Grid(shape, affine)
     except ValueError as error:
-        remedy = "export it again from the scanner's data"
+        remedy = "export the file again from the scanner's data"
         raise refusal(path, "an affine of three independent axes", str(error), remedy) from error
     warnings = []
     if is_flat:
-        warnings.append(f"{path.name}: a 2-D image, read as one slice of 1 mm: no volume in ml")
+        warnings.append(
+            f"{path.name} is a 2-D image and was read as one slice of 1 mm, so "
+            "volumes in ml are not meaningful"
+        )
     letters = fields.get("anatomicalorientation", "???").upper()
     if "?" not in letters and letters.translate(_FROM) != grid.orientation:
         warnings.append(
-            f"{path.name}: its AnatomicalOrientation is {letters}, its matrix says "
+            f"the AnatomicalOrientation of {path.name} is {letters}, but its matrix gives "
             f"{grid.orientation.translate(_FROM)}; the matrix is used, as in ITK"
         )
     unit = fields.get("distanceunits", "mm")
     if unit.lower() != "mm":
-        warnings.append(f"{path.name}: its header says that lengths are in {unit}; read as mm")
+        warnings.append(f"the header of {path.name} gives lengths in {unit}, which were read as mm")
     return grid, tuple(warnings)
 
 
 def _numbers(
     path: Path, fields: Mapping[str, str], elements: tuple[str, ...], *, optional: bool = False
 ) -> list[float]:
-    """Return the numbers of the first of these elements that exists."""
     text = next((fields[name.lower()] for name in elements if name.lower() in fields), "")
     try:
         numbers = [float(word) for word in text.split()]
     except ValueError:
         numbers = []
     if not np.isfinite(numbers).all() or not (numbers or (optional and not text)):
-        came = f"it says {text!r}" if text else "it has none"
+        came = f"it says {text!r}" if text else "there is none"
         raise refusal(path, f"numbers in {elements[0]}", came, _CONVERT)
     return numbers
 
 
 def _is_big_endian(path: Path, fields: Mapping[str, str]) -> bool:
-    """Return whether the file is big-endian, or raise if its two elements contradict."""
     names = ("BinaryDataByteOrderMSB", "ElementByteOrderMSB")
     orders = {name: _is_true(path, fields, name) for name in names if name.lower() in fields}
     if len(set(orders.values())) > 1:
         came = ", ".join(f"{name} is {fields[name.lower()]}" for name in orders)
-        raise refusal(path, "one byte order", came, "remove the element that is wrong")
+        raise refusal(path, "one byte order", came, "remove the wrong element")
     return any(orders.values())
 
 
 def _is_true(path: Path, fields: Mapping[str, str], element: str) -> bool:
     text = fields.get(element.lower(), "False").lower()
     if text not in ("true", "false", "1", "0"):
-        raise refusal(path, f"{element} of True or False", f"it is {text!r}", _CONVERT)
+        raise refusal(path, f"the value True or False for {element}", f"it is {text!r}", _CONVERT)
     return text in ("true", "1")
 
 
 def _skipped(path: Path, fields: Mapping[str, str], voxels: Path, n_bytes: int) -> int:
-    """Return the offset of the voxels in their file; a HeaderSize of -1 means at its end."""
     text = fields.get("headersize", "0")
     size = int(text) if text.removeprefix("-").isdigit() else -2
     if size == -1:
         size = voxels.stat().st_size - n_bytes
     if size < 0:
-        came = f"it is {text}, and {voxels.name} has {voxels.stat().st_size} bytes"
+        came = f"it is {text}, but {voxels.name} has {voxels.stat().st_size} bytes"
         raise refusal(path, "a HeaderSize that leaves room for the voxels", came, _CONVERT)
     return size

@@ -1,4 +1,4 @@
-"""NIfTI-1 and NIfTI-2: read and write ``.nii`` and ``.nii.gz``, read ``.hdr`` with ``.img``."""
+"""Read and write NIfTI-1 and NIfTI-2 (``.nii``, ``.nii.gz``), and read ``.hdr`` with ``.img``."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,8 +27,8 @@ from napari_mamamia.io.volumes.own_nibabel import Nifti1Header, Nifti2Header, da
 from napari_mamamia.io.volumes.streams import VoxelStream, open_stream, refusal
 from napari_mamamia.io.volumes.voxel_writer import Planes, VolumeContent, save_volume, stored_type
 
-# NIfTI geometry: from a `Grid` back to header bytes, from the source's own header if there is
-# one.
+# The following code converts a `Grid` to header bytes, from the header of the source file if
+# there is one.
 
 _MOST_VOXELS_NIFTI1: Final = 32767
 _NEW: Final[tuple[Any, Any]] = (Nifti1Header, Nifti2Header)
@@ -52,12 +52,12 @@ _GEOMETRY: Final = (
 
 
 def make_nifti_header(grid: Grid, n_volumes: int, stored: np.dtype[Any]) -> bytes:
-    """Return the bytes before the voxels of a NIfTI file on `grid`.
+    """Return the bytes that precede the voxels in a NIfTI file on `grid`.
 
     If the grid came from a NIfTI file, the geometry fields are copied byte for byte, in that file's
-    byte order; free text is left out, because it may name the patient. Otherwise the affine,
-    rounded to float32, becomes sform and qform (no qform if the affine is sheared, which a qform
-    cannot express), in mm. The voxels must be written in the same byte order.
+    byte order, but without free text, which may name the patient. Otherwise the affine, rounded to
+    float32, becomes sform and qform (no qform if the affine is sheared, which a qform cannot
+    express), in mm. The voxels must be written in the same byte order.
     """
     old = None if grid.nifti_header is None else known_fields(grid.nifti_header)
     fields = _make_header_fields(grid) if old is None else type(old)(endianness=old.endianness)
@@ -66,7 +66,7 @@ def make_nifti_header(grid: Grid, n_volumes: int, stored: np.dtype[Any]) -> byte
             fields[name] = old[name]
     n_dims = 3 if n_volumes == 1 else 4
     fields["dim"][1:4] = grid.shape[::-1]
-    # If the source is 3-D too, its unused extents stay, byte for byte.
+    # If the source is also 3-D, its unused extents stay unchanged.
     if fields["dim"][0] != n_dims or n_dims == 4:
         fields["dim"][0] = n_dims
         fields["dim"][4:] = (n_volumes, 1, 1, 1)
@@ -79,7 +79,6 @@ def make_nifti_header(grid: Grid, n_volumes: int, stored: np.dtype[Any]) -> byte
 
 
 def _make_header_fields(grid: Grid) -> Any:
-    """Return a little-endian header with the geometry of `grid`."""
     big = max(grid.shape) > _MOST_VOXELS_NIFTI1
     fields = _NEW[big](endianness="<")
     affine: NDArray[np.float32] = grid.affine.astype(np.float32)
@@ -93,7 +92,7 @@ def _make_header_fields(grid: Grid) -> Any:
 
 
 def stored_grid(grid: Grid) -> Grid:
-    """Return `grid` as it is read back from a NIfTI file: without its header, in float32."""
+    """Return `grid` as read back from a NIfTI file, in float32 and without a source header."""
     if grid.nifti_header is not None:
         return grid
     return Grid(grid.shape, grid.affine.astype(np.float32))
@@ -105,13 +104,13 @@ def open_nifti(
 ) -> Iterator[tuple[VolumeHeader, VoxelStream]]:
     """Yield the header of a NIfTI file and its bytes from the first voxel on.
 
-    The first bytes, not the name, reveal whether the file is compressed; `content` affects the
-    speed only.
+    The first bytes, not the name, determine whether the file is compressed; `content` affects only
+    the speed.
 
     Raises
     ------
     FormatError
-        If the file cannot be read, is no volume, or is too small for the voxels of its header.
+        If the file cannot be read, is not a volume, or is too small for the voxels in its header.
     """
     with open_stream(path, content=content) as stream:
         raw = _read_head(stream)
@@ -124,9 +123,10 @@ def open_nifti(
 def open_nifti_pair(
     path: Path, content: Content = Content.IMAGE
 ) -> Iterator[tuple[VolumeHeader, VoxelStream]]:
-    """Yield the header of NIfTI, or of Analyze 7.5, and the bytes of the file beside it.
+    """Yield the header of a NIfTI or Analyze 7.5 pair, and the bytes of the voxel file.
 
-    Either may be compressed, and `path` may name either; else as `open_nifti`.
+    Either file may be compressed, and `path` may name either file. In other respects, the function
+    behaves like `open_nifti`.
     """
     header_file, voxel_file = _find_pair(path)
     with open_stream(header_file) as stream:
@@ -138,7 +138,6 @@ def open_nifti_pair(
 
 
 def _find_pair(path: Path) -> tuple[Path, Path]:
-    """Return the files of header and voxels, one of which is `path`, ignoring letter case."""
     packed = ".gz" if path.name.lower().endswith(".gz") else ""
     stem, dot, suffix = path.name[: len(path.name) - len(packed)].rpartition(".")
     other = f"{dot}{'img' if suffix.lower() == 'hdr' else 'hdr'}"
@@ -148,7 +147,7 @@ def _find_pair(path: Path) -> tuple[Path, Path]:
     if beside is None:
         raise refusal(
             path,
-            f"its {'voxels' if other == '.img' else 'header'} in {stem}{other} next to it",
+            f"{'voxels' if other == '.img' else 'a header'} in {stem}{other} in the same folder",
             "there is no such file",
             "copy both files into one folder",
         )
@@ -168,7 +167,7 @@ def _skip_to_voxels(stream: VoxelStream, header: VolumeHeader, offset: int, done
         pass
 
 
-@reads("a readable NIfTI file", "copy or download it again")
+@reads("a readable NIfTI file", "copy or download the file again")
 def read_nifti_header(path: Path) -> VolumeHeader:
     """Return the header of a NIfTI file; only its first bytes are read."""
     with open_nifti(path) as (header, _):
@@ -176,20 +175,20 @@ def read_nifti_header(path: Path) -> VolumeHeader:
 
 
 def write_nifti(array: Planes, grid: Grid, path: Path, *, overwrite: bool = False) -> None:
-    """Write voxels to ``.nii`` or, by the name, ``.nii.gz``; verified.
+    """Write voxels to ``.nii`` or ``.nii.gz``, and verify the file.
 
-    If `grid` came from a NIfTI file, the header's geometry is that file's byte for byte; otherwise
-    the affine is rounded to float32, as NIfTI-1 stores it.
+    If `grid` came from a NIfTI file, the geometry in the header is copied from that file byte for
+    byte; otherwise the affine is rounded to float32, as NIfTI-1 stores it.
 
     Parameters
     ----------
     array
-        ``(z, y, x)`` or ``(n, z, y, x)`` on `grid`; bool (written as uint8), integer, float32 or
-        float64.
+        Voxels ``(z, y, x)`` or ``(n, z, y, x)`` on `grid`, of type bool (written as uint8),
+        integer, float32 or float64.
     grid
         Shape and affine.
     path
-        The file to make.
+        The file to write.
     overwrite
         Whether an existing file is replaced.
 
@@ -198,11 +197,12 @@ def write_nifti(array: Planes, grid: Grid, path: Path, *, overwrite: bool = Fals
     ValueError
         If array and grid differ in shape, or the type cannot be stored.
     SaveConflictError, SaveError
-        See `save_volume`.
+        As `save_volume`.
     """
     if array.ndim not in (3, 4) or array.shape[-3:] != grid.shape:
         raise ValueError(
-            f"expected an array of the grid's shape {grid.shape} (z, y, x), got {array.shape}"
+            f"expected the array to have the grid's shape {grid.shape} (z, y, x), but it has "
+            f"{array.shape}"
         )
     fields = None if grid.nifti_header is None else known_fields(grid.nifti_header)
     stored = stored_type(array, "<" if fields is None else fields.endianness)

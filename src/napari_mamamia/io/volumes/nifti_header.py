@@ -1,4 +1,4 @@
-"""Read NIfTI and Analyze 7.5 headers: from the 348 or 540 bytes to a `VolumeHeader`."""
+"""Convert NIfTI and Analyze 7.5 headers, of 348 or 540 bytes, to a `VolumeHeader`."""
 
 import logging
 from collections.abc import Mapping
@@ -30,8 +30,10 @@ _TWO_FILES: Final = (b"ni1", b"ni2")
 _ANALYZE_ORIGIN: Final = slice(253, 259)
 """Location of SPM's ``originator``: three int16, the voxel (from 1) at the origin."""
 _NOT_VOLUMES: Final = range(1004, 1011)
-"""Intent codes of matrices, vectors, points, triangles and quaternions. Source: nifti1.h,
-NIFTI_INTENT_GENMATRIX to NIFTI_INTENT_QUATERNION."""
+"""Intent codes of matrices, vectors, points, triangles and quaternions.
+
+Source: nifti1.h, NIFTI_INTENT_GENMATRIX to NIFTI_INTENT_QUATERNION.
+"""
 _UNITS: Final = {1: ("metres", 1000.0), 3: ("micrometres", 0.001)}
 """Name and size in mm of length units other than mm; unknown units count as mm."""
 _UNIT_BITS: Final = 0x07
@@ -41,24 +43,26 @@ _SILENT: Final = logging.Logger(__name__, level=logging.CRITICAL + 1)
 def parse_nifti_header(
     path: Path, raw: bytes, *, in_two_files: bool = False
 ) -> tuple[VolumeHeader, int]:
-    """Return the header in the first bytes of a NIfTI, and the offset of its voxels.
+    """Return the header in the first bytes of a NIfTI file, and the offset of the voxels.
 
-    The affine is nibabel's: the sform if its code is above 0, else the qform, else the spacing with
-    x towards the patient's left and the origin in the middle; in mm, whatever the header's unit.
+    The affine is chosen as in nibabel: the sform if its code is above 0, otherwise the qform,
+    otherwise the spacing with x towards the patient's left and the origin in the middle. It is in
+    mm, regardless of the header's unit.
 
     Parameters
     ----------
     path
-        Named in errors and kept in the header.
+        The path, which errors name and the header stores.
     raw
-        The header: 348 bytes of NIfTI-1, 540 of NIfTI-2, decompressed; fewer are refused.
+        The decompressed header: 348 bytes of NIfTI-1 or 540 bytes of NIfTI-2. Fewer bytes raise an
+        error.
     in_two_files
-        Whether the voxels are in a separate file; then the header may be Analyze 7.5.
+        Whether the voxels are in a separate file, so that the header may be Analyze 7.5.
 
     Raises
     ------
     FormatError
-        If this is not a volume of a known number type, 3-D or a row of 3-D volumes, with positive
+        If the bytes do not describe one or more 3-D volumes of a known number type, with positive
         spacing and an affine of independent axes.
     """
     fields = _read_fields(path, raw, in_two_files)
@@ -85,7 +89,7 @@ def is_nifti2(raw: bytes) -> bool:
 
 
 def known_fields(raw: bytes) -> Any:
-    """Return nibabel's view of header bytes of either version and byte order; None if unknown."""
+    """Return nibabel's view of header bytes in any version and byte order, or None if unknown."""
     for size, kind in _SIZES.items():
         byte_order = _byte_order(raw, size)
         if byte_order is not None and len(raw) >= size:
@@ -94,7 +98,6 @@ def known_fields(raw: bytes) -> Any:
 
 
 def _byte_order(raw: bytes, size: int) -> str | None:
-    """Return the byte order in which the first number of `raw` is `size`, or None."""
     for byte_order in "<>":
         if raw[:4] == np.array(size, f"{byte_order}i4").tobytes():
             return byte_order
@@ -102,24 +105,25 @@ def _byte_order(raw: bytes, size: int) -> str | None:
 
 
 _OF_ANALYZE: Final = (
-    "it is Analyze 7.5, which does not store the patient's orientation; its first axis is assumed "
-    "to run to the patient's left. Check left and right on the images"
+    "it is Analyze 7.5, which does not store the patient's orientation; the first axis is assumed "
+    "to point to the patient's left. Check left and right on the images"
 )
 
 
 def _require_no_matrix(path: Path) -> None:
-    """Raise FormatError for an Analyze file whose position is in a third file of SPM."""
     matrix = path.with_name(f"{path.name[: path.name.lower().rindex('.hdr')]}.mat")
     if matrix.is_file():
         came = f"its position is in SPM's {matrix.name}"
-        raise refusal(path, "an orientation in the header", came, "convert it with SPM to NIfTI")
+        raise refusal(
+            path, "an orientation in the header", came, "convert the file to NIfTI with SPM"
+        )
 
 
 def _from_analyze(fields: Any, raw: bytes) -> Any:
-    """Return an Analyze 7.5 header as NIfTI without orientation, positioned as by nibabel.
+    """Return an Analyze 7.5 header as NIfTI without orientation, positioned as in nibabel.
 
-    The origin is SPM's if it is near the volume, else the volume's middle. Bytes that have a
-    meaning only in NIfTI are cleared: in Analyze they may hold anything.
+    The origin is SPM's if it is near the volume, otherwise the middle of the volume. Bytes that
+    have a meaning only in NIfTI are cleared, because they may have any value in Analyze.
     """
     clean = type(fields)(endianness=fields.endianness)
     for name in ("dim", "datatype", "bitpix", "vox_offset", "scl_slope", "scl_inter"):
@@ -142,20 +146,21 @@ def _read_fields(path: Path, raw: bytes, in_two_files: bool) -> Any:
             path,
             "a NIfTI file",
             f"it starts with {raw[:8]!r} and has no NIfTI header",
-            "check that it is the right file; convert other formats to .nii.gz first",
+            "check that this is the correct file; convert other formats to .nii.gz first",
         )
     magic = bytes(fields["magic"])[:3]
     if in_two_files and magic in _SINGLE_FILE:
-        came = "it says that the voxels are in this file"
-        raise refusal(path, "voxels in a separate file", came, "rename it to .nii")
+        came = "its header says that the voxels are in this file"
+        raise refusal(path, "voxels in a separate file", came, "rename the file to .nii")
     if not in_two_files and magic not in _SINGLE_FILE:
         came = "header and voxels are two files" if magic in _TWO_FILES else "it is Analyze 7.5"
-        raise refusal(path, "a single-file NIfTI", came, "rename it to .hdr, next to its .img")
+        raise refusal(
+            path, "a single-file NIfTI", came, "rename the file to .hdr, next to its .img file"
+        )
     return fields
 
 
 def _read_extents(path: Path, fields: Any) -> tuple[tuple[int, int, int], int]:
-    """Return the extents along (x, y, z) and the number of volumes."""
     n = int(fields["dim"][0])
     sizes = tuple(int(size) for size in fields["dim"][1 : 1 + n]) if 1 <= n <= 7 else ()
     while len(sizes) > 3 and sizes[-1] == 1:
@@ -182,7 +187,7 @@ def _stored_type(path: Path, fields: Any) -> np.dtype[np.generic]:
             path,
             "voxels that are integers of up to 64 bits, float32 or float64",
             f"their type is {name} (code {code})",
-            "convert it to int16 or float32 first",
+            "convert the voxels to int16 or float32 first",
         )
     return stored
 
@@ -191,23 +196,24 @@ def _require_spacing(path: Path, fields: Any) -> None:
     spacing_xyz = [float(size) for size in fields["pixdim"][1:4]]
     if not all(np.isfinite(size) and size > 0 for size in spacing_xyz):
         came = f"pixdim[1..3] is {', '.join(f'{size:g}' for size in spacing_xyz)}"
-        remedy = "export it again from the scanner's data; a guessed spacing would be wrong"
+        remedy = (
+            "export the file again from the scanner's data, because a guessed spacing would "
+            "be wrong"
+        )
         raise refusal(path, "a positive voxel spacing", came, remedy)
 
 
 def _read_scaling(path: Path, fields: Any) -> tuple[float, float]:
-    """Return slope and intercept; 1 and 0 if the slope is 0 or NaN."""
     slope, intercept = float(fields["scl_slope"]), float(fields["scl_inter"])
     if slope == 0 or not np.isfinite(slope):
         return 1.0, 0.0
     if not np.isfinite(intercept):
         came = f"scl_slope is {slope:g} and scl_inter {intercept:g}"
-        raise refusal(path, "a finite intercept", came, "export it again without scaling")
+        raise refusal(path, "a finite intercept", came, "export the file again without scaling")
     return slope, intercept
 
 
 def _read_offset(path: Path, fields: Any, least: int) -> int:
-    """Return the offset of the voxels; never before `least`, the end of the data before them."""
     offset = float(fields["vox_offset"])
     if not np.isfinite(offset):
         raise refusal(path, "a finite vox_offset", f"it is {offset}", "export the file again")
@@ -217,23 +223,22 @@ def _read_offset(path: Path, fields: Any, least: int) -> int:
 def _read_grid(
     path: Path, shape_xyz: tuple[int, int, int], raw: bytes
 ) -> tuple[Grid, tuple[str, ...]]:
-    """Return the grid, and warnings about it."""
     try:
         grid, notes = _make_grid(shape_xyz, raw)
     except (ValueError, HeaderDataError) as error:
-        remedy = "export it again from the scanner's data"
+        remedy = "export the file again from the scanner's data"
         raise refusal(path, "an affine of three independent axes", str(error), remedy) from error
     return grid, tuple(f"{path.name}: {text}" for text in notes)
 
 
-# The phases and masks of a case often have identical headers, and so one grid.
+# The phases and masks of a case often have identical headers, and therefore one grid.
 @lru_cache(maxsize=16)
 def _make_grid(shape_xyz: tuple[int, int, int], raw: bytes) -> tuple[Grid, tuple[str, ...]]:
     fields = known_fields(raw)
     repaired = fields
     if not _is_sound(fields):
         repaired = fields.copy()
-        # nibabel must neither log nor raise: the warnings below report what is unusual.
+        # nibabel must neither log nor raise, because the warnings below report anything unusual.
         repaired.check_fix(logger=_SILENT, error_level=logging.CRITICAL + 1)
     x, y, z = shape_xyz
     grid = Grid((z, y, x), _to_mm(repaired.get_best_affine(), fields), raw)
@@ -247,7 +252,6 @@ def _make_grid(shape_xyz: tuple[int, int, int], raw: bytes) -> tuple[Grid, tuple
 
 
 def _is_sound(fields: Any) -> bool:
-    """Return whether nibabel's slow repair would leave the position unchanged."""
     codes = int(fields["qform_code"]), int(fields["sform_code"])
     return float(fields["pixdim"][0]) in (-1.0, 1.0) and all(0 <= code <= 4 for code in codes)
 
@@ -258,14 +262,14 @@ def _two_forms(repaired: Any, grid: Grid) -> str:
     try:
         other = Grid(grid.shape, _to_mm(repaired.get_qform(), repaired))
     except (ValueError, HeaderDataError):
-        return "its qform cannot be used; the sform is"
+        return "its qform is invalid, so the sform is used"
     apart_mm = grid.farthest_corner_mm(other)
     if apart_mm <= SAME_PLACE_VOXELS * min(grid.spacing_mm):
         return ""
     differences = "; ".join(filter(None, (grid.differences(other), f"corners {apart_mm:.4g} mm")))
     return (
-        f"sform and qform disagree by {differences}. The sform is used; other software may use "
-        "the qform: check the position on the images"
+        f"sform and qform differ by {differences}. The sform is used, but other software may use "
+        "the qform; check the position on the images"
     )
 
 
@@ -273,8 +277,8 @@ def _no_form(repaired: Any) -> str:
     if int(repaired["qform_code"]) != 0 or int(repaired["sform_code"]) != 0:
         return ""
     return (
-        "it has neither qform nor sform; its first axis is assumed to run to the patient's left. "
-        "Check left and right on the images"
+        "it has neither qform nor sform; the first axis is assumed to point to the patient's "
+        "left. Check left and right on the images"
     )
 
 
@@ -282,8 +286,8 @@ def _describe_shear(grid: Grid) -> str:
     if not grid.is_sheared:
         return ""
     return (
-        "its axes are not at right angles (sheared affine); it is measured and exported unchanged. "
-        "Straighten the data set for a copy at right angles"
+        "its axes are not at right angles (sheared affine); the volume is measured and exported "
+        "unchanged. Straighten the data set to get a copy with perpendicular axes"
     )
 
 
@@ -291,7 +295,7 @@ def _describe_unit(fields: Any) -> str:
     unit, _ = unit_of(fields)
     if unit == "mm":
         return ""
-    return f"its header says that lengths are in {unit}; they are converted to mm"
+    return f"its header gives lengths in {unit}, which are converted to mm"
 
 
 def unit_of(fields: Any) -> tuple[str, float]:
@@ -300,7 +304,6 @@ def unit_of(fields: Any) -> tuple[str, float]:
 
 
 def _to_mm(affine: NDArray[np.float64], fields: Any) -> NDArray[np.float64]:
-    """Return an affine of a header in mm."""
     in_mm = np.array(affine, dtype=np.float64)
     in_mm[:3] *= unit_of(fields)[1]
     return in_mm

@@ -1,4 +1,4 @@
-"""Convert arrays on a grid to nibabel images in memory and back; no file is touched."""
+"""Convert arrays on a grid to nibabel images in memory and back, without files."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def nifti_image(array: NDArray[Any], grid: Grid) -> "Nifti1Image":
     """Return ``(z, y, x)`` or ``(n, z, y, x)`` voxels as an image ``(x, y, z)``, with n last.
 
-    The header's geometry is that of the grid's source file; voxels are a view of `array`, but bool
-    becomes uint8.
+    The header's geometry is that of the grid's source file; voxels are a view of `array`, except
+    that bool becomes uint8.
 
     Raises
     ------
@@ -34,10 +34,10 @@ def nifti_image(array: NDArray[Any], grid: Grid) -> "Nifti1Image":
     try:
         stored = stored_type(array)
     except ValueError as error:
-        raise ArgumentError(f"{error}: convert it with  array.astype('float32')") from error
+        raise ArgumentError(f"{error}: convert the array with  array.astype('float32')") from error
     n_volumes = array.shape[0] if array.ndim == 4 else 1
     fields = known_fields(make_nifti_header(grid, n_volumes, stored))
-    # The affine of a grid is in mm, whatever the unit of its file was.
+    # The affine of a grid is in mm, whatever the unit of its file.
     fields.set_xyzt_units("mm", fields.get_xyzt_units()[1])
     kind = Nifti2Image if isinstance(fields, Nifti2Header) else Nifti1Image
     voxels = array.astype(np.uint8) if array.dtype == np.bool_ else array
@@ -46,20 +46,20 @@ def nifti_image(array: NDArray[Any], grid: Grid) -> "Nifti1Image":
 
 
 def grid_and_voxels(image: "SpatialImage") -> tuple[Grid, NDArray[Any]]:
-    """Return the grid of an image of one volume and its voxels ``(z, y, x)``, in its own type.
+    """Return the grid and the voxels ``(z, y, x)`` of an image with one volume.
 
     Raises
     ------
     ArgumentError
-        If it has several volumes, or no affine.
+        If the image has several volumes, or no affine.
     """
     voxels: NDArray[Any] = np.asarray(image.dataobj)
     while voxels.ndim > 3 and voxels.shape[-1] == 1:
         voxels = voxels[..., 0]
     if voxels.ndim != 3:
         raise ArgumentError(
-            f"expected an image of one volume, got shape {voxels.shape} (x, y, z, ...): select one "
-            "with  image.slicer[..., k]"
+            f"expected an image of one volume, but it has shape {voxels.shape} (x, y, z, ...): "
+            "select a volume with  image.slicer[..., k]"
         )
     try:
         x, y, z = voxels.shape
@@ -69,6 +69,6 @@ def grid_and_voxels(image: "SpatialImage") -> tuple[Grid, NDArray[Any]]:
         grid = Grid((z, y, x), affine)
     except (ValueError, TypeError) as error:
         raise ArgumentError(
-            f"expected an image with an affine, got one without ({error}): set its affine"
+            f"expected an image with an affine, but it has none ({error}): set the affine"
         ) from error
     return grid, voxels.T

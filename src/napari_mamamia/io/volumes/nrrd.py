@@ -1,4 +1,4 @@
-"""NRRD volumes, 3-D, raw or gzip: read one file or two, write one."""
+"""Read 3-D NRRD volumes, raw or gzip, from one or two files, and write them to one file."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,8 +27,9 @@ _TO_RAS: Final[Mapping[str, tuple[int, int, int]]] = {
     "left-posterior-superior": (-1, -1, 1),
     "lps": (-1, -1, 1),
 }
-"""Signs that convert each patient space to RAS. Source: NRRD format definition, "space" field,
-https://teem.sourceforge.net/nrrd/format.html.
+"""Signs that convert each patient space to RAS.
+
+Source: NRRD format definition, "space" field, https://teem.sourceforge.net/nrrd/format.html.
 """
 _SPACE_ASSUMED: Final = "left-posterior-superior"
 _GZIP: Final = ("gzip", "gz")
@@ -38,9 +39,9 @@ _NAMES: Final[Mapping[str, str]] = {"float32": "float", "float64": "double"}
 _MOST_LAYERS: Final = 1 << 32
 """Largest number of bytes of all layers, which are in memory at once (our choice).
 
-This is 400 voxels cubed for each of 60 segments.
+This allows 60 segments of 400 x 400 x 400 voxels.
 """
-_CONVERT: Final = "convert it with 3D Slicer or SimpleITK to a 3-D gzip NRRD or .nii.gz"
+_CONVERT: Final = "convert the file with 3D Slicer or SimpleITK to a 3-D gzip NRRD or .nii.gz"
 
 
 @contextmanager
@@ -49,13 +50,13 @@ def open_nrrd(
 ) -> Iterator[tuple[VolumeHeader, VoxelStream]]:
     """Yield the header of an NRRD file and its bytes from the first voxel on.
 
-    `content` affects the speed only.
+    `content` affects only the speed.
 
     Raises
     ------
     FormatError
-        If the file cannot be read, is no 3-D volume in a patient space, has another encoding
-        than raw or gzip, or is too small for the voxels of its header.
+        If the file cannot be read, is not a 3-D volume in a patient space, has an encoding other
+        than raw or gzip, or is too small for the voxels in its header.
     """
     fields, start = _read_fields(path)
     header = _parse_header(path, fields)
@@ -66,18 +67,18 @@ def open_nrrd(
         yield header, stream
 
 
-@reads("a readable NRRD file", "copy or download it again")
+@reads("a readable NRRD file", "copy or download the file again")
 def read_nrrd_header(path: Path) -> VolumeHeader:
-    """Return the header of an NRRD file; only its header is read."""
+    """Return the header of an NRRD file without reading its voxels."""
     with open_nrrd(path) as (header, _):
         return header
 
 
-@reads("a readable NRRD file", "copy or download it again")
+@reads("a readable NRRD file", "copy or download the file again")
 def read_layers(path: Path) -> tuple[VolumeHeader, NDArray[Any]]:
-    """Return header and layers ``(layer, z, y, x)`` of label maps, 3-D or with a list axis first.
+    """Return the header and the layers ``(layer, z, y, x)`` of a label map.
 
-    3D Slicer stores overlapping segments in this way.
+    The file is 3-D, or has a list axis first; 3D Slicer stores overlapping segments in this way.
     """
     fields, start = _read_fields(path)
     sizes = [int(size) for size in fields.get("sizes", ())]
@@ -98,8 +99,8 @@ def read_layers(path: Path) -> tuple[VolumeHeader, NDArray[Any]]:
         n_bytes = n_layers * prod(header.grid.shape) * header.stored.itemsize
         stream.require(n_bytes)
         if n_bytes > _MOST_LAYERS:
-            came = f"{n_layers} layers of {header.grid.shape} voxels (z, y, x) exceed that"
-            remedy = "save fewer segments, or each as its own label map"
+            came = f"{n_layers} layers of {header.grid.shape} voxels (z, y, x) exceed this limit"
+            remedy = "save fewer segments, or save each as a separate label map"
             raise refusal(path, f"layers of at most {_MOST_LAYERS >> 30} GiB", came, remedy)
         values = np.frombuffer(stream.take(n_bytes), header.stored)
         stream.finish()
@@ -107,9 +108,9 @@ def read_layers(path: Path) -> tuple[VolumeHeader, NDArray[Any]]:
     return header, layers.astype(header.dtype, copy=False)
 
 
-@reads("a readable NRRD file", "copy or download it again")
+@reads("a readable NRRD file", "copy or download the file again")
 def read_nrrd_pairs(path: Path, start: str) -> dict[str, str]:
-    """Return the texts ``key:=value`` of a header whose keys begin with `start`."""
+    """Return the ``key:=value`` strings of a header whose keys begin with `start`."""
     fields, _ = _read_fields(path)
     return {key: str(value) for key, value in fields.items() if key.startswith(start)}
 
@@ -124,13 +125,14 @@ def write_nrrd(
 ) -> None:
     """Write voxels as a gzip-compressed NRRD in left-posterior-superior space, and verify the file.
 
-    The affine is written in full precision. pynrrd's own writer is not used, because it writes the
+    The affine is written in full precision. The writer of pynrrd is not used, because it writes the
     time into the header; identical masks must give identical files.
 
     Parameters
     ----------
     array
-        ``(z, y, x)`` on `grid`; bool (written as uint8), integer, float32 or float64.
+        Voxels ``(z, y, x)`` on `grid`, of type bool (written as uint8), integer, float32 or
+        float64.
     grid
         Shape and affine.
     path
@@ -145,11 +147,12 @@ def write_nrrd(
     ValueError
         If array and grid differ in shape, or the data type or a string cannot be stored.
     SaveConflictError, SaveError
-        See `save_volume`.
+        As `save_volume`.
     """
     if array.shape != grid.shape:
         raise ValueError(
-            f"expected an array of the grid's shape {grid.shape} (z, y, x), got {array.shape}"
+            f"expected the array to have the grid's shape {grid.shape} (z, y, x), but it has "
+            f"{array.shape}"
         )
     stored = stored_type(array)
     content = VolumeContent(
@@ -160,8 +163,8 @@ def write_nrrd(
 
 
 def _read_fields(path: Path) -> tuple[Mapping[str, Any], int]:
-    """Return pynrrd's header fields and the position of the bytes after the header."""
-    # Opened only for its errors, which say why a file cannot be opened; pynrrd's do not.
+    # The file is opened only for its errors, which explain why a file cannot be opened; pynrrd's
+    # errors do not.
     with open_stream(path, is_gzip=False):
         pass
     try:
@@ -169,8 +172,10 @@ def _read_fields(path: Path) -> tuple[Mapping[str, Any], int]:
             fields = nrrd.read_header(file)
             return fields, file.tell()
     except (NRRDError, ValueError, LookupError, StopIteration) as error:
-        remedy = "check that it is the right file; copy or download it again"
-        raise refusal(path, "an NRRD file", f"its header is not one ({error})", remedy) from error
+        remedy = "check that this is the correct file; copy or download the file again"
+        raise refusal(
+            path, "an NRRD file", f"its header is not an NRRD header ({error})", remedy
+        ) from error
 
 
 def _parse_header(path: Path, fields: Mapping[str, Any]) -> VolumeHeader:
@@ -183,12 +188,12 @@ def _parse_header(path: Path, fields: Mapping[str, Any]) -> VolumeHeader:
     try:
         grid = Grid((z, y, x), affine)
     except ValueError as error:
-        remedy = "export it again from the scanner's data"
+        remedy = "export the file again from the scanner's data"
         raise refusal(path, "three independent directions", str(error), remedy) from error
     if grid.is_sheared:
         text = (
-            "its axes are not at right angles (sheared); it is measured and exported unchanged. "
-            "Straighten the data set for a copy at right angles"
+            "its axes are not at right angles (sheared); the volume is measured and exported "
+            "unchanged. Straighten the data set to get a copy with perpendicular axes"
         )
         warnings = (*warnings, f"{path.name}: {text}")
     stored = _find_stored_type(path, fields)
@@ -196,13 +201,12 @@ def _parse_header(path: Path, fields: Mapping[str, Any]) -> VolumeHeader:
 
 
 def _find_voxels(path: Path, fields: Mapping[str, Any]) -> Path | None:
-    """Return the voxel file of a detached header, or raise for unsupported encodings."""
     encoding = str(fields.get("encoding", "none")).lower()
     if encoding not in _ENCODINGS:
         raise refusal(path, "raw or gzip encoding", f"it is {encoding}", _CONVERT)
     for name in ("line skip", "lineskip", "byte skip", "byteskip"):
         if fields.get(name):
-            came = f"its header says {name}: {fields[name]}"
+            came = f"its header contains {name}: {fields[name]}"
             raise refusal(path, "voxels right after the header", came, _CONVERT)
     named = next((str(fields[name]) for name in _DATA_FILE if name in fields), "")
     return find_voxel_file(path, named, "data file") if named else None
@@ -211,18 +215,19 @@ def _find_voxels(path: Path, fields: Mapping[str, Any]) -> Path | None:
 def _read_affine(
     path: Path, fields: Mapping[str, Any]
 ) -> tuple[NDArray[np.float64], tuple[str, ...]]:
-    """Return the affine, voxel (x, y, z) to RAS mm, and warnings about assumptions."""
     warnings: tuple[str, ...] = ()
     space = str(fields.get("space", "")).lower()
     if not space:
         space = _SPACE_ASSUMED
-        text = f"it names no space; {space} is assumed. Check left and right on the images"
+        text = (
+            f"its header names no space, so {space} is assumed. Check left and right on the images"
+        )
         warnings = (f"{path.name}: {text}",)
     if space not in _TO_RAS:
         raise refusal(path, "a patient space such as left-posterior-superior", space, _CONVERT)
     units = {str(unit).strip('" ') for unit in fields.get("space units", ())}
     if others := sorted(units - {"", "mm", "millimeter", "millimeters"}):
-        text = f"its header says that lengths are in {', '.join(others)}; read as mm, as in ITK"
+        text = f"its header gives lengths in {', '.join(others)}, which were read as mm, as in ITK"
         warnings = (*warnings, f"{path.name}: {text}")
     affine = np.eye(4)
     affine[:3, :3] = _read_directions(path, fields).T
@@ -232,31 +237,30 @@ def _read_affine(
 
 
 def _read_directions(path: Path, fields: Mapping[str, Any]) -> NDArray[np.float64]:
-    """Return one row for each axis (x, y, z): its step in mm in the file's space."""
     if "space directions" in fields:
         directions = np.asarray(fields["space directions"], dtype=np.float64)
     else:
         directions = np.diag(np.asarray(fields.get("spacings", ()), dtype=np.float64))
     if directions.shape != (3, 3):
-        raise refusal(path, "a direction in mm for each of 3 axes", "some are missing", _CONVERT)
+        raise refusal(
+            path, "a direction in mm for each of 3 axes", "some directions are missing", _CONVERT
+        )
     return directions
 
 
 def _find_stored_type(path: Path, fields: Mapping[str, Any]) -> np.dtype[np.generic]:
-    """Return the number type, resolved by pynrrd, which knows many names."""
     empty = {**fields, "sizes": np.zeros(3, int), "encoding": "raw"}
     empty = {key: value for key, value in empty.items() if key not in _DATA_FILE}
     try:
         stored: np.dtype[Any] = nrrd.read_data(empty, BytesIO(), index_order="C").dtype
     except (NRRDError, LookupError, ValueError) as error:
-        raise refusal(path, "an NRRD of numbers", str(error), _CONVERT) from error
+        raise refusal(path, "an NRRD file of numbers", str(error), _CONVERT) from error
     if stored.kind not in "iuf":
-        raise refusal(path, "an NRRD of numbers", f"its type is {stored}", _CONVERT)
+        raise refusal(path, "an NRRD file of numbers", f"its type is {stored}", _CONVERT)
     return stored
 
 
 def _format_header(grid: Grid, stored: np.dtype[Any], pairs: Sequence[tuple[str, str]] = ()) -> str:
-    """Return the text of a header, including its final empty line."""
     signs = np.array(_TO_RAS[_SPACE_ASSUMED])
     lps = grid.affine[:3] * signs[:, None]
     vectors = [f"({','.join(repr(float(v)) for v in column)})" for column in lps.T]
@@ -264,7 +268,7 @@ def _format_header(grid: Grid, stored: np.dtype[Any], pairs: Sequence[tuple[str,
     sizes = " ".join(str(n) for n in grid.shape[::-1])
     texts = "".join(f"{key}:={value}\n" for key, value in pairs)
     if "\\" in texts or texts.count("\n") != len(pairs):
-        raise ValueError(f"expected strings of one line each for an NRRD header, got {texts!r}")
+        raise ValueError(f"expected one-line strings for an NRRD header, but found {texts!r}")
     return (
         f"NRRD0004\ntype: {name}\ndimension: 3\nspace: {_SPACE_ASSUMED}\nsizes: {sizes}\n"
         f"space directions: {' '.join(vectors[:3])}\nkinds: domain domain domain\n"

@@ -1,4 +1,4 @@
-"""Read files of named segments, such as 3D Slicer's ``.seg.nrrd``, as one label map."""
+"""Read files with named segments, such as 3D Slicer's ``.seg.nrrd``, as one label map."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _REPRESENTATIONS: Final = ("SourceRepresentation", "MasterRepresentation")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NamedSegment:
-    """One segment of a file: its number, its name, and its voxels, bool ``(z, y, x)``."""
+    """One segment in a file, with its number, name and bool voxels ``(z, y, x)``."""
 
     number: int
     name: str
@@ -33,8 +33,9 @@ def join_segments(
 ) -> LabelMap:
     """Return segments as one label map of their numbers, on the stored part of the image.
 
-    Where segments overlap, the one with the number `label` wins, else the first: as foreground all
-    of them count anyway. If `label` is a name, only that segment is returned, as 1.
+    Where segments overlap, the segment with the number `label` takes precedence, otherwise the
+    first; without a label, all segments count as foreground. If `label` is a name, only that
+    segment is returned, with the value 1.
 
     Raises
     ------
@@ -49,9 +50,9 @@ def join_segments(
             )
             raise refusal(
                 path,
-                f"one segment with the name {label!r}",
+                f"exactly one segment with the name {label!r}",
                 f"it has {there}",
-                "choose one of these by its name or number",
+                "choose one of these segments by its name or number",
             )
         segments = [NamedSegment(1, chosen[0].name, chosen[0].voxels)]
     most = max((segment.number for segment in segments), default=0)
@@ -68,32 +69,34 @@ def require_no_name(labels: LabelMap, label: float | str | None) -> None:
     if isinstance(label, str) and len(labels.values) > 1:
         values = ", ".join(f"{value:g}" for value in labels.values[:5])
         raise FormatError(
-            f"{labels.source}: expected segments with names, including {label!r}, but the "
-            f"file holds the values {values} without names: choose one by its value"
+            f"expected segments with names in {labels.source}, including {label!r}, but the file "
+            f"contains the values {values} without names: choose a segment by its value"
         )
 
 
-@reads("a segmentation of 3D Slicer", "save it again, or as a label map .nii.gz")
+@reads("a segmentation of 3D Slicer", "save the file again, or save a label map as .nii.gz")
 def read_segment_labels(path: Path, label: float | str | None) -> tuple[VolumeHeader, LabelMap]:
-    """Return header and labels of a ``.seg.nrrd``: one layer of values, or several that overlap.
+    """Return the header and the labels of a ``.seg.nrrd`` with one layer or overlapping layers.
 
-    In one layer the values are those of the file. In several layers a segment keeps its LabelValue
-    if it is unique; else segments are numbered from 1 in their order.
+    A single layer keeps the values in the file. In several layers, segments keep their LabelValue
+    if these are unique; otherwise segments are numbered from 1 in their order.
 
     Source: 3D Slicer developer guide, "Segmentations", file format.
 
     Raises
     ------
     FormatError
-        If the file is damaged, holds no segment labels, or has no segment of the name `label`.
+        If the file is damaged, contains no segment labels, or has no segment with the name `label`.
     """
     texts = read_nrrd_pairs(path, "Segment")
     for name in _REPRESENTATIONS:
         if "fractional" in (kind := texts.get(f"Segmentation_{name}", "")).lower():
-            raise refusal(path, "a binary label map", f"it is a {kind}", "export it as binary")
+            raise refusal(
+                path, "a binary label map", f"it is a {kind}", "export the segmentation as binary"
+            )
     header, layers = read_layers(path)
     if layers.dtype.kind not in "iu":
-        remedy = "save it as a segmentation again"
+        remedy = "save the file as a segmentation again"
         raise refusal(path, "whole numbers as labels", f"its type is {layers.dtype}", remedy)
     segments = _find_segments(texts, layers)
     if len(layers) == 1 and not isinstance(label, str):
@@ -103,9 +106,9 @@ def read_segment_labels(path: Path, label: float | str | None) -> tuple[VolumeHe
     return header, labels
 
 
-@reads("a segmentation of 3D Slicer", "save it as a segmentation again")
+@reads("a segmentation of 3D Slicer", "save the file as a segmentation again")
 def read_segment_names(path: Path) -> list[tuple[int, str]]:
-    """Return the label value and the name of each segment of a ``.seg.nrrd``, from its header.
+    """Return the label value and the name of each segment from the header of a ``.seg.nrrd``.
 
     Raises
     ------
@@ -129,7 +132,7 @@ def _find_segments(texts: dict[str, str], layers: NDArray[Any]) -> list[NamedSeg
     )
     order = list(dict.fromkeys(numbers)) or list(range(len(layers)))
     values = [_whole(texts.get(f"Segment{n}_LabelValue"), 1) for n in order]
-    # Before Slicer 4.11 there was one layer for each segment, without this element.
+    # Before Slicer 4.11, there was one layer for each segment, without this element.
     default = (lambda n: n) if len(layers) > 1 else (lambda n: 0)
     places = [_whole(texts.get(f"Segment{n}_Layer"), default(n)) for n in order]
     are_unique = len(set(values)) == len(values) and min(values) > 0

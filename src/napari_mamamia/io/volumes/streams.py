@@ -1,4 +1,4 @@
-"""Read the bytes of a volume file, decompressed on demand; a bad file is a `FormatError`."""
+"""Read the bytes of a volume file, decompressed on demand; an invalid file raises `FormatError`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,17 +20,16 @@ _SKIP_BYTES: Final = 1 << 20
 
 
 class _Reader(Protocol):
-    """Protocol with the methods of an open file that are used."""
+    """Protocol with the required methods of an open file."""
 
     def read(self, size: int, /) -> bytes: ...
     def readinto(self, out: Any, /) -> int | None: ...
 
 
 class VoxelStream:
-    """The decompressed bytes of one open file, in order, each read exactly once.
+    """The decompressed bytes of one open file, which are read once in order.
 
-    `path` is named in messages; `at_most` is the number of bytes that the rest of the file can
-    hold.
+    `path` is named in messages; `at_most` is the largest possible number of remaining bytes.
     """
 
     def __init__(self, path: Path, reader: _Reader, at_most: int, *, is_packed: bool) -> None:
@@ -40,7 +39,7 @@ class VoxelStream:
         self._reader = reader
 
     def head(self, size: int) -> bytes:
-        """Return the next `size` bytes, fewer at the end of the file."""
+        """Return the next `size` bytes, or fewer at the end of the file."""
         try:
             return self._reader.read(size)
         except BROKEN as error:
@@ -69,7 +68,7 @@ class VoxelStream:
             yield
 
     def finish(self) -> None:
-        """Read a compressed file to its end to verify its checksum; surplus voxels are no error."""
+        """Read a compressed file to its end to verify its checksum; surplus voxels are allowed."""
         for _ in self.rest():
             pass
 
@@ -79,16 +78,16 @@ class VoxelStream:
             yield
 
     def require(self, size: int) -> None:
-        """Raise `FormatError` if the file cannot hold `size` more bytes."""
+        """Raise `FormatError` if the file cannot contain `size` more bytes."""
         if size > self.at_most:
             raise _too_short(self.path)
 
     def _make_damage_error(self, error: Exception) -> FormatError:
         return refusal(
             self.path,
-            "a whole, undamaged file",
-            f"reading it fails ({error})",
-            "it is truncated or damaged; copy or download it again",
+            "a complete, undamaged file",
+            f"it cannot be read ({error})",
+            "the file is truncated or damaged; copy or download it again",
         )
 
 
@@ -101,21 +100,21 @@ def open_stream(
     is_gzip: bool | None = None,
     is_zlib: bool = False,
 ) -> Iterator[VoxelStream]:
-    """Open a file for reading from byte `start` on, decompressing gzip (of any number of members).
+    """Open a file for reading from byte `start` on, and decompress gzip (any number of members).
 
     Parameters
     ----------
     path
         The file.
     start
-        Offset of the first byte to read, or of the gzip stream that holds it.
+        Offset of the first byte to read, or of the gzip stream that contains this byte.
     content
         The kind of data (image or mask); it affects only the speed.
     is_gzip
         Whether the data are gzip-compressed; by default detected from the first two bytes, not from
         the file name.
     is_zlib
-        Whether the data are a zlib stream (RFC 1950), as MetaImage compresses its voxels.
+        Whether the data are a zlib stream (RFC 1950), as in compressed MetaImage files.
 
     Raises
     ------
@@ -129,7 +128,7 @@ def open_stream(
     with raw:
         size = path.stat().st_size - start
         if size <= 0:
-            raise refusal(path, "a volume", "the file is empty", "copy or download it again")
+            raise refusal(path, "a volume", "the file is empty", "copy or download the file again")
         raw.seek(start)
         if is_gzip is None:
             is_gzip = not is_zlib and raw.peek(2)[:2] == _GZIP_MAGIC
@@ -155,7 +154,7 @@ def find_voxel_file(path: Path, name: str, element: str) -> Path:
     Raises
     ------
     FormatError
-        If the name leads out of the header's folder, or there is no such file.
+        If the name points outside the header's folder, or the file does not exist.
     """
     plain = name.removeprefix("./")
     if plain in ("", ".", "..") or not PurePath(plain).name == PureWindowsPath(plain).name == plain:
@@ -168,32 +167,32 @@ def find_voxel_file(path: Path, name: str, element: str) -> Path:
     if not (voxels := path.with_name(plain)).is_file():
         raise refusal(
             path,
-            f"its voxels in {plain}, as its {element} says",
+            f"voxels in {plain}, which its {element} names",
             "there is no such file in the same folder",
-            "copy it too, or correct the name in the header if it was renamed",
+            "copy the voxel file too, or correct the name in the header if the file was renamed",
         )
     return voxels
 
 
 def refusal(path: Path, expected: str, came: str, remedy: str) -> FormatError:
-    """Return the error about `path` with the expected and actual content, and the remedy."""
+    """Return the error about `path` with the expected content, actual content and remedy."""
     return FormatError(f"{path}: expected {expected}, but {came}: {remedy}")
 
 
 def _too_short(path: Path) -> FormatError:
     return refusal(
         path,
-        "as many voxels as its header promises",
-        "the file ends before",
-        "it is truncated; copy or download it again",
+        "as many voxels as its header announces",
+        "the file ends early",
+        "the file is truncated; copy or download it again",
     )
 
 
 def _cannot_open(path: Path, error: OSError) -> FormatError:
     if isinstance(error, FileNotFoundError):
-        return refusal(path, "a volume file", "there is none", "check folder and name")
+        return refusal(path, "a volume file", "it does not exist", "check the folder and the name")
     if path.is_dir():
-        return refusal(path, "a volume file", "it is a folder", "open it as a data set")
+        return refusal(path, "a volume file", "it is a folder", "open the folder as a data set")
     return refusal(
-        path, "a readable file", f"{error.strerror or error}", "check that you may read it"
+        path, "a readable file", f"{error.strerror or error}", "check the read permission"
     )

@@ -1,4 +1,4 @@
-"""Write voxels block by block, completely or not at all, and verify them by re-reading."""
+"""Write voxels block by block to a complete file or no file, and verify them by re-reading."""
 
 import struct
 import zlib
@@ -22,19 +22,19 @@ from napari_mamamia.io.files.headers import VolumeHeader
 from napari_mamamia.io.files.save import flushed, saving
 from napari_mamamia.io.volumes.inflate import crc32_of, inflate_block
 
-# A gzip file written in blocks, each verified as it is written.
+# The following code writes a gzip file in blocks and verifies each block while writing.
 
 BLOCK_BYTES: Final = 1 << 16
-"""Number of bytes compressed and verified at a time.
+"""Number of bytes that are compressed and verified at a time.
 
-Measured: smaller blocks cost Python time, larger ones leave more zeros in blocks that are not all
-zero.
+Smaller blocks need more time in Python; larger blocks contain more zeros without being all zero
+(measured).
 """
 
 _HEADER: Final = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 """Gzip header without file name and time. Source: RFC 1952, section 2.3.
 
-Equal voxels rarely give different bytes: isal misses a repetition now and then (3 of 240 files).
+Equal voxels can give different bytes, because isal rarely misses a repetition (in 3 of 240 files).
 """
 _END: Final = b"\x03\x00"
 """An empty last block. Source: RFC 1951, section 3.2.6."""
@@ -44,21 +44,21 @@ _LEVEL: Final = 1
 _ZERO_LEVEL: Final = 3
 """Compression level for blocks of zeros.
 
-zlib's levels up to 3 write zeros as copies from far enough back that isal and zlib read them 3 to 7
-times faster than those of higher levels (isal 4.5 against 15 ms for 44 MB, measured).
+Up to level 3, zlib writes zeros as copies over a larger distance than at higher levels, so isal and
+zlib read them 3 to 7 times faster (4.5 ms instead of 15 ms for 44 MB with isal, measured).
 """
 
 
 class BlockGzip:
-    """One gzip member made of independent blocks.
+    """One gzip member that consists of independent blocks.
 
-    Blocks of zeros, most of a tumour mask, are compressed once and repeated. Every other block is
-    decompressed again and compared with its input.
+    Blocks of zeros, which form most of a tumour mask, are compressed once and repeated. Every other
+    block is decompressed again and compared with its input.
 
     Parameters
     ----------
     write
-        Takes the compressed bytes.
+        Function that takes the compressed bytes.
     """
 
     def __init__(self, write: Callable[[bytes], object]) -> None:
@@ -71,7 +71,7 @@ class BlockGzip:
         write(_HEADER)
 
     def add(self, data: bytes) -> None:
-        """Add the bytes of one block; raise `ValueError` if it decompresses to other bytes."""
+        """Add the bytes of one block; raise `ValueError` if it decompresses to different bytes."""
         packed = self._deflate.compress(data) + self._deflate.flush(isal_zlib.Z_FULL_FLUSH)
         if inflate_block(packed, len(data)) != data:
             raise ValueError("a compressed block does not decompress to its input")
@@ -82,21 +82,22 @@ class BlockGzip:
 
     def add_zeros(self, size: int) -> None:
         """Add a block of `size` zero bytes."""
-        # Hundreds of zero blocks may follow each other: they are written at once.
+        # Hundreds of zero blocks may follow one another, so they are written at once.
         self._zeros.append(_packed_zeros(size))
         self._n_zeros += size
 
     def close(self) -> None:
         """Write the end of the file."""
         self._write_zeros()
-        # gzip keeps the size modulo 2^32.
+        # gzip stores the size modulo 2^32.
         self._write(_END + struct.pack("<II", self._crc, self._size & 0xFFFFFFFF))
 
     def _write_zeros(self) -> None:
         if not self._zeros:
             return
         self._write(b"".join(self._zeros))
-        # Zeros only shift the remainder, which a CRC-32 stores inverted: one step for any number.
+        # Zeros only shift the remainder, which a CRC-32 stores inverted, so any number of zeros
+        # takes one step.
         shifted = isal_zlib.crc32_combine(self._crc ^ _INVERTED, 0, self._n_zeros)
         self._crc = shifted ^ _INVERTED
         self._size += self._n_zeros
@@ -123,7 +124,6 @@ class PlainBlocks:
 
 @lru_cache(maxsize=8)
 def _packed_zeros(size: int) -> bytes:
-    """Return `size` zero bytes as an independent compressed block."""
     deflate = zlib.compressobj(_ZERO_LEVEL, zlib.DEFLATED, _RAW)
     return deflate.compress(bytes(size)) + deflate.flush(zlib.Z_FULL_FLUSH)
 
@@ -131,7 +131,8 @@ def _packed_zeros(size: int) -> bytes:
 T = TypeVar("T")
 
 _Steps: TypeAlias = Generator[int, None, int]
-"""Generator of the number of planes done; it returns the CRC-32 of the file's bytes."""
+"""Generator that yields the number of finished planes and returns the CRC-32 of the file's bytes.
+"""
 
 
 _BUFFER_BYTES: Final = 1 << 20
@@ -143,7 +144,7 @@ _SLOW_BYTES: Final = 1 << 23
 class Planes(Protocol):
     """Voxels to write: an array, or an iterable of planes that is read once.
 
-    A plane may be used until the next one is requested; None stands for a plane of zeros. Iterating
+    A plane is valid until the next plane is requested; None represents a plane of zeros. Iterating
     may raise `FormatError`.
     """
 
@@ -160,13 +161,13 @@ class Planes(Protocol):
         """Type of every plane."""
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield the planes, of an array with 4 axes its volumes."""
+        """Yield the planes, or the volumes of an array with 4 axes."""
 
 
 class LabelPlanes:
-    """The planes of a label map, made from the block that is not zero.
+    """The planes of a label map, created from its non-zero block.
 
-    A box beside a whole array could be wrong and lose voxels outside it; a label map cannot.
+    A label map is used because a separate box for a whole array could be wrong and omit voxels.
     """
 
     ndim = 3
@@ -182,7 +183,7 @@ class LabelPlanes:
         """Range of a flat plane that may hold non-zero values."""
 
     def __iter__(self) -> Iterator[NDArray[Any] | None]:
-        """Yield one plane after the other, all in the same memory."""
+        """Yield the planes one after another in the same memory."""
         (first, top, left), (stop, bottom, right) = self._box.start, self._box.stop
         plane: NDArray[Any] = np.zeros(self.shape[1:], self.dtype)
         for z in range(self.shape[0]):
@@ -197,9 +198,10 @@ class LabelPlanes:
 class VolumeContent:
     """The content of a volume file.
 
-    `array` is ``(z, y, x)`` or ``(n, z, y, x)``; its values are written as `stored`, which differs
-    from the array's type in byte order at most (bool becomes uint8). `plain` comes first and is
-    never compressed; `header` comes next, compressed with the voxels if `is_gzip`.
+    `array` is ``(z, y, x)`` or ``(n, z, y, x)``; its values are written in the type `stored`, which
+    differs from the array's type only in byte order (bool becomes uint8). `plain` comes first and
+    is never compressed. `header` comes next and is compressed together with the voxels if
+    `is_gzip`.
     """
 
     plain: bytes
@@ -210,12 +212,12 @@ class VolumeContent:
 
     @property
     def n_planes(self) -> int:
-        """Number of planes of all volumes together."""
+        """The number of planes in all volumes together."""
         return int(np.prod(self.array.shape[:-2]))
 
 
 def stored_type(array: Planes, byte_order: Literal["<", ">"] = "<") -> np.dtype[Any]:
-    """Return the file type of `array`: its own in `byte_order`; uint8 for bool.
+    """Return the array's type in `byte_order`, or uint8 for bool, as the type in the file.
 
     Raises
     ------
@@ -226,7 +228,7 @@ def stored_type(array: Planes, byte_order: Literal["<", ">"] = "<") -> np.dtype[
         return np.dtype(np.uint8)
     if array.dtype.kind not in "iuf" or not array.dtype.itemsize <= 8 or array.dtype == np.float16:
         raise ValueError(
-            f"expected a volume of type bool, integer, float32 or float64, got {array.dtype}"
+            f"expected a volume of type bool, integer, float32 or float64, but found {array.dtype}"
         )
     return array.dtype.newbyteorder(byte_order)
 
@@ -241,22 +243,22 @@ def save_volume(
 ) -> None:
     """Write `content` to a temporary file, compare it with the voxels, and rename the file.
 
-    Progress counts planes. Cancelled work leaves an older file unchanged, and no new file.
+    Progress counts planes. Cancelled work leaves an older file unchanged and no new file.
 
-    Compressed blocks are decompressed and compared with the voxels while they are written; then the
-    file's checksum is compared with that of the bytes written, and its header with the expected
-    one.
+    Compressed blocks are decompressed and compared with the voxels while they are written. Then the
+    checksum of the file is compared with that of the written bytes, and the header with the
+    expected header.
 
     Parameters
     ----------
     content
         The content to write.
     target
-        The file; an existing one survives every failure.
+        The file to write. An existing file survives every failure.
     grid
-        Shape and affine that the file must have when read back, exactly.
+        Shape and affine that the file must have exactly when it is read back.
     read_header
-        Reads the header of the finished file.
+        Function that reads the header of the finished file.
     overwrite
         Whether an existing file is replaced.
 
@@ -265,7 +267,8 @@ def save_volume(
     SaveConflictError
         If `target` exists and `overwrite` is off.
     SaveError
-        If writing fails, or the file read back differs; the message names the difference.
+        If writing fails, or the file differs when it is read back. The message names the
+        difference.
     """
     total = content.n_planes
     with saving(target, overwrite=overwrite) as temporary:
@@ -273,7 +276,7 @@ def save_volume(
             written = report_steps(
                 _write_content(content, temporary), total, f"Writing {target.name}"
             )
-        except FormatError:  # the source of the planes is at fault, not the written file
+        except FormatError:  # The source of the planes is at fault, not the written file.
             raise
         except ValueError as error:
             raise _make_difference_error(target, str(error)) from error
@@ -285,14 +288,15 @@ def save_volume(
         checking = _checksum_of(temporary, total)
         checksum = report_steps(checking, total, f"Checking {target.name}")
         if checksum != written:
-            raise _make_difference_error(target, "the bytes on the disk are not those written")
+            raise _make_difference_error(
+                target, "the bytes on the disk differ from the written bytes"
+            )
         for what, expected, got in _list_facts(content, grid, read):
             if expected != got:
                 raise _make_difference_error(target, f"{what} is {got}, expected {expected}")
 
 
 def _write_content(content: VolumeContent, path: Path) -> _Steps:
-    """Write the file and force it to the disk."""
     checksum = 0
     with path.open("wb", buffering=_BUFFER_BYTES) as file:
 
@@ -323,7 +327,7 @@ def _checksum_of(path: Path, done: int) -> _Steps:
 
 
 def report_steps(steps: Generator[int, None, T], total: int, text: str) -> T:
-    """Return the result of `steps`; report the number of steps that they yield every 50 ms."""
+    """Run `steps` to its result, and report the yielded number of steps every 50 ms."""
     last = perf_counter()
     with closing(steps):
         while True:
@@ -338,7 +342,6 @@ def report_steps(steps: Generator[int, None, T], total: int, text: str) -> T:
 
 
 def _add_planes(blocks: BlockGzip | PlainBlocks, content: VolumeContent) -> Iterator[int]:
-    """Add the voxels; planes and blocks of zeros take the fast path."""
     step = BLOCK_BYTES // content.stored.itemsize
     n_voxels = int(np.prod(content.array.shape[-2:]))
     filled = content.array.filled if isinstance(content.array, LabelPlanes) else range(n_voxels)
@@ -350,7 +353,9 @@ def _add_planes(blocks: BlockGzip | PlainBlocks, content: VolumeContent) -> Iter
             continue
         yield index
         if plane.size != n_voxels:
-            raise ValueError(f"expected {n_voxels} voxels in plane {n_planes}, got {plane.size}")
+            raise ValueError(
+                f"expected {n_voxels} voxels in plane {n_planes}, but found {plane.size}"
+            )
         if _is_zero(plane[filled.start : filled.stop]):
             blocks.add_zeros(plane.nbytes)
             continue
@@ -363,16 +368,14 @@ def _add_planes(blocks: BlockGzip | PlainBlocks, content: VolumeContent) -> Iter
                 blocks.add(part.astype(content.stored, copy=False).tobytes())
                 yield index
     if n_planes != content.n_planes:
-        raise ValueError(f"expected {content.n_planes} planes, got {n_planes}")
+        raise ValueError(f"expected {content.n_planes} planes, but found {n_planes}")
 
 
 def _is_zero(values: NDArray[Any]) -> bool:
-    """Return whether all bytes are 0."""
     return not values.view(np.bool_).any()
 
 
 def _iterate_planes(array: Planes) -> Iterator[NDArray[Any] | None]:
-    """Yield the planes of all volumes, each flat and contiguous; None for a plane of zeros."""
     for volume in array if array.ndim == 4 else (array,):
         for plane in volume:
             yield None if plane is None else np.ascontiguousarray(plane).reshape(-1)
@@ -381,7 +384,6 @@ def _iterate_planes(array: Planes) -> Iterator[NDArray[Any] | None]:
 def _list_facts(
     content: VolumeContent, grid: Grid, read: VolumeHeader
 ) -> Iterator[tuple[str, object, object]]:
-    """Yield the facts that must agree: name, written value, read value."""
     n_volumes = content.array.shape[0] if content.array.ndim == 4 else 1
     yield "the shape (z, y, x)", grid.shape, read.grid.shape
     yield "the number of volumes", n_volumes, read.n_volumes
@@ -392,6 +394,6 @@ def _list_facts(
 
 def _make_difference_error(target: Path, what: str) -> SaveError:
     return SaveError(
-        f"expected {target} to read back as it was written, but {what}: save again, on a "
-        "different disk if this repeats; an existing file is unchanged"
+        f"expected {target} to contain what was written, but {what}: save again, on a different "
+        "disk if this recurs; an existing file is unchanged"
     )

@@ -1,7 +1,7 @@
-"""Readers' tags on whole cases, as one event for each change.
+"""Readers' tags on whole cases, with one event for each change.
 
-Each run of the program writes its own file in the workspace's folder ``case_tags``, see
-`event_store`: no tag is lost, and two windows never wait for each other.
+Each run of the program writes its own file in the workspace's folder ``case_tags``, so no tag is
+lost, and two windows never wait for each other (see `event_store`).
 """
 
 import threading
@@ -19,20 +19,20 @@ from napari_mamamia.io.workspace.event_store import Event, EventWriter, read_eve
 TAGS_FOLDER: Final = "case_tags"
 
 _one_at_a_time: Final = threading.Lock()
-"""Lock for the threads of one program, which share its file."""
+"""Lock for the threads of one program, which share a file."""
 
 
 def append_tag(workspace: Path, reader: str, case_id: str, tag: str, *, on: bool) -> CaseTag:
     """Record that a reader set or removed a tag, and return the tag with its time.
 
-    The event is on the disk when this returns.
+    The event is on the disk when the function returns.
 
     Raises
     ------
     CaseError
         If `reader` cannot name a folder.
     SaveError
-        If the system refuses to write; earlier tags stay.
+        If the system cannot write the event. Earlier tags remain.
     """
     folder = workspace / TAGS_FOLDER
     with _one_at_a_time, EventWriter(folder, reader) as writer:
@@ -41,12 +41,12 @@ def append_tag(workspace: Path, reader: str, case_id: str, tag: str, *, on: bool
     return CaseTag(case_id, tag, reader, event.at)
 
 
-@reads("tags of cases", "check the folder case_tags of the workspace")
+@reads("case tags", "check the folder case_tags of the workspace")
 def read_tag_notes(workspace: Path) -> tuple[CaseTag, ...]:
-    """Return the tags that are set, in the order of setting; empty if there are none.
+    """Return the current tags in the order in which they were set; empty if there are none.
 
-    Of the events of one case, tag and reader the last counts, ignoring letter case. Incomplete and
-    damaged lines, and lines of later versions, are skipped.
+    For each case, tag and reader, ignoring letter case, the last event counts. Incomplete and
+    damaged lines, and lines from later versions, are skipped.
 
     Raises
     ------
@@ -71,7 +71,7 @@ def read_tag_notes(workspace: Path) -> tuple[CaseTag, ...]:
 def _last_about(folder: Path, case_id: str, tag: str) -> tuple[str, ...]:
     """Return the hash of the last event of a case and tag, which a new event must follow.
 
-    If a file cannot be read, the clocks decide; the tag is recorded all the same.
+    If a file cannot be read, the clocks determine the order, and the tag is still recorded.
     """
     with suppress(FormatError):
         key = (case_key(case_id), tag.casefold())
@@ -81,12 +81,10 @@ def _last_about(folder: Path, case_id: str, tag: str) -> tuple[str, ...]:
 
 
 def _read_key(event: Event) -> tuple[str, str]:
-    """Return the case and the tag of an event, in lower case."""
     return case_key(str(event.body.get("case_id"))), str(event.body.get("tag")).casefold()
 
 
 def _parse_tag(entry: Any) -> CaseTag | None:
-    """Return the tag in a line, or None for a line of another form."""
     if not isinstance(entry, Mapping) or not isinstance(entry.get("on"), bool):
         return None
     values = [entry.get(name) for name in ("case_id", "tag", "reader", "created")]

@@ -1,15 +1,15 @@
-"""Events of several people about one data set, in one file for each writer.
+"""Events from several people about one data set, in one file for each writer.
 
 ::
 
     FOLDER/READER/HOST-SESSION.jsonl
 
 Each reader, computer and session (one run of a program) has its own file, which nobody else opens
-for writing. So nothing is lost where files cannot be locked, such as on many shares, and nobody
-waits. The lines of a file form a chain, see `chained_lines`; its first line refers to `origin`, the
-SHA-256 of a header file if there is one. Events are canonical JSON: sorted keys, no floats. The
-order is exact within a file; across files an event follows those that its writer had `seen`,
-otherwise the clock decides.
+for writing. Therefore nothing is lost if files cannot be locked, as on many network shares, and
+nobody waits. The lines of a file form a chain (see `files.append_file`), whose first line refers to
+`origin`, the SHA-256 of any header file. Events are canonical JSON: sorted keys, no floats. The
+order is exact within a file. Across files, an event follows the events that its writer had `seen`;
+otherwise the clock determines the order.
 """
 
 import heapq
@@ -43,29 +43,30 @@ from napari_mamamia.io.workspace.workspace import file_name
 SCHEMA: Final = 1
 _SUFFIX: Final = ".jsonl"
 _REST: Final = len(b'{"hash":"",') + 64
-"""Offset in a line of the bytes covered by its hash."""
+"""Offset of the bytes in a line that the line's hash covers."""
 _CLOCK: Final = len("2026-11-22T12:00:00.000000+00:00")
 _BODY: Final = b'","body":'
 
 
 class Event(NamedTuple):
-    """One event: its writer, place and time, and its content.
+    """One event with its writer, computer, time and content.
 
-    A tuple, not a dataclass: there are hundreds of thousands, and creating one takes a third of the
-    time.
+    The type is a tuple because there are hundreds of thousands of events, and creating a tuple
+    takes a third of the time of a dataclass.
 
     Parameters
     ----------
     reader, host, session, seq
-        The reader, the computer, the run of the program, and the number in this run, from 0.
+        The reader, the computer, the run of the program, and the number of the event in this run,
+        counted from 0.
     at
-        Clock of that computer, ISO 8601 in UTC.
+        Time of that computer's clock, ISO 8601 in UTC.
     body
-        The content: JSON without floats.
+        The content as JSON without floats.
     seen
         Hashes of the last event of each other file that its writer knew.
     hash, prev
-        Of its line, and of the previous line.
+        Hashes of the event's line and of the previous line.
     """
 
     reader: str
@@ -80,10 +81,10 @@ class Event(NamedTuple):
 
 
 def merge_events(chains: Iterable[Sequence[Event]]) -> tuple[Event, ...]:
-    """Return all events once, each after the events on which it depends.
+    """Return each event once, after all events on which it depends.
 
     Remaining ties are resolved by clock, then reader, computer, session, sequence number and hash,
-    so that every computer finds the same order.
+    so every computer determines the same order.
     """
     by_hash = {event.hash: event for events in chains for event in events}
     order = sorted(by_hash.values(), key=_rank_event)
@@ -91,7 +92,7 @@ def merge_events(chains: Iterable[Sequence[Event]]) -> tuple[Event, ...]:
 
 
 def list_past(by_hash: Mapping[str, Event], hashes: Iterable[str]) -> set[str]:
-    """Return the events that the given events have seen or follow, including themselves."""
+    """Return the hashes of the given events and of all events that these have seen or follow."""
     past: set[str] = set()
     left = list(hashes)
     while left:
@@ -104,7 +105,6 @@ def list_past(by_hash: Mapping[str, Event], hashes: Iterable[str]) -> set[str]:
 
 
 def _keeps_order(order: Iterable[Event], by_hash: Mapping[str, Event]) -> bool:
-    """Return whether each event follows all events on which it depends."""
     gone: set[str] = set()
     for event in order:
         if event.prev not in gone and event.prev in by_hash:
@@ -139,13 +139,13 @@ def _list_needs(event: Event, by_hash: Mapping[str, Event]) -> set[str]:
 
 
 def _rank_event(event: Event) -> tuple[str, str, str, str, int, str]:
-    # Including the hash, so that every computer finds the same order.
+    # The hash is included, so that every computer determines the same order.
     return (event.at, event.reader, event.host, event.session, event.seq, event.hash)
 
 
 _SEEN: Final = re.compile(rb'"[0-9a-f]{64}"(?:,"[0-9a-f]{64}")*')
 _HALVES: Final = (b"\\ud", b"\\uD")
-"""How lone surrogates are written in JSON, which `json_text` refuses."""
+"""Escapes of lone surrogates in JSON, for which `json_text` raises an error."""
 _DEEP: Final = 64
 _SHORT: Final = 80
 """Size below which event bodies are parsed once and shared.
@@ -154,12 +154,13 @@ Short bodies are often equal, for example when a case is claimed. Bodies are nev
 """
 _Bodies: TypeAlias = dict[bytes, dict[str, Any]]
 _RUN: Final = secrets.token_hex(4)
-"""Distinguishes this run of a program from an earlier one with the same process id."""
+"""Random text that distinguishes this run of a program from earlier runs with the same process id.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class EventProblem:
-    """A problem of a file as text; `path` is relative to the store's folder."""
+    """A description of a file's problem; `path` is relative to the store's folder."""
 
     path: str
     text: str
@@ -173,7 +174,8 @@ class _FileRead:
     head: str = NO_ORIGIN
     count: int = 0
     sessions: frozenset[tuple[str, str, str]] = frozenset()
-    """Readers, computers and runs that wrote the file: one, unless files were joined."""
+    """Readers, computers and runs that wrote the file; there is only one unless files were joined.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,17 +190,17 @@ class EventLog:
 
     @property
     def chains(self) -> Mapping[str, tuple[Event, ...]]:
-        """The events of each file in their order, by its path within the folder."""
+        """The events of each file in order, by the file's path within the folder."""
         return {name: file.events for name, file in self.files.items()}
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """All events in one order, see `merge_events`; it is computed at each call."""
+        """All events in one order from `merge_events`, which is computed at each call."""
         return merge_events(file.events for file in self.files.values())
 
     @property
     def heads(self) -> tuple[str, ...]:
-        """The hash of the last event of each file, which a new event has seen."""
+        """The hash of the last event in each file; a new event has seen all these events."""
         return tuple(sorted(file.head for file in self.files.values() if file.events))
 
 
@@ -208,16 +210,16 @@ class EventWriter:
     Parameters
     ----------
     folder
-        Of the store.
+        The folder of the store.
     origin
-        SHA-256 of the store's header file; the same for all its writers and readers.
+        SHA-256 of the store's header file, which is the same for all writers and readers.
 
     Raises
     ------
     CaseError
         If `reader` cannot name a folder.
     SaveConflictError, SaveError
-        See `AppendFile`.
+        As `AppendFile`.
 
     Examples
     --------
@@ -247,7 +249,7 @@ class EventWriter:
 
     @property
     def head(self) -> str:
-        """The hash of the file's last line, which the next one stores."""
+        """The hash of the file's last line, which the next line stores."""
         return self._lines.head
 
     def append(
@@ -258,9 +260,9 @@ class EventWriter:
         Raises
         ------
         TypeError, ValueError
-            If `body` is not JSON, or holds a float, which does not read back the same everywhere.
+            If `body` is not JSON, or contains a float, which other systems may read differently.
         SaveConflictError, SaveError
-            If it cannot be written; nothing of it stays.
+            If the event cannot be written. Then no part of it remains.
         """
         _require_exact(body)
         index = datetime.now(UTC).isoformat(timespec="microseconds")
@@ -306,17 +308,18 @@ class EventWriter:
         self.close()
 
 
-@reads("notes of readers", "ask for a complete copy of the folder")
+@reads("readers' notes", "ask for a complete copy of the folder")
 def read_events(folder: Path, origin: str = NO_ORIGIN, known: EventLog | None = None) -> EventLog:
-    """Return all events of a store, none if there is no folder.
+    """Return all events in a store, or none if the folder does not exist.
 
-    An incomplete last line is being written, or a crash cut it: its own writer removes it, so that
-    it is not a problem here.
+    An incomplete last line is still being written or was truncated by a crash. It is not reported
+    as a problem, because its writer removes it.
 
     Parameters
     ----------
     known
-        An earlier reading of the same folder: of files that only grew, only the new lines are read.
+        The result of an earlier call for the same folder. In files that only grew, only the new
+        lines are read.
 
     Raises
     ------
@@ -341,10 +344,10 @@ def read_events(folder: Path, origin: str = NO_ORIGIN, known: EventLog | None = 
 
 
 def _list_files(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield each event file below a folder by its relative path, without following links.
+    """Yield each event file below a folder with its relative path, without following links.
 
-    Uses `os.scandir`: a program looks at some hundred files at every step. A folder that may not be
-    opened is skipped, since readers may have folders that nobody else can read.
+    `os.scandir` is used because a program examines several hundred files at every step. A folder
+    without read permission is skipped, because readers may have private folders.
     """
     left = [("", str(folder))]
     while left:
@@ -367,7 +370,7 @@ def _read_file(
     if size == known.size:
         return known
     grown = _scan_file(path, name, known, bodies) if size > known.size else known
-    # A mismatch may mean that earlier lines were changed: then everything is read again.
+    # A mismatch may mean that earlier lines were changed, so the whole file is read again.
     if size > known.size and len(grown.problems) == len(known.problems):
         return grown
     anew = _scan_file(path, name, _FileRead(head=origin), bodies)
@@ -379,7 +382,6 @@ def _read_file(
 
 
 def _scan_file(path: Path, name: str, known: _FileRead, bodies: _Bodies) -> _FileRead:
-    """Return the known content of a file, extended by its new lines."""
     at_once = _scan_whole_lines(path, known, bodies)
     if at_once is not None:
         return at_once
@@ -394,7 +396,7 @@ def _scan_file(path: Path, name: str, known: _FileRead, bodies: _Bodies) -> _Fil
         if line.hash and line.hash in hashes:
             continue
         if line.problem or event is None:
-            why = line.problem or "it holds no event"
+            why = line.problem or "it contains no event"
             problems.append(EventProblem(name, f"line {line.number}: {why}"))
         if event is not None:
             events.append(event)
@@ -405,9 +407,10 @@ def _scan_file(path: Path, name: str, known: _FileRead, bodies: _Bodies) -> _Fil
 
 
 def _scan_whole_lines(path: Path, known: _FileRead, bodies: _Bodies) -> _FileRead | None:
-    """Return the content of an undamaged file of one writer, in a fifth of the time, or None.
+    """Return the content of an undamaged file from one writer, or None.
 
-    None if any line is unexpected: then `scan_chained_lines` examines it; nothing is decided here.
+    The function takes a fifth of the usual time. It returns None if any line is unexpected, and
+    `scan_chained_lines` then examines the file.
     """
     with open_plain(path) as stream:
         stream.seek(known.size)
@@ -432,25 +435,26 @@ def _scan_whole_lines(path: Path, known: _FileRead, bodies: _Bodies) -> _FileRea
 
 
 def _parse_lines(data: bytes, first: Event, known: _FileRead, bodies: _Bodies) -> list[Event]:
-    """Return the events of complete lines that start with `first`, all by its writer.
+    """Return the events in complete lines, starting with `first` and all by the same writer.
 
     Raises
     ------
     ValueError, StopIteration
-        If there is anything else. It is one loop without calls: each costs 0.1 s in a large study.
+        If there is any other content. The function is one loop without calls, because each call
+        takes 0.1 s in a large study.
     """
     host, reader, session = (canonical(text) for text in (first.host, first.reader, first.session))
     before = b',"host":%s,"reader":%s,"schema":%d,"seen":[' % (host, reader, SCHEMA)
     end = b'],"session":%s}}' % session
     plain = before + end
     n_plain = len(plain)
-    make = tuple.__new__  # `Event._make` is one call more
+    make = tuple.__new__  # `Event._make` would be an additional call.
     name, computer, run = first[:3]
     fresh: list[Event] = []
     head = known.head
     for count, line in enumerate(data.split(b"\n")[:-1], start=known.count):
         digest = sha256(line[_REST:]).hexdigest()
-        # As text: joining bytes costs twice as much.
+        # The lines are joined as text, because joining bytes takes twice as long.
         begin = f'{{"hash":"{digest}","prev":"{head}","seq":{count},"entry":{{"at":"'.encode()
         clock_stop = len(begin) + _CLOCK
         start = clock_stop + len(_BODY)
@@ -486,14 +490,13 @@ def _parse_body(data: bytes) -> dict[str, Any]:
     body, at = scan_json(text, 0)
     if at != len(text) or type(body) is not dict:
         raise ValueError
-    # Each level is closed too, and counting costs as much as a small body.
+    # The check that each level is closed takes as long as a small body.
     if at > 2 * _DEEP and text.count("{") + text.count("[") > _DEEP:
         raise ValueError
     return body
 
 
 def _parse_event(line: ChainedLine) -> Event | None:
-    """Return the event of a line, or None if there is none, such as for a later schema."""
     entry = line.entry
     if not isinstance(entry, dict) or entry.get("schema") != SCHEMA:
         return None
@@ -508,7 +511,6 @@ def _parse_event(line: ChainedLine) -> Event | None:
 
 
 def _find_forks(files: Iterable[_FileRead]) -> Iterator[EventProblem]:
-    """Yield sessions that continue in two ways, as after copying the folder."""
     sessions: dict[tuple[str, str, str], list[Sequence[Event]]] = {}
     for file in files:
         for session in file.sessions:
@@ -523,11 +525,13 @@ def _find_forks(files: Iterable[_FileRead]) -> Iterator[EventProblem]:
 
 def _require_exact(value: object) -> None:
     if isinstance(value, float):
-        raise TypeError(f"expected JSON without floats, got {value!r}: write it as a string")
+        raise TypeError(
+            f"expected JSON without floats, but found {value!r}: write the number as a string"
+        )
     if isinstance(value, Mapping):
         for key, inner in value.items():
             if not isinstance(key, str):
-                raise TypeError(f"expected keys to be strings, got {key!r}")
+                raise TypeError(f"expected keys to be strings, but found {key!r}")
             _require_exact(inner)
     elif isinstance(value, list | tuple):
         for inner in value:
@@ -540,5 +544,4 @@ def name_session() -> str:
 
 
 def _name_host() -> str:
-    """Return this computer's name as a part of a file name."""
     return re.sub(r"[^A-Za-z0-9]+", "-", platform.node()).strip("-")[:40] or "computer"

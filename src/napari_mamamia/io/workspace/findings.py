@@ -1,9 +1,9 @@
-"""Readers' findings: an event for each answer and landmark that was set or removed.
+"""Readers' findings, with an event for each answer or landmark that is set or removed.
 
-As for tags, each run of the program writes its own file in the workspace's folder ``findings``, see
-`event_store`: an event holds only changes, so two windows of one reader do not overwrite each
-other. Answers have the form of a study's reading (`reviewing.form_values`), so that ids of a later
-lexicon are kept; coordinates are decimal text, in mm.
+As for tags, each run of the program writes its own file in the workspace's folder ``findings`` (see
+`event_store`). An event contains only changes, so two windows of one reader do not overwrite each
+other. Answers have the same form as in a study reading, so ids from a later lexicon are kept.
+Coordinates are decimal strings in mm.
 """
 
 import threading
@@ -32,25 +32,25 @@ FindingsKey: TypeAlias = tuple[str, str]
 """A case by `case_key` and a reader."""
 
 _one_at_a_time: Final = threading.Lock()
-"""Lock for the threads of one program, which share its file."""
+"""Lock for the threads of one program, which share a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class FindingsChange:
-    """New findings of one case.
+    """Changes to the findings of one case.
 
     Parameters
     ----------
     form
         Name, edition and SHA-256 of the form that was answered.
     answers
-        New answers, by question and place, in the form of a reading's event.
+        New answers by question and location, in the form of a reading event.
     computed
         The `answers` that the program filled in.
     removed
-        Questions and places whose answers were removed.
+        Questions and locations whose answers were removed.
     centres
-        Centres of the lesions with answers, by their number, RAS mm.
+        Centres of the lesions with answers, by lesion number, in RAS mm.
     points
         Landmarks that were marked or removed.
     """
@@ -70,10 +70,10 @@ class FindingsChange:
 
 @dataclass(frozen=True, slots=True)
 class FindingsRecord:
-    """The present findings of one case and reader.
+    """The current findings of one case and reader.
 
-    `at` is the time of the last event. `problems` describe damaged lines of the whole folder,
-    `n_newer` counts events of a later version: both are skipped and reported.
+    `at` is the time of the last event. `problems` describe damaged lines in the whole folder, and
+    `n_newer` counts events from a later version. Both are skipped and reported.
     """
 
     case_id: str = ""
@@ -89,14 +89,14 @@ class FindingsRecord:
 
 
 def append_findings(workspace: Path, reader: str, case_id: str, change: FindingsChange) -> None:
-    """Save the findings of a reader on a case; on return they are on the disk.
+    """Save changes to a reader's findings on a case, and force them to the disk.
 
     Raises
     ------
     CaseError
         If `reader` cannot name a folder.
     SaveError
-        If the system refuses to write; earlier events stay.
+        If the system cannot write the event. Earlier events remain.
     """
     body = {
         "version": _VERSION,
@@ -109,7 +109,7 @@ def append_findings(workspace: Path, reader: str, case_id: str, change: Findings
         "points": [_write_mark(point) for point in change.points],
     }
     with _one_at_a_time, EventWriter(workspace / FINDINGS_FOLDER, reader) as writer:
-        # After all events that this computer can see, whatever its clock says.
+        # The event follows all events that this computer can see, regardless of its clock.
         heads = read_events(workspace / FINDINGS_FOLDER).heads
         writer.append(body, heads)
 
@@ -123,12 +123,12 @@ def _write_mark(one: MarkedPoint) -> dict[str, Any]:
     return {"landmark": one.landmark.value, "side": one.side.value, "point_mm": point}
 
 
-@reads("findings of readers", "check the folder findings of the workspace")
+@reads("readers' findings", "check the folder findings of the workspace")
 def read_findings(workspace: Path) -> Mapping[FindingsKey, FindingsRecord]:
-    """Return the present findings of every case and reader; empty if there are none.
+    """Return the current findings of every case and reader; empty if there are none.
 
-    Of one reader's answers to one question about one place the last counts. Incomplete and damaged
-    lines, and those of a later version, are skipped.
+    The last answer of a reader to a question about a location counts. Incomplete and damaged lines,
+    and lines from a later version, are skipped.
 
     Raises
     ------
@@ -153,14 +153,13 @@ def read_findings(workspace: Path) -> Mapping[FindingsKey, FindingsRecord]:
 
 
 def count_findings_problems(workspace: Path) -> tuple[int, int]:
-    """Return the number of damaged lines and of events of a later version in all findings."""
+    """Return the number of damaged lines, and of events from a later version, in all findings."""
     log = read_events(workspace / FINDINGS_FOLDER)
     newer = [event for event in log.events if event.body.get("version") != _VERSION]
     return len(log.problems), len(newer)
 
 
 def _add_event(record: FindingsRecord, event: Event) -> FindingsRecord:
-    """Return a record with the findings of an event added; values of another form are skipped."""
     body = event.body
     answers, computed = dict(record.answers), set(record.computed)
     mapping = _read_mapping(body.get("answers"))
@@ -200,21 +199,21 @@ def _list_texts(value: object) -> tuple[str, ...]:
 
 
 def _parse_point(value: object) -> PointMm | None:
-    """Return a point, or None for anything else."""
     if not isinstance(value, list) or len(value) != 3:
         return None
     if not all(isinstance(mm, str) and len(mm) < _LONGEST_PLACE for mm in value):
         return None
     try:
         x, y, z = map(float, value)
-        MarkedPoint(Landmark.NIPPLE, Side.RIGHT, (x, y, z))  # no nan, nothing kilometres away
+        MarkedPoint(
+            Landmark.NIPPLE, Side.RIGHT, (x, y, z)
+        )  # NaN and points that are kilometres away are rejected.
     except (ValueError, ArgumentError):
         return None
     return x, y, z
 
 
 def _parse_mark(value: object) -> MarkedPoint | None:
-    """Return a landmark, or None for another form, such as one of a later version."""
     entry = _read_mapping(value)
     point = entry.get("point_mm")
     where = None if point is None else _parse_point(point)

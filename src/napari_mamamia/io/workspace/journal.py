@@ -1,9 +1,9 @@
-"""The journal of a mask: every step is on the disk when the mouse button is released.
+"""The journal of a mask, which saves every step when the mouse button is released.
 
-``refined/READER/ID.journal`` beside the mask holds one JSON line for each opening, step, undo,
-redo, jump and saving. It only grows: a record of how the annotation was made, from which the mask
-can be reproduced bit for bit. The lines form a chain; the first record refers to case, reader,
-grid, format and the mask that editing began with.
+``refined/READER/ID.journal`` beside the mask contains one JSON line for each opening, step, undo,
+redo, jump and saving. The file only grows. It records how the annotation was made, so the mask can
+be reproduced bit for bit. The lines form a chain, whose first record refers to the case, reader,
+grid, format and initial mask.
 """
 
 import base64
@@ -51,7 +51,7 @@ from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.workspace.workspace import MASK_SUFFIX
 
 FORMAT_VERSION: Final = 3
-"""Format of the journals that are read and written."""
+"""Version of the journal format that is read and written."""
 
 
 _LEVEL: Final = 1
@@ -61,12 +61,12 @@ _NOT_FINITE: Final = "float"
 _SYNC_AFTER_S: Final = 0.5
 """Longest time in s between two writes to the disk.
 
-A power failure loses at most the steps of this time; a killed program loses none.
+A power failure loses at most the steps of this period; a killed program loses none.
 """
 
 _SUFFIX: Final = ".journal"
 
-_NOT_A_RECORD: Final = "it holds no record of a journal ({})"
+_NOT_A_RECORD: Final = "it contains no journal record ({})"
 _NO_RECORD: Final = (
     LookupError,
     TypeError,
@@ -80,24 +80,24 @@ _NO_RECORD: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The case was opened for editing, with the state on which the following steps build.
+    """Opening of a case for editing, with the state to which the following steps apply.
 
     Parameters
     ----------
     base
-        The mask that editing starts from, uint8 values.
+        The mask with which editing starts, as uint8 values.
     base_name
-        Its origin: "prediction kinetic", "" for an empty one.
+        The origin of the mask, such as "prediction kinetic", or "" for an empty mask.
     base_sha256
-        Checksum of its file, "" if there was none.
+        Checksum of the mask's file, or "" if there was no file.
     labels_crc
-        CRC-32 of the whole label array at this moment.
+        CRC-32 of the whole label array at the time of opening.
     phases
         Type and CRC-32 of each phase's values; empty if the phases were not read.
     continues
-        Whether earlier steps and marks continue: after a crash, or when the saved mask is reopened.
+        Whether earlier steps and marks continue, after a crash or when a saved mask is reopened.
     blinding
-        What is hidden from the reader until the next opening.
+        The information that is hidden from the reader until the next opening.
     """
 
     case_id: str
@@ -114,10 +114,10 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """The mask was saved: the file's SHA-256, and the CRC-32 of the labels in it.
+    """Saving of a mask, with the SHA-256 of the file and the CRC-32 of its labels.
 
-    `head` is the hash of the last record that the mask includes, because a reader may go on
-    painting while it is being saved; "" if unknown.
+    `head` is the hash of the last record that the mask includes, because a reader may continue
+    painting during saving, or "" if unknown.
     """
 
     sha256: str
@@ -129,7 +129,7 @@ JournalRecord: TypeAlias = Opened | Step | Turn | Jump | Saved
 
 
 def encoded(record: JournalRecord) -> bytes:
-    """Return a record as one line of JSON, with the present time."""
+    """Return a record as one line of JSON with the current time."""
     content = {"at": datetime.now(UTC).isoformat(timespec="microseconds"), **_encode_record(record)}
     head = json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
     if not isinstance(record, Step):
@@ -143,9 +143,9 @@ def decoded(entry: Mapping[str, Any]) -> tuple[str, JournalRecord]:
     Raises
     ------
     FormatError
-        If it was written in another version of the format.
+        If the record was written in another version of the format.
     KeyError, TypeError, ValueError
-        If it is not a record.
+        If the entry is not a record.
     """
     at, kind = str(entry["at"]), entry["kind"]
     if kind == "opened":
@@ -209,12 +209,12 @@ def _opened_content(record: Opened) -> dict[str, Any]:
 def _parse_opened(entry: Mapping[str, Any]) -> Opened:
     if entry["version"] != FORMAT_VERSION:
         raise FormatError(
-            f"expected a journal of format {FORMAT_VERSION}, got format "
-            f"{entry['version']} of {entry['software']}: replay it with that version"
+            f"expected a journal of format {FORMAT_VERSION}, but found format {entry['version']} "
+            f"from {entry['software']}: replay the journal with that version"
         )
     z, y, x = (int(n) for n in entry["shape"])
     if z * y * x > _MOST_VOXELS:
-        raise ValueError(f"its volume of {z} x {y} x {x} voxels is larger than any exam")
+        raise ValueError(f"its volume of {z} x {y} x {x} voxels exceeds the size of any exam")
     affine = np.array(entry["affine"], dtype=np.float64).reshape(4, 4)
     grid = Grid((z, y, x), affine, _decode_bytes(entry["header"]) or None)
     base = entry["base"]
@@ -236,7 +236,6 @@ def _parse_opened(entry: Mapping[str, Any]) -> Opened:
 
 
 def _inflate_bytes(packed: bytes, size: int) -> bytes:
-    """Return at most `size` + 1 decompressed bytes: a small file can unpack to gigabytes."""
     try:
         return zlib.decompressobj().decompress(packed, size + 1)
     except zlib.error as error:
@@ -288,7 +287,6 @@ def _parse_edit(content: Mapping[str, Any], label: int) -> Edit:
 
 
 def _setting_content(value: Any) -> Any:
-    """Return a value in a form that JSON supports, without infinity and nan."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
@@ -300,7 +298,7 @@ def _parse_setting(value: Any) -> Setting:
     if isinstance(value, dict):
         return float(value[_NOT_FINITE])
     if value is not None and not isinstance(value, bool | int | float | str):
-        raise TypeError(f"expected a single value, got {type(value).__name__}")
+        raise TypeError(f"expected a single value, but found {type(value).__name__}")
     return value
 
 
@@ -320,7 +318,6 @@ def _parse_brush(content: Mapping[str, Any]) -> Brush:
 
 
 def _change_parts(difference: Difference) -> Iterator[bytes]:
-    """Yield the JSON of a difference in pieces, faster than a general JSON writer."""
     yield b'{"label":%d' % difference.label
     channels = {
         b"labels": difference.labels,
@@ -357,7 +354,9 @@ def _parse_difference(content: Mapping[str, Any]) -> Difference:
 def _parse_change(content: Mapping[str, Any], n_planes: int) -> BitChange:
     planes = tuple(_decode_bytes(plane) for plane in content["planes"])
     if len(planes) != n_planes:
-        raise ValueError(f"expected {count_of(n_planes, 'plane')} of bytes, got {len(planes)}")
+        raise ValueError(
+            f"expected {count_of(n_planes, 'plane')} of bytes, but found {len(planes)}"
+        )
     return BitChange(
         _parse_box(content["box"]), int(content["n"]), _decode_bytes(content["where"]), planes
     )
@@ -389,12 +388,12 @@ def journal_path(mask_path: Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class PlacedRecord:
-    """A record with its time (ISO 8601, UTC) and its place in the file.
+    """A record with its time (ISO 8601, UTC) and its position in the file.
 
-    `number` is its place in the file, from 1, `start` its first byte; `index` is its place when it
-    was written, from 0, which differs if records were removed, duplicated or moved. `hash` and
-    `prev` are its own hash and that of the previous record, `prev` "" for one written before
-    records formed a chain.
+    `number` is the position in the file, counted from 1, and `start` is the offset of the first
+    byte. `index` is the position at the time of writing, counted from 0, which differs if records
+    were removed, duplicated or moved. `hash` is the hash of the record, and `prev` the hash of the
+    previous record.
     """
 
     at: str
@@ -410,7 +409,8 @@ class PlacedRecord:
 class Damage:
     """A record that is unreadable, or that does not follow the previous record.
 
-    `record` is its place in the file, from 1; `is_lost` says that it cannot be read at all.
+    `record` is the position in the file, counted from 1; `is_lost` is whether the record is
+    unreadable.
     """
 
     record: int
@@ -420,7 +420,7 @@ class Damage:
 
     @property
     def text(self) -> str:
-        """Position and kind of the damage, in words."""
+        """The position and kind of the damage as a string."""
         return f"record {self.record} (byte {self.start}): {self.reason}"
 
 
@@ -432,22 +432,23 @@ class JournalContents:
     damage: Damage | None = None
 
 
-@reads("a journal", "choose the file next to the mask")
+@reads("a journal", "choose the journal next to the mask")
 def scan_journal(path: Path) -> Iterator[PlacedRecord | Damage]:
     """Yield all records of a journal in order, and a `Damage` for each record that was changed.
 
-    A record that can be read but does not follow the previous one comes after its `Damage`.
+    A readable record that does not follow the previous record comes after its `Damage`.
 
     Raises
     ------
     FormatError
-        If the file cannot be read, is no journal, or was written in another version of the format.
+        If the file cannot be read, is not a journal, or was written in another version of the
+        format.
     """
     for line in scan_chained_lines(path):
         if line.number == 1 and line.problem == NO_CHAIN:
             raise FormatError(
                 f"expected a journal of format {FORMAT_VERSION} at {path}, but an earlier version "
-                "wrote it: its steps cannot be replayed; the saved mask is not affected"
+                "wrote it, so its steps cannot be replayed; the saved mask is not affected"
             )
         if line.problem:
             yield Damage(line.number, line.start, line.problem, is_lost=line.entry is None)
@@ -463,14 +464,17 @@ def scan_journal(path: Path) -> Iterator[PlacedRecord | Damage]:
         if line.number == 1 and not line.problem and not isinstance(record, Opened):
             raise FormatError(
                 f"expected a journal at {path}, but its first record is {line.entry['kind']!r}, "
-                "not 'opened': choose the file next to the mask"
+                "not 'opened': choose the journal next to the mask"
             )
         yield PlacedRecord(at, line.start, record, line.number, line.seq, line.hash, line.prev)
 
 
-@reads("a journal", "choose the file next to the mask")
+@reads("a journal", "choose the journal next to the mask")
 def read_journal(path: Path) -> JournalContents:
-    """Return all records of a journal up to the first damage; raises as `scan_journal`."""
+    """Return all records of a journal up to the first damage.
+
+    The errors are those of `scan_journal`.
+    """
     records: list[PlacedRecord] = []
     for item in scan_journal(path):
         if isinstance(item, Damage):
@@ -480,20 +484,20 @@ def read_journal(path: Path) -> JournalContents:
 
 
 class Journal:
-    """The journal at `path`, open for one window.
+    """The journal at `path`, opened by one window.
 
-    Writing never raises: records that the system refuses stay in memory, `problem` says so, and
-    every later write tries again. It may be used from several threads.
+    Writing never raises. Records that cannot be written stay in memory, `problem` reports this, and
+    every later write tries again. Several threads may use the journal.
 
     Parameters
     ----------
     path
-        Made with the first record, its folder too.
+        Path of the file, which is created with its folder for the first record.
 
     Raises
     ------
     SaveConflictError
-        If another window has it open.
+        If another window has opened the journal.
     """
 
     def __init__(self, path: Path) -> None:
@@ -515,26 +519,26 @@ class Journal:
 
     @property
     def waiting(self) -> int:
-        """Number of records that are not on the disk yet."""
+        """The number of records that are not on the disk yet."""
         return len(self._queue)
 
     @property
     def problem(self) -> str:
-        """Why steps are not recorded, as text; "" if they are recorded."""
+        """The reason why steps are not recorded, or "" if they are recorded."""
         if not self._reason:
             return ""
         return (
-            f"NOT recorded: {self._reason}; {count_of(self.waiting, 'record')} in memory only, "
-            "lost in a "
-            f"crash: free some space or check the folder {self.path.parent}; each step tries again"
+            f"NOT recorded: {self._reason}; {count_of(self.waiting, 'record')} would be lost in a "
+            f"crash: free some space or check the folder {self.path.parent}; each new step tries "
+            "again"
         )
 
     def begin(self, opened: Opened) -> None:
-        """Write `opened` before the next record, so that opening alone leaves no trace."""
+        """Write `opened` before the next record, so that opening alone writes no file."""
         self._header = opened
 
     def write(self, record: JournalRecord) -> None:
-        """Append a record; it survives the end of this program unless `problem` is set."""
+        """Append a record, which survives the end of this program unless `problem` is set."""
         with self._lock:
             if self._header is not None:
                 self._queue.append(self._header)
@@ -543,9 +547,9 @@ class Journal:
             self._write_queue()
 
     def mark(self) -> str:
-        """Return the hash of the last record, for `Saved`; "" if records still wait.
+        """Return the hash of the last record for `Saved`, or "" if records are still waiting.
 
-        Records in memory are written first if possible, including that of the opening.
+        Records in memory, including the opening, are written first if possible.
         """
         with self._lock:
             if self._header is not None:
@@ -560,7 +564,7 @@ class Journal:
             self._write_queue()
 
     def know(self, number: int, start: int) -> None:
-        """Record the position of a step of an earlier run, for `read_back`."""
+        """Store the position of a step from an earlier run for `read_back`."""
         self._starts[number] = start
 
     def read_back(self, number: int) -> Difference:
@@ -569,7 +573,7 @@ class Journal:
         Raises
         ------
         FormatError
-            If the file is missing or the record damaged.
+            If the file is missing or the record is damaged.
         """
         for record in tuple(self._queue):
             if isinstance(record, Step) and record.number == number:
@@ -578,7 +582,7 @@ class Journal:
         if start is not None:
             return step_at(self.path, start, number).difference
         raise FormatError(
-            f"expected step {number} in {self.path}, but it is missing: it cannot be undone; "
+            f"expected step {number} in {self.path}, but it is missing, so it cannot be undone; "
             "your mask is unchanged"
         )
 
@@ -600,9 +604,9 @@ class Journal:
             return target
 
     def close(self) -> None:
-        """Force all records to the disk and close the file; remove an empty one.
+        """Force all records to the disk and close the file; remove an empty file.
 
-        A later record, such as that of a save in progress, is added all the same.
+        A later record, for example from a save in progress, is still added.
         """
         with self._lock:
             self._is_closed = True
@@ -651,7 +655,6 @@ class Journal:
             self._timer.start()
 
     def _in_place(self) -> ChainedLines:
-        """Return the open file, restored if it was removed."""
         lines = self._lines or self._open_lines()
         if not lines.is_in_place:
             if self.path.exists():
@@ -660,17 +663,16 @@ class Journal:
         return lines
 
     def _sync_lines(self) -> None:
-        """Force lines to the disk in a thread; failures are reported like write failures."""
-        # First, so that a record that arrives meanwhile starts its own timer.
+        # Done first, so that a record that arrives meanwhile starts its own timer.
         self._timer = None
         lines = self._lines
         if lines is None:
             return
         try:
-            # Without the lock, which a slow disk would hold against the next stroke.
+            # Done without the lock, which a slow disk would hold while the next stroke waits.
             lines.sync(every_s=0.0)
         except SaveError as error:
-            # `close` has reported the failure of a file that was closed meanwhile.
+            # `close` has reported the failure of a file that was closed in the meantime.
             if self._lines is lines:
                 self._reason = _describe_refusal(error)
 
@@ -691,18 +693,18 @@ def step_at(path: Path, start: int, number: int) -> Step:
     except _NO_RECORD as error:
         raise _make_read_error(path, number, str(error)) from error
     if not isinstance(record, Step) or record.number != number:
-        raise _make_read_error(path, number, "a different record is there")
+        raise _make_read_error(path, number, "a different record was found")
     return record
 
 
 def _make_read_error(path: Path, number: int, why: str) -> FormatError:
     return FormatError(
-        f"expected step {number} in {path}, but {why}: it cannot be undone; your mask is unchanged"
+        f"expected step {number} in {path}, but {why}, so the step cannot be undone; your mask is "
+        "unchanged"
     )
 
 
 def _describe_refusal(error: OSError) -> str:
-    """Return the system's message about a refused write."""
     if isinstance(error, SaveConflictError):
         return "another window records in the same journal"
     cause = error.__cause__

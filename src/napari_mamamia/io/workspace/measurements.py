@@ -1,8 +1,9 @@
-"""Readers' measurements: an event for each measurement drawn or removed.
+"""Readers' measurements, with an event for each measurement that is drawn or removed.
 
 As for tags, each run of the program writes its own file in the workspace's folder ``measurements``,
-see `event_store`: nothing is lost, two windows never wait for each other. Coordinates are decimal
-text, to a thousandth of a millimetre, so that every computer reads the same.
+so nothing is lost and two windows never wait for each other (see `event_store`). Coordinates are
+decimal strings with a precision of a thousandth of a millimetre, so that every computer reads the
+same value.
 """
 
 import threading
@@ -21,14 +22,15 @@ MEASUREMENTS_FOLDER: Final = "measurements"
 _SCHEMA: Final = 1
 
 _one_at_a_time: Final = threading.Lock()
-"""Lock for the threads of one program, which share its file."""
+"""Lock for the threads of one program, which share a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class MeasurementRecord:
     """The measurements in a workspace, in the order of drawing.
 
-    `problems` are damaged lines, `n_newer` the events of a later version: both are skipped.
+    `problems` describe damaged lines, and `n_newer` counts events from a later version. Both are
+    skipped.
     """
 
     items: tuple[Measurement, ...] = ()
@@ -37,16 +39,16 @@ class MeasurementRecord:
 
 
 def append_measurement(workspace: Path, measurement: Measurement) -> Measurement:
-    """Save a measurement of `measurement.reader`; return it with its id and time.
+    """Save a measurement of `measurement.reader`, and return it with its id and time.
 
-    It is on the disk when this returns.
+    The event is on the disk when the function returns.
 
     Raises
     ------
     CaseError
         If the reader cannot name a folder.
     SaveError
-        If the system refuses to write; earlier ones stay.
+        If the system cannot write the event. Earlier events remain.
     """
     points = [[f"{mm:.3f}" for mm in point] for point in measurement.points_mm]
     body = {
@@ -61,7 +63,9 @@ def append_measurement(workspace: Path, measurement: Measurement) -> Measurement
     event = _append_event(workspace, measurement.reader, {"add": body, "version": _SCHEMA})
     return replace(
         measurement,
-        points_mm=tuple(map(_parse_point, points)),  # in the form in which it will be read
+        points_mm=tuple(
+            map(_parse_point, points)
+        ),  # The measurement has the form in which it will be read.
         measurement_id=event.hash,
         created=event.at,
     )
@@ -79,11 +83,11 @@ def take_back_measurement(workspace: Path, measurement: Measurement) -> None:
     _append_event(workspace, measurement.reader, body, (measurement.measurement_id,))
 
 
-@reads("measurements of readers", "check the folder measurements of the workspace")
+@reads("readers' measurements", "check the folder measurements of the workspace")
 def read_measurements(workspace: Path, case_id: str | None = None) -> MeasurementRecord:
-    """Return the present measurements, of all cases or one; empty if there are none.
+    """Return the current measurements of one case or all cases; empty if there are none.
 
-    Readers can only remove their own measurements. Incomplete and damaged lines are skipped.
+    Readers can remove only their own measurements. Incomplete and damaged lines are skipped.
 
     Raises
     ------
@@ -112,7 +116,6 @@ def _append_event(
 
 
 def _parse_event(event: Event) -> Measurement | None:
-    """Return the measurement of an event, or None for another form."""
     body = event.body.get("add")
     if not isinstance(body, Mapping):
         return None
@@ -142,6 +145,8 @@ def _parse_event(event: Event) -> Measurement | None:
 
 def _parse_point(point: Any) -> PointMm:
     if not isinstance(point, list) or not all(isinstance(mm, str) and len(mm) < 40 for mm in point):
-        raise ValueError(f"expected a point to be three decimal strings, got {str(point)[:60]}")
+        raise ValueError(
+            f"expected a point to be three decimal strings, but it is {str(point)[:60]}"
+        )
     x, y, z = map(float, point)
     return x, y, z

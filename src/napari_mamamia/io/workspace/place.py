@@ -1,23 +1,25 @@
-"""Find the workspace of a data set, even after both were moved, and mark it with its data set.
+"""Find the workspace of a data set, even after both were moved, and record its data set.
 
-The first match is used; a sentence says why, and warnings name the folders passed over:
+The first match is used. A sentence gives the reason, and warnings name the folders that were not
+chosen:
 
 1. the folder that was chosen on this account, unless its file names another data set;
-2. a folder beside the data set whose file names it: one that points to its present path before one
-   with only the same cases, then the one called ``<name>-workspace``, then the latest;
-3. ``<name>-workspace`` beside it;
-4. the folder chosen on this account for the same cases at a former path;
-5. a folder of ours in the user's documents whose file names it;
-6. a new one, as in `io.workspace.preferences.workspace_for`.
+2. a folder beside the data set whose file names the data set: first a folder with its current path,
+   then a folder with only the same cases, then the folder ``<name>-workspace``, then the latest;
+3. ``<name>-workspace`` beside the data set;
+4. the folder that was chosen on this account for the same cases at a former path;
+5. a folder of this program in the user's documents whose file names the data set;
+6. a new folder, as in `io.workspace.preferences.workspace_for`.
 
-A folder that belongs to another existing copy of the data set is passed over in 2, 4 and 5: its
-file names that copy's path, and its name is not derived from this data set. A warning names it
-before a new one is made.
+A folder that belongs to another existing copy of the data set is not chosen in 2, 4 and 5, because
+its file names the path of that copy, and its name is not derived from this data set. A warning
+names the folder before a new one is created.
 
-If it cannot be written to, 5 is used; if there is none, it is opened read-only.
+If the folder is not writable, 5 is used; if there is no such folder, the first folder is opened
+read-only.
 
 ``mamamia_workspace.json`` names each data set that the workspace serves by its relative path and by
-fingerprints of some of its cases. A data set is never written to, so only the workspace knows the
+fingerprints of some of its cases. A data set is never changed, so only the workspace records the
 connection.
 """
 
@@ -54,26 +56,31 @@ _PIECE: Final = 1 << 16
 _MOST_BYTES: Final = 1 << 20
 _MOST_NEIGHBOURS: Final = 2000
 _READ_ONLY: Final = (
-    "the workspace {0} cannot be written to: your masks are not saved there; choose another "
-    "folder for your masks on page Cases"
+    "the workspace {0} is read-only, so your masks are not saved there; choose another folder for "
+    "your masks on the Cases page"
 )
 _OF_ANOTHER: Final = (
-    "the folder {0} was made for another data set with the same case ids, so its masks are not "
-    "shown; if it is this data set with rewritten images, delete " + MARK_NAME + " in it"
+    (
+        "the folder {0} belongs to another data set with the same case ids, so its masks are not "
+        "shown; if this is the same data set with rewritten images, delete "
+    )
+    + MARK_NAME
+    + " in it"
 )
 _OF_COPIED: Final = (
     "the same images are in {1}, with masks in {0}, which are not shown here; to see and edit "
     "those masks, choose that folder for your masks"
 )
-_ALSO: Final = "the folder {0} also holds masks of this data set, which are not shown"
+_ALSO: Final = "the folder {0} also contains masks of this data set, which are not shown"
 
 
 class Relation(StrEnum):
     """The relation of a workspace to a data set, according to the workspace's file.
 
-    OTHER is one with the same case ids and other images, whose masks would be confused with this
-    one's: more than half of the recorded cases that exist differ. Some may have been written again,
-    and baseline and follow-up may share one by mistake.
+    OTHER means a data set with the same case ids but different images, whose masks would be
+    confused with those of this data set: more than half of the recorded cases that exist differ. A
+    few may differ because they were written again, or because baseline and follow-up share a
+    workspace by mistake.
     """
 
     SAME = "same"
@@ -83,23 +90,23 @@ class Relation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceMark:
-    """The record of a data set: its root, and fingerprints of some cases by id."""
+    """The record of a data set, with its root and the fingerprints of some cases by id."""
 
     root: Path
     prints: Mapping[str, str]
 
     def write(self, workspace: Path) -> None:
-        """Write the record into an existing workspace, unless it is there already.
+        """Write the record into an existing workspace, unless it is already there.
 
-        A workspace that does not exist, or cannot be written to, stays unchanged: nothing depends
-        on the record before it is moved.
+        A workspace that does not exist or is not writable stays unchanged, because nothing depends
+        on the record until the workspace is moved.
         """
         if not self.prints or not workspace.is_dir():
             return
         try:
             entries = _read_entries(workspace)
         except OSError:
-            return  # the records of other data sets would be lost
+            return  # The records of other data sets would be lost.
         others = [
             entry
             for entry in entries
@@ -110,7 +117,7 @@ class WorkspaceMark:
         for case_id, text in chain(
             *(entry["cases"].items() for entry in entries if entry not in others)
         ):
-            if len(cases) < _MOST_CASES:  # a record that cannot be read now stays valid
+            if len(cases) < _MOST_CASES:  # A record that is temporarily unreadable stays valid.
                 cases.setdefault(case_id, text)
         entry = {"path": _path_between(workspace, self.root), "cases": cases}
         if entry in entries and len(others) == len(entries) - 1:
@@ -121,10 +128,10 @@ class WorkspaceMark:
 
 
 def prints_of(data_set: DataSet, case_ids: tuple[str, ...] = ()) -> dict[str, str]:
-    """Return fingerprints of cases by id: of the named existing cases, otherwise of eight.
+    """Return the fingerprints, by id, of the named existing cases, or of eight cases.
 
-    A fingerprint covers a case's first image file: its size, its beginning and its end. A file that
-    cannot be read has none.
+    A fingerprint covers the size, the beginning and the end of a case's first image file. An
+    unreadable file has no fingerprint.
     """
     cases = {case.case_id: case for case in data_set.cases}
     chosen_ids = case_ids or sorted(cases, key=hash_text)[:_MOST_CASES]
@@ -143,7 +150,7 @@ def _first_file(case: CaseFiles) -> Path:
 
 
 def relation_to(workspace: Path, data_set: DataSet) -> Relation:
-    """Return a workspace's relation to a data set; UNKNOWN if it has no record."""
+    """Return a workspace's relation to a data set; UNKNOWN if the workspace has no record."""
     entries = _look_up_entries(workspace)
     ids = tuple(sorted({case_id for entry in entries for case_id in entry["cases"]}))
     if not ids:
@@ -155,7 +162,7 @@ def relation_to(workspace: Path, data_set: DataSet) -> Relation:
 
 
 def points_to(workspace: Path, data_set: Path) -> bool:
-    """Return whether the record in a workspace names the present path of a data set."""
+    """Return whether the record in a workspace names the current path of a data set."""
     path = _path_between(workspace, data_set)
     return any(up_entry["path"] == path for up_entry in _look_up_entries(workspace))
 
@@ -221,7 +228,6 @@ def _find_relation(entry: Mapping[str, Any], now: Mapping[str, str]) -> Relation
 
 
 def _look_up_entries(workspace: Path) -> list[dict[str, Any]]:
-    """Return the recorded data sets; empty if the file cannot be read now."""
     try:
         return _read_entries(workspace)
     except OSError:
@@ -229,7 +235,6 @@ def _look_up_entries(workspace: Path) -> list[dict[str, Any]]:
 
 
 def _read_entries(workspace: Path) -> list[dict[str, Any]]:
-    """Return the recorded data sets; empty if the file is missing or of other software."""
     try:
         content = read_json(workspace / MARK_NAME, _MOST_BYTES)
     except (FileNotFoundError, ValueError):
@@ -249,7 +254,6 @@ def _is_entry(one: Any) -> bool:
 
 
 def _path_between(workspace: Path, data_set: Path) -> str:
-    """Return the relative path from a workspace to a data set; absolute on another drive."""
     try:
         return PurePath(os.path.relpath(data_set, workspace)).as_posix()
     except ValueError:
@@ -258,7 +262,7 @@ def _path_between(workspace: Path, data_set: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WorkspacePlace:
-    """A workspace's folder, the reason for the choice, and warnings about other folders."""
+    """The folder of a workspace, the reason for the choice, and warnings about other folders."""
 
     root: Path
     why: str
@@ -266,7 +270,7 @@ class WorkspacePlace:
 
 
 def find_workspace(data_set: DataSet, preferences: Preferences) -> WorkspacePlace:
-    """Return the workspace of a data set; nothing is created."""
+    """Return the workspace of a data set without creating anything."""
     chosen = dict(preferences.workspaces).get(absolute(data_set.root))
     beside = _named_beside(data_set)
     warnings = []
@@ -289,12 +293,12 @@ def find_workspace(data_set: DataSet, preferences: Preferences) -> WorkspacePlac
 
 
 def require_own(workspace: Path, data_set: DataSet) -> None:
-    """Raise CaseError if a folder is the workspace of another data set with equal ids.
+    """Raise an error if a folder is the workspace of another data set with equal case ids.
 
     Raises
     ------
     CaseError
-        If its file says so.
+        If the folder's file names the other data set.
     """
     if relation_to(workspace, data_set) is Relation.OTHER:
         raise CaseError(
@@ -313,13 +317,12 @@ def _make_chosen_place(chosen: Path, beside: list[Path]) -> WorkspacePlace:
 def _find_place(
     data_set: DataSet, preferences: Preferences, beside: list[Path], warnings: list[str]
 ) -> WorkspacePlace | None:
-    """Return the existing workspace that names the data set, or that is named after it."""
     usual_folder = workspace_beside(data_set.root)
     is_free = usual_folder.is_dir() and relation_to(usual_folder, data_set) is Relation.UNKNOWN
     there = beside or ([usual_folder] if is_free else [])
     why = "next to the data set"
     if not there:
-        there, why = _moved_from(data_set, preferences), "of this data set at its former path"
+        there, why = _moved_from(data_set, preferences), "from this data set's former path"
     documents = [one for one in _noted_in(documents_folder()) if _is_workspace_of(one, data_set)]
     if documents and not (there and can_write_in(there[0])):
         there, why = [*documents, *there], "in your documents"
@@ -332,7 +335,6 @@ def _find_place(
 
 
 def _named_beside(data_set: DataSet) -> list[Path]:
-    """Return the folders beside a data set that name it, best first."""
     usual_folder, whole = workspace_beside(data_set.root), outermost(absolute(data_set.root))
     folders = [one for one in _noted_in(whole.parent) if _is_workspace_of(one, data_set)]
 
@@ -344,7 +346,6 @@ def _named_beside(data_set: DataSet) -> list[Path]:
 
 
 def _moved_from(data_set: DataSet, preferences: Preferences) -> list[Path]:
-    """Return workspaces chosen for the same cases at former paths."""
     return [
         workspace
         for root, workspace in preferences.workspaces
@@ -353,7 +354,6 @@ def _moved_from(data_set: DataSet, preferences: Preferences) -> list[Path]:
 
 
 def _find_free_place(data_set: DataSet, warnings: list[str]) -> Path:
-    """Return an unused path: the default path, unless it belongs to another data set."""
     usual = workspace_for(data_set.root, Preferences())
     place, number = usual, 2
     while relation_to(place, data_set) is Relation.OTHER or _copied_from(place, data_set):
@@ -369,7 +369,6 @@ def _is_workspace_of(workspace: Path, data_set: DataSet) -> bool:
 
 
 def _noted_in(folder: Path) -> Iterator[Path]:
-    """Yield the subfolders that hold the workspace file; at most the first ones of very many."""
     try:
         with os.scandir(folder) as entries:
             names = [entry.name for entry in islice(entries, _MOST_NEIGHBOURS)]

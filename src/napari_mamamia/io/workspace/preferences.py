@@ -1,4 +1,4 @@
-"""Settings kept between sessions: the reader's name, and the workspace of each data set."""
+"""Settings that are stored between sessions, such as the reader's name and the workspaces."""
 
 import hashlib
 import json
@@ -27,19 +27,19 @@ _KIND_OF: Final = {
     **dict.fromkeys(("images", "segmentations", "patient_info_files"), LayoutKind.MAMA_MIA),
     **dict.fromkeys(("imagesTr", "imagesTs", "labelsTr", "labelsTs"), LayoutKind.PATTERN),
 }
-"""The layouts by their folders' names."""
+"""The layouts by folder name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Preferences:
     """The stored settings of the user.
 
-    `reader` is None until it was entered; `workspaces` pairs a data set's root with the workspace
-    that was chosen for it; `recent` are data sets, the latest first; `keys` pairs an action of the
-    window with the user's own key for it; `view` pairs a setting of the image area with its last
-    value; `team_masks` has a folder with a ranking, a team of it and the folder of that team's
-    masks, the latest first; `features` pairs a setting of a feature with its value. `problem` says
-    why these are defaults although a file exists, else "".
+    `reader` is None until the user enters a name. `workspaces` maps the root of a data set to its
+    chosen workspace. `recent` lists data sets, with the latest first. `keys` maps window actions to
+    the user's shortcuts. `view` maps settings of the image area to their last values. `team_masks`
+    lists a ranking folder, a team and the folder of that team's masks, with the latest first.
+    `features` maps settings of features to their values. `problem` explains why defaults are used
+    although a file exists, or is "".
     """
 
     reader: str | None = None
@@ -81,17 +81,17 @@ class _Stored:
 
 _CODEC: Final = RecordCodec(
     _Stored,
-    "it is renamed, set them again",
+    "the file is renamed; enter the settings again",
     [Layout(_Stored, pairs=frozenset({"features", "keys", "view"}))],
     passes_unknown=True,
 )
 
 
 def load_preferences() -> Preferences:
-    """Return the stored preferences; defaults if there are none.
+    """Return the stored preferences, or defaults if there are none.
 
-    A damaged file gives defaults too and is kept as ``preferences.json.bad``. A file that could not
-    be read this time gives defaults with a `problem`, which are never saved.
+    A damaged file also gives defaults, and is renamed to ``preferences.json.bad``. A file that is
+    temporarily unreadable gives defaults with a `problem`, which are never saved.
     """
     path = preferences_path()
     try:
@@ -106,7 +106,9 @@ def load_preferences() -> Preferences:
         return replace(saved, loaded=saved)
     except FileNotFoundError:
         return Preferences(loaded=Preferences())
-    except OSError as error:  # the file may be intact: a share that does not answer proves nothing
+    except (
+        OSError
+    ) as error:  # The file may be intact; a network share that does not respond proves nothing.
         return Preferences(problem=f"{path} could not be read ({error.strerror or error})")
     except (ValueError, TypeError, RecursionError) as error:
         _log.warning("preferences could not be read and were renamed: %s", error)
@@ -115,20 +117,21 @@ def load_preferences() -> Preferences:
 
 
 def save_preferences(preferences: Preferences) -> None:
-    """Write the changes in `preferences` since loading, or everything if never loaded.
+    """Write the changes in `preferences` since loading, or all settings if never loaded.
 
-    Changes that another window or program saved meanwhile stay; if both changed a setting, this one
-    is stored.
+    Changes that another window or program has saved in the meantime are kept; if both changed a
+    setting, the value in `preferences` is stored.
 
     Raises
     ------
     SaveError
-        If the system refuses to write, or `preferences` replace ones that could not be read.
+        If the system cannot write the file, or if the stored preferences could not be read when
+        `preferences` were loaded.
     """
     if preferences.problem:
         raise SaveError(
-            f"the preferences cannot be saved: {preferences.problem}; nothing was written, so "
-            "that no setting is lost; check that the file can be read and try again"
+            f"the preferences cannot be saved: {preferences.problem}; nothing was written, so no "
+            "setting is lost; check that the file is readable, and try again"
         )
     path = preferences_path()
     _require_folder(path.parent)
@@ -137,18 +140,16 @@ def save_preferences(preferences: Preferences) -> None:
 
 
 def _require_folder(folder: Path) -> None:
-    """Create the folder of the preferences if it is missing."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SaveError(
-            f"cannot create the preferences folder {folder}: {error.strerror or error}; check "
-            "that the folder above can be written to; nothing was written"
+            f"cannot create the preferences folder {folder}: {error.strerror or error}; nothing "
+            "was written; check that the parent folder is writable"
         ) from error
 
 
 def _join_changes(own: Preferences, there: Preferences) -> Preferences:
-    """Return the preferences on the disk with the changes since loading."""
     before = own.loaded
     if before is None or there.problem:
         return own
@@ -182,20 +183,20 @@ def remember_workspace(preferences: Preferences, data_set: Path, workspace: Path
     Raises
     ------
     CaseError
-        If the workspace would be inside the data set, which is never written to.
+        If the workspace would be inside the data set, which is never changed.
     """
     data_set, workspace = absolute(data_set), absolute(workspace)
     if workspace == data_set or data_set in workspace.parents:
         raise CaseError(
-            f"expected a workspace outside the data set {data_set}, got {workspace}: "
-            "choose another folder, such as the one beside it"
+            f"expected a workspace outside the data set {data_set}, but {workspace} is inside: "
+            "choose another folder, such as one beside the data set"
         )
     others = tuple(pair for pair in preferences.workspaces if pair[0] != data_set)
     return replace(preferences, workspaces=((data_set, workspace), *others))
 
 
 def remember_recent(preferences: Preferences, data_set: Path) -> Preferences:
-    """Return preferences with `data_set` as the latest of at most ten."""
+    """Return preferences with `data_set` as the latest of at most ten recent data sets."""
     data_set = absolute(data_set)
     others = (path for path in preferences.recent if path != data_set)
     return replace(preferences, recent=(data_set, *others)[:_MOST_RECENT])
@@ -218,12 +219,12 @@ def team_masks_of(preferences: Preferences, ranking: Path) -> dict[str, Path]:
 
 
 def workspace_for(data_set: Path, preferences: Preferences) -> Path:
-    """Return the workspace folder of a data set (its root folder or file); nothing is created.
+    """Return the workspace folder of a data set (root folder or file) without creating it.
 
-    The folder that was chosen before; else ``<name>-workspace`` beside the data set; if that cannot
-    be written to, ``napari-mamamia/<name>-<code>-workspace`` in the user's documents, where the
-    code distinguishes data sets of one name. A file or folder inside a data set has the workspace
-    of that data set.
+    The folder is the one that was chosen before, or otherwise ``<name>-workspace`` beside the data
+    set. If that folder is not writable, it is ``napari-mamamia/<name>-<code>-workspace`` in the
+    user's documents; the code distinguishes data sets with the same name. A file or folder inside a
+    data set has the workspace of that data set.
     """
     data_set = absolute(data_set)
     chosen = dict(preferences.workspaces).get(data_set)

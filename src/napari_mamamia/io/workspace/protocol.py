@@ -12,11 +12,11 @@
       "blind": true
     }
 
-Only ``name`` is required. An unknown key is refused, so that a typing error is detected. Keys of
-the previous SmartPaint brush are read and reported as unused. ``form`` names a shipped lexicon
-("breast-mri-2013"), ``questions`` are a study's own, asked after it; `docs/methods/forms.md`
-describes their form. ``blind`` hides the reference, the model, other readers, numbers and clinical
-data; a list of some of these names hides only those.
+Only ``name`` is required. An unknown key raises an error, so that typing errors are detected. Keys
+of the previous SmartPaint brush are read and reported as unused. ``form`` names a shipped lexicon
+("breast-mri-2013"), ``questions`` are a study's own questions, which follow the lexicon;
+`docs/methods/forms.md` describes their form. ``blind`` hides the reference, the model, other
+readers, numbers and clinical data; a list of some of these names hides only the listed items.
 """
 
 import math
@@ -61,21 +61,21 @@ class Protocol:
     Parameters
     ----------
     phase
-        The phase to show and paint on; None leaves it to the reader.
+        The phase to show and paint on; if None, the reader chooses it.
     brush
-        The brush to begin with.
+        The initial brush.
     structures
-        Labels that are drawn, each value once; empty: one tumour label, 1.
+        Labels to draw, with unique values; if empty, there is one tumour label with value 1.
     checklist
-        Sentences that the reader goes through.
+        Sentences for the reader to check.
     time_limit_s
-        Intended editing time for a case, above 0; None for no limit.
+        Intended editing time for a case in seconds, above 0; None for no limit.
     unused
-        Keys of the brush in the file that have no effect any more.
+        Brush keys in the file that no longer have any effect.
     blinding
-        What is hidden from the reader.
+        The information that is hidden from the reader.
     form
-        The questions about each case; None for none.
+        The questions about each case, or None.
     """
 
     name: str
@@ -89,28 +89,28 @@ class Protocol:
     form: Form | None = None
 
 
-@reads("an annotation protocol (JSON)", "correct the file, see docs/protocol_example.json")
+@reads("an annotation protocol (JSON)", "correct the file as in docs/protocol_example.json")
 def read_protocol(path: Path) -> Protocol:
     """Return the protocol in a JSON file.
 
     Raises
     ------
     FormatError
-        If the file cannot be read, lacks a name, or has an unknown key or invalid value; the
-        message names file and key.
+        If the file cannot be read, lacks a name, or has an unknown key or invalid value. The
+        message names the file and the key.
     """
     try:
         content = read_json(path)
     except (OSError, ValueError, RecursionError) as error:
         raise FormatError(
-            f"cannot read {path} as an annotation protocol (JSON): {error}; correct the file, see "
-            "docs/protocol_example.json"
+            f"cannot read {path} as an annotation protocol (JSON): {error}; correct the file as "
+            "in docs/protocol_example.json"
         ) from error
     try:
         values = _require_name(_parse_values(content, _PARSERS, "the protocol"))
     except (TypeError, ValueError) as error:
         raise FormatError(
-            f"expected an annotation protocol in {path}, but {error}: correct the file, see "
+            f"expected an annotation protocol in {path}, but {error}: correct the file as in "
             "docs/protocol_example.json"
         ) from error
     unused = _list_unused(content.get("brush", {}))
@@ -120,9 +120,9 @@ def read_protocol(path: Path) -> Protocol:
     return Protocol(blinding=blinding, unused=unused, form=form, **values)
 
 
-@reads("an annotation protocol (JSON)", "save it as UTF-8")
+@reads("an annotation protocol (JSON)", "save the file as UTF-8")
 def read_protocol_text(path: Path) -> str:
-    """Return the text of a protocol's file, to be stored beside its results."""
+    """Return the text of a protocol file, to be stored beside its results."""
     with open_plain(path) as stream:
         return stream.read(MOST_BYTES).decode("utf-8-sig")
 
@@ -130,7 +130,6 @@ def read_protocol_text(path: Path) -> str:
 def _parse_values(
     content: Any, parsers: Mapping[str, Callable[[Any], Any]], where: str
 ) -> dict[str, Any]:
-    """Return the values as converted by their parsers."""
     if not isinstance(content, dict):
         raise TypeError(f"{where} is {_describe_value(content)}, not an object {{...}}")
     unknown = [key for key in content if key not in parsers]
@@ -216,12 +215,12 @@ def _parse_structures(value: Any) -> tuple[Structure, ...]:
     for item in _parse_list(value):
         fields = _parse_values(item, _STRUCTURE_PARSERS, "a structure")
         if len(fields) < len(_STRUCTURE_PARSERS):
-            raise ValueError(f"has {_describe_value(item)}, which lacks value or name")
+            raise ValueError(f"has {_describe_value(item)}, which has no value or no name")
         structures.append(Structure(**fields))
     for what in ("value", "name"):
         seen = [getattr(structure, what) for structure in structures]
         if len(set(seen)) < len(seen):
-            raise ValueError(f"gives two structures the same {what}")
+            raise ValueError(f"has two structures with the same {what}")
     return tuple(structures)
 
 
@@ -235,7 +234,9 @@ def _parse_blinding(value: Any) -> Blinding:
     parse = _one_of(Hidden)
     blinding = Blinding.of(parse(name) for name in _parse_list(value))
     if blinding.hides(Hidden.SITE):
-        raise ValueError("hides the site, which case ids reveal: only a review study can hide it")
+        raise ValueError(
+            "hides the site, which case ids reveal, so only a review study can hide it"
+        )
     return blinding
 
 

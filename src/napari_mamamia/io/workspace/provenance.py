@@ -35,42 +35,44 @@ def write_provenance(
 ) -> None:
     """Write every field of `provenance` to a JSON file, in the order of the record.
 
-    `standard` are (key, value) pairs that a standard requires in the file beside a mask; they come
-    first, and reading ignores them.
+    `standard` are (key, value) pairs that a standard requires in the file beside a mask. These
+    pairs are written first, and are ignored when reading.
 
     Raises
     ------
     FormatError
-        If two parameters have one name, of which the file could keep only one.
+        If two parameters have the same name, because the file can store only one of them.
     SaveConflictError
         If `path` exists and `overwrite` is off.
     SaveError
-        If the system refuses to write.
+        If the system cannot write the file.
     """
     if len(dict(provenance.parameters)) < len(provenance.parameters):
         names = ", ".join(name for name, _ in provenance.parameters)
         raise FormatError(
-            f"expected each parameter of {provenance.name} once, got {names}: rename one"
+            f"expected each parameter of {provenance.name} to occur once, but found {names}: "
+            "rename one of them"
         )
     content: dict[str, Any] = {**dict(standard), **_CODEC.plain(provenance)}
     text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     write_text_atomically(path, text, overwrite=overwrite)
 
 
-@reads("provenance (JSON)", "save the mask again to rewrite it")
+@reads("provenance (JSON)", "save the mask again to rewrite the file")
 def read_provenance(path: Path) -> Provenance:
     """Return the provenance that `write_provenance` wrote; ignore keys of later versions.
 
     Raises
     ------
     FormatError
-        If the file cannot be read, or a key is missing or has another type; names file and key.
+        If the file cannot be read, or a key is missing or has another type. The message names the
+        file and the key.
     """
     try:
         content = read_json(path)
     except (OSError, ValueError, RecursionError) as error:
         raise FormatError(
-            f"cannot read the provenance {path} ({error}); save the mask again to rewrite it"
+            f"cannot read the provenance {path} ({error}); save the mask again to rewrite the file"
         ) from error
     return _CODEC.record(content, path)
 

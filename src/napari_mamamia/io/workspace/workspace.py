@@ -1,4 +1,4 @@
-"""The user's own folder for one data set: predictions, refined masks, scores, exports.
+"""The user's folder for one data set, with predictions, refined masks, scores and exports.
 
 ::
 
@@ -7,8 +7,8 @@
     scores/  exports/
     mamamia_workspace.json                identifies the data set
 
-The folder of a model or reader has exactly its name, so that people find it. The data set itself is
-never written to.
+The folder of a model or reader has exactly the name of the model or reader, so that people can find
+it. The data set itself is never changed.
 """
 
 import unicodedata
@@ -32,14 +32,14 @@ _DEVICES: Final = frozenset(
     ["con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10))]
 )
 _MOST_BYTES: Final = 200
-"""Largest number of bytes in a name; file systems allow 255, the rest is for suffixes."""
+"""Largest number of bytes in a name; file systems allow 255, which leaves space for suffixes."""
 _OF_PEOPLE: Final = (_FOLDERS["refined"], "findings", "measurements", "case_tags")
-"""Folders with a subfolder for each person."""
+"""Folders that contain a subfolder for each person."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """The state of a file when it was examined; another state means a later change."""
+    """The state of a file when it was examined; a different state indicates a later change."""
 
     path: Path
     size: int
@@ -47,14 +47,14 @@ class FileState:
 
     @classmethod
     def of(cls, path: Path) -> "FileState":
-        """Return the present state of a file; OSError if it does not exist."""
+        """Return the current state of a file; raise OSError if it does not exist."""
         status = path.stat()
         return cls(path, status.st_size, status.st_mtime_ns)
 
 
 @dataclass(frozen=True, slots=True)
 class StoredMask:
-    """A mask in the workspace; `name` is the model's or the reader's."""
+    """A mask in the workspace; `name` is the name of the model or reader."""
 
     role: StoredRole
     name: str
@@ -63,9 +63,9 @@ class StoredMask:
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """Paths in one workspace; folders are created with the first saving.
+    """Paths in one workspace, whose folders are created with the first saved file.
 
-    `mark` is the record of its data set. Files that `blinding` hides are not listed; then only
+    `mark` is the record of the data set. With `blinding`, hidden files are not listed, and only
     files of `reader` (who may be None) are listed.
 
     Examples
@@ -81,7 +81,7 @@ class Workspace:
     reader: str | None = None
 
     def note_data_set(self) -> None:
-        """Record the data set in the folder, if it exists; failures are ignored."""
+        """Record the data set in the workspace folder if it exists; failures are ignored."""
         if self.mark is not None:
             self.mark.write(self.root)
 
@@ -97,41 +97,41 @@ class Workspace:
 
     @property
     def predictions(self) -> Path:
-        """Folder that holds one folder of masks for each model."""
+        """Folder that contains one mask folder for each model."""
         return self.root / _FOLDERS["prediction"]
 
     def prediction(self, model: str, case_id: str) -> Path:
-        """Return the file of a model's mask of a case, whether or not it exists.
+        """Return the path of a model's mask of a case, whether or not it exists.
 
         Raises
         ------
         CaseError
-            If `model` or `case_id` cannot be a file name, or `model` differs from one that has
-            predictions only by letter case.
+            If `model` or `case_id` cannot be a file name, or `model` differs only in letter case
+            from a model that has predictions.
         """
         return self._find_mask_path("prediction", model, case_id)
 
     def refined(self, reader: str, case_id: str) -> Path:
-        """Return the file of a reader's mask of a case, whether or not it exists.
+        """Return the path of a reader's mask of a case, whether or not it exists.
 
         Raises
         ------
         CaseError
-            If `reader` or `case_id` cannot be a file name, or `reader` differs from one that has
-            masks only by letter case.
+            If `reader` or `case_id` cannot be a file name, or `reader` differs only in letter case
+            from a reader who has masks.
         """
         return self._find_mask_path("refined", reader, case_id)
 
     def models(self) -> tuple[str, ...]:
-        """Return the models that have a folder of predictions, in natural order."""
+        """Return the models that have a predictions folder, in natural order."""
         return self._list_shown("prediction")
 
     def readers(self) -> tuple[str, ...]:
-        """Return the readers that have a folder of refined masks, in natural order."""
+        """Return the readers who have a folder of refined masks, in natural order."""
         return self._list_shown("refined")
 
     def people(self) -> tuple[str, ...]:
-        """Return the people with masks, answers, drawings or tags here, in natural order."""
+        """Return the people with masks, findings, measurements or tags, in natural order."""
         names = {name for folder in _OF_PEOPLE for name in _list_folders(self.root / folder)}
         shown = (name for name in names if self._is_shown("refined", name))
         return tuple(sorted(shown, key=natural_key))
@@ -148,7 +148,7 @@ class Workspace:
         return frozenset(mask.removesuffix(MASK_SUFFIX) for mask in masks)
 
     def masks_of(self, case_id: str) -> tuple[StoredMask, ...]:
-        """Return the existing masks of a case: predictions first, each by name."""
+        """Return the existing masks of a case, predictions first, sorted by name."""
         masks = (
             StoredMask(role, name, self.listed_path(role, name, case_id))
             for role in _FOLDERS
@@ -157,11 +157,11 @@ class Workspace:
         return tuple(mask for mask in masks if mask.path.is_file())
 
     def listed_path(self, role: StoredRole, name: str, case_id: str) -> Path:
-        """Return the file of a mask whose model or reader is listed, without checking the name."""
+        """Return the path of a mask whose model or reader is listed, without checking the name."""
         return self.root / _FOLDERS[role] / name / f"{case_id}{MASK_SUFFIX}"
 
     def newest_prediction(self, case_id: str) -> tuple[str, FileState] | None:
-        """Return the model with the latest prediction of a case, and the state of its file."""
+        """Return the model with the latest prediction of a case, and the state of the mask file."""
         files = []
         for name in self._list_shown("prediction"):
             with suppress(OSError):
@@ -175,8 +175,9 @@ class Workspace:
         for other in self._list_names(role):
             if other != name and case_key(other) == case_key(name):
                 raise CaseError(
-                    f"expected the {who} {other!r}, who has masks in {self.root}, or a new name; "
-                    f"got {name!r}, which many systems do not distinguish: choose one spelling"
+                    f"expected the {who} {other!r}, who has masks in {self.root}, or a new name, "
+                    f"but found {name!r}, which many systems do not distinguish from it: choose "
+                    "one spelling"
                 )
         case_id = file_name(case_id, "a case id")
         return self.root / _FOLDERS[role] / name / f"{case_id}{MASK_SUFFIX}"
@@ -194,7 +195,6 @@ class Workspace:
 
 
 def _list_folders(folder: Path) -> list[str]:
-    """Return the names of the subfolders; empty if the folder is missing or cannot be read."""
     try:
         entries = [entry for entry in folder.iterdir() if entry.is_dir()]
     except OSError:
@@ -205,40 +205,39 @@ def _list_folders(folder: Path) -> list[str]:
 def file_name(text: str, what: str = "a name") -> str:
     r"""Return `text` as a file or folder name that every common system accepts, or raise.
 
-    Spaces inside and letters of any alphabet stay; accents are stored in one form (NFC). Nothing
-    else is changed, so that two names never become equal.
+    Inner spaces and letters of any alphabet are kept; accents are stored in one form (NFC). Nothing
+    else is changed, so two names never become equal.
 
     Parameters
     ----------
     text
         The name as a person typed it.
     what
-        Its description for the message: "the name of a reader".
+        Description of the name for the message, such as "the name of a reader".
 
     Raises
     ------
     CaseError
-        If it is empty, too long, starts or ends with a space or full stop, holds a control
-        character or one of ``< > : " / \ | ? *``, or is a device name such as ``con``.
+        If the name is empty, is too long, starts or ends with a space or full stop, contains a
+        control character or one of ``< > : " / \ | ? *``, or is a device name such as ``con``.
     """
     name = unicodedata.normalize("NFC", text)
     reason = _why_not(name)
     if reason:
         raise CaseError(
-            f"expected {what} that can name a folder, got {text!r}, which {reason}: "
-            "use letters, digits, spaces inside, - and _"
+            f"expected {what} to be a valid folder name, but {text!r} {reason}: use letters, "
+            "digits, inner spaces, - and _"
         )
     return name
 
 
 def _why_not(name: str) -> str:
-    """Return why a name is invalid, or "" if it is valid."""
     if not name.strip(" ."):
         return "is empty" if not name.strip() else "consists of full stops"
     if name != name.strip(" .\u00a0"):
         return "starts or ends with a space or full stop"
     if any(unicodedata.category(letter) in {"Cc", "Cs", "Zl", "Zp"} for letter in name):
-        return "holds a control character"
+        return "contains a control character"
     bad = sorted(_FORBIDDEN.intersection(name))
     if bad:
         return f"holds {' '.join(bad)}"

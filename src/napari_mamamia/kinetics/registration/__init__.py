@@ -1,6 +1,6 @@
-"""Registration of phases onto one reference phase, applied only where it improves the fit.
+"""Registration of phases onto a reference phase, applied only if the fit improves.
 
-`registration` is the entry point; `search` optimises (rigid, B-spline), `tries` computes the effect
-of each warp on a phase, `quality` measures (residual, NMI, Jacobian), `motion` chooses. `itk` is
-the only module that imports SimpleITK.
+`registration` is the entry point, which optimises (rigid, B-spline) and chooses the best warp.
+`quality` measures the fit (residual, NMI, Jacobian). `itk` is the only module that imports
+SimpleITK.
 """

@@ -1,7 +1,7 @@
-"""Volumes and transforms of SimpleITK; no other module imports that package.
+"""Volumes and transforms of SimpleITK; no other module imports SimpleITK.
 
-Coordinates are millimetres along the array's axes, (z, y, x) from the centre of voxel 0. Distances
-are those of the patient if the axes are at right angles, whatever the orientation.
+Coordinates are in mm along the array axes (z, y, x) from the centre of voxel 0. If the axes are
+perpendicular, distances are the same as in the patient, in any orientation.
 """
 
 import ctypes
@@ -32,7 +32,7 @@ def require_simpleitk() -> ModuleType:
     Raises
     ------
     MissingExtraError
-        If it is not installed.
+        If the package is not installed.
     """
     try:
         _load_library()
@@ -46,8 +46,8 @@ def require_simpleitk() -> ModuleType:
 def _load_library() -> None:
     """Load the package's library without holding the GIL, which `import` holds.
 
-    The library is most of the first import: 0.1 s during which the window would freeze. On systems
-    where this is not possible (Windows), `import` loads it.
+    Loading the library takes most of the first import, 0.1 s, during which the window would freeze.
+    On systems where this is not possible (Windows), `import` loads the library.
     """
     if "SimpleITK" in sys.modules or not CAN_LOAD_BESIDE:
         return
@@ -56,16 +56,16 @@ def _load_library() -> None:
     for path in (path for place in places for path in Path(place).glob("_SimpleITK*.so")):
         load = ctypes.CDLL(None).dlopen  # a foreign call releases the GIL
         load.restype = ctypes.c_void_p
-        # The handle is dropped on purpose: the library stays loaded, and `import` finds it.
+        # The handle is not kept: the library remains loaded, and `import` uses it.
         load(bytes(path), _LAZY)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Readable:
-    """A volume that can be interpolated; values stay between `low` and `high`.
+    """A volume that can be interpolated; values remain between `low` and `high`.
 
-    `image` is as `image_of` makes it; `coefficients` are those of its cubic B-spline, None for
-    linear interpolation.
+    `image` is the result of `image_of`. `coefficients` are the coefficients of its cubic B-spline,
+    or None for linear interpolation.
     """
 
     image: Any
@@ -76,11 +76,10 @@ class Readable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Warp:
-    """A SimpleITK transform from points of the reference phase to another phase.
+    """A SimpleITK transform from points in the reference phase to points in a second phase.
 
-    `rotation_deg` and `translation_mm` are about and along the array's axes (z, y, x); the centre
-    of rotation is `centre_mm`. `metric` is the mutual information reached, in nats, with its sign
-    changed so that more is better.
+    `rotation_deg` and `translation_mm` are about and along the array axes (z, y, x); the centre of
+    rotation is `centre_mm`. `metric` is the final mutual information in nats; larger is better.
     """
 
     transform: Any
@@ -92,7 +91,7 @@ class Warp:
     mesh_mm: tuple[float, ...] = ()
 
     def places(self, points_mm: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return where the points ``(n, 3)`` lie in the other phase, in mm."""
+        """Return where the points ``(n, 3)`` lie in the second phase, in mm."""
         positions = [self.transform.TransformPoint(turned(point, float)) for point in points_mm]
         return np.array(positions, np.float64).reshape(-1, 3)[:, ::-1]
 
@@ -118,9 +117,9 @@ class Warp:
         spacing_mm: Sequence[float],
         origin_mm: Sequence[float],
     ) -> tuple[NDArray[np.float32], int]:
-        """Return a resampled volume (float32) and the number of voxels outside the original.
+        """Return a resampled volume (float32) and the number of voxels outside the source.
 
-        Voxels outside get the nearest value at the volume's edge. Values are clipped to the range
+        Voxels outside have the nearest value at the volume's edge. Values are clipped to the range
         of the volume, because cubic B-splines overshoot at edges.
         """
         itk = require_simpleitk()
@@ -133,8 +132,8 @@ class Warp:
         is_linear = source.coefficients is None
         method.SetInterpolator(itk.sitkLinear if is_linear else itk.sitkBSplineResamplerOrder3)
         method.SetOutputPixelType(itk.sitkFloat32)
-        # Marker of voxels outside the volume: no value of the volume equals it, and clipping
-        # keeps it.
+        # Marker of voxels outside the volume, which differs from all values and is not changed by
+        # clipping.
         method.SetDefaultPixelValue(float("nan"))
         image = source.image if is_linear else source.coefficients
         values: NDArray[np.float32] = itk.GetArrayFromImage(method.Execute(image))
@@ -142,7 +141,8 @@ class Warp:
         outside = np.isnan(values)
         count = int(np.count_nonzero(outside))
         if count:
-            # Only the volume has values at its edge; B-spline coefficients are not values.
+            # Only the volume has values at its edge, because B-spline coefficients are not
+            # values.
             method.SetInterpolator(itk.sitkLinear)
             method.SetUseNearestNeighborExtrapolator(True)
             edge = itk.GetArrayFromImage(method.Execute(source.image))
@@ -158,9 +158,9 @@ def image_of(
     Parameters
     ----------
     volume
-        ``(z, y, x)``, any real type.
+        The volume ``(z, y, x)`` in any real data type.
     spacing_mm, origin_mm
-        Along (z, y, x), mm.
+        The values along (z, y, x) in mm.
     """
     image = require_simpleitk().GetImageFromArray(np.ascontiguousarray(volume))
     image.SetSpacing(turned(spacing_mm, float))
@@ -176,16 +176,16 @@ def readable(
 ) -> Readable:
     """Return a volume ``(z, y, x)`` prepared for interpolation.
 
-    Coefficients are float32 and computed once, so that slabs can be resampled one after the other.
+    Coefficients are float32 and computed once, so slabs can be resampled one after the other.
 
     Parameters
     ----------
     volume
-        ``(z, y, x)``, any real type.
+        The volume ``(z, y, x)`` in any real data type.
     spacing_mm, origin_mm
-        Along (z, y, x), mm.
+        The values along (z, y, x) in mm.
     interpolation
-        Linear, or cubic B-spline.
+        The interpolation: linear or cubic B-spline.
 
     Source: Unser 1999 (IEEE Signal Process. Mag. 16:22), as in Insight Toolkit.
     """
@@ -199,5 +199,5 @@ def readable(
 
 
 def turned(values: Sequence[Any], kind: Callable[[Any], Any]) -> list[Any]:
-    """Return (z, y, x) in the order of SimpleITK, (x, y, z), as plain Python numbers."""
+    """Return (z, y, x) in SimpleITK's order (x, y, z) as plain Python numbers."""
     return [kind(value) for value in reversed(list(values))]

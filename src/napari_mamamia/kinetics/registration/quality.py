@@ -1,4 +1,4 @@
-"""Quality of a registration: residual, mutual information, displacement, folding."""
+"""Quality of a registration: residual, mutual information, displacement and folding."""
 
 import math
 from dataclasses import dataclass
@@ -10,26 +10,26 @@ from numpy.typing import NDArray
 from napari_mamamia.kinetics.registration.settings import Verdict
 
 BETTER_BELOW: Final = 0.95
-"""Largest share of its earlier residual at which a phase counts as better (our choice)."""
+"""Largest ratio to the earlier residual at which a phase counts as better (our choice)."""
 
 WORSE_ABOVE: Final = 1.02
-"""Share of its earlier residual above which a phase counts as worse (our choice)."""
+"""Ratio to the earlier residual above which a phase counts as worse (our choice)."""
 
-_LEAST_INFORMATION: Final = 0.999  # share of the earlier mutual information; our choice
+_LEAST_INFORMATION: Final = 0.999  # fraction of the earlier mutual information; our choice
 _HUBER: Final = 1.345  # standard deviations; Source: Huber 1981, 95 % efficient for Gaussian noise
 _MAD: Final = 1.4826  # standard deviations of Gaussian noise per median absolute deviation
 _ROUNDS: Final = 12
 _BINS: Final = 64
 _TAILS: Final = (0.5, 99.5)
 _MOST_VALUES: Final = 250_000
-_SLICES: Final = 16  # voxels of a determinant at a time: nine slopes of a whole volume are large
+_SLICES: Final = 16  # number of voxels per block; nine slopes of a whole volume are large
 
 Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Fit of a phase to the reference: a low `residual_percent` and a high `nmi` are good."""
+    """Fit of a phase to the reference; a low `residual_percent` and a high `nmi` are good."""
 
     residual_percent: float
     nmi: float
@@ -50,18 +50,18 @@ def fit_of(
     quiet: Bools,
     body: Bools,
 ) -> Fit:
-    """Return the fit of a phase: residual over `quiet`, mutual information over `body`.
+    """Return the fit of a phase: the residual in `quiet` and the mutual information in `body`.
 
     In regions of more than 250,000 voxels, only every n-th voxel is used.
 
     Parameters
     ----------
     phase, reference
-        Two phases ``(z, y, x)``.
+        The two phases ``(z, y, x)``.
     quiet
-        Voxels without enhancement, for the residual.
+        The voxels without enhancement, in which the residual is measured.
     body
-        Voxels of the body, for the mutual information.
+        The voxels of the body, in which the mutual information is measured.
     """
     level = float(np.median(reference[body]))
     return Fit(
@@ -72,14 +72,14 @@ def fit_of(
 
 def _sample_values(volume: NDArray[np.float32], region: Bools) -> NDArray[np.float32]:
     values = volume[region]
-    # An empty region would give a step of 0, which a slice refuses.
+    # An empty region would give a step of 0, which is invalid in a slice.
     return values[:: -(-values.size // _MOST_VALUES) or 1]
 
 
 def residual_percent(
     phase: NDArray[np.float32], reference: NDArray[np.float32], level: float
 ) -> float:
-    """Return the mean of |phase - a reference - b| in percent of `level`; nan without values.
+    """Return the mean of |phase - a reference - b| in percent of `level`; NaN without values.
 
     The factors a and b are fitted by Huber's robust regression (threshold 1.345 robust standard
     deviations) in 12 rounds of weighted least squares.
@@ -87,7 +87,7 @@ def residual_percent(
     Parameters
     ----------
     phase, reference
-        Values of the same voxels in both phases, ``(n,)``.
+        The values of the same voxels in the two phases, ``(n,)``.
     level
         The signal that counts as 100 %.
 
@@ -109,7 +109,7 @@ def residual_percent(
         slope = 0.0 if spread == 0 else (weight @ ((x - x_mean) * (y - y_mean))) / spread
         rest = np.abs(y - y_mean - slope * (x - x_mean))
         limit = _HUBER * _MAD * float(np.median(rest))
-        # At least half of the voxels fit exactly; their weights would be 0/0.
+        # At least half of the voxels match exactly, and their weights would be 0/0.
         if limit == 0:
             break
         weight = np.minimum(1.0, limit / np.maximum(rest, limit))
@@ -117,15 +117,15 @@ def residual_percent(
 
 
 def normalised_mutual_information(a: NDArray[np.float32], b: NDArray[np.float32]) -> float:
-    """Return (H(A) + H(B)) / H(A, B): 1 for independent images, 2 for identical; nan if undefined.
+    """Return (H(A) + H(B)) / H(A, B), from 1 (independent) to 2 (identical); NaN if undefined.
 
-    The entropies are those of a histogram of 64 x 64 bins between the 0.5th and the 99.5th
+    The entropies are computed from a histogram of 64 x 64 bins between the 0.5th and the 99.5th
     percentile.
 
     Parameters
     ----------
     a, b
-        Values of the same voxels in both images, ``(n,)``.
+        The values of the same voxels in the two images, ``(n,)``.
 
     Source: Studholme 1999 (Pattern Recognition 32:71), equation 7.
     """
@@ -143,14 +143,14 @@ def normalised_mutual_information(a: NDArray[np.float32], b: NDArray[np.float32]
 def jacobian_determinant(
     displacement: NDArray[np.float64], spacing_mm: tuple[float, ...]
 ) -> NDArray[np.float64]:
-    """Return the local change of volume of x -> x + u(x): 1 for none, 0 or less for folding.
+    """Return the local volume change of x -> x + u(x): 1 is no change, 0 or less is folding.
 
     Parameters
     ----------
     displacement
-        u in mm, ``(3, z, y, x)``, at least two voxels along each axis.
+        The displacement u in mm, ``(3, z, y, x)``, with at least two voxels along each axis.
     spacing_mm
-        Spacing of the voxels along (z, y, x).
+        The voxel spacing along (z, y, x) in mm.
 
     Examples
     --------
@@ -183,14 +183,14 @@ def _compute_determinant(
 
 
 def displacement_in(displacement: NDArray[np.float64], region: Bools) -> Displacement:
-    """Return the lengths of ``(3, z, y, x)`` displacements in a region; 0 if it is empty.
+    """Return the statistics of displacements in a region; 0 if the region is empty.
 
     Parameters
     ----------
     displacement
-        mm, ``(3, z, y, x)``.
+        The displacements ``(3, z, y, x)`` in mm.
     region
-        bool ``(z, y, x)``.
+        A boolean array ``(z, y, x)``.
     """
     lengths = np.linalg.norm(displacement[:, region], axis=0)
     if not lengths.size:
@@ -202,15 +202,16 @@ def displacement_in(displacement: NDArray[np.float64], region: Bools) -> Displac
 def verdict_of(before: Fit, after: Fit) -> Verdict:
     """Return whether a registration is better, worse, or makes no relevant difference.
 
-    Better: the residual falls by 5 % of itself or more, without loss of mutual information. Worse:
-    the residual rises by more than 2 %, or more than 0.1 % of the mutual information is lost.
+    It is better if the residual falls by at least 5 % without loss of mutual information. It is
+    worse if the residual rises by more than 2 %, or the mutual information falls by more than 0.1
+    %.
 
     Parameters
     ----------
     before, after
-        Fits of a phase before and after registration.
+        The fits of a phase before and after registration.
     """
-    # Not `>=`: undefined information counts as not lost.
+    # `>=` would count undefined information as lost.
     is_lossless = not after.nmi < _LEAST_INFORMATION * before.nmi
     if is_lossless and after.residual_percent <= BETTER_BELOW * before.residual_percent:
         return Verdict.BETTER

@@ -1,4 +1,4 @@
-"""Register the phases of a case onto one of them, where it improves the fit: search and tries."""
+"""Register the phases of a case onto a reference phase if this improves the fit."""
 
 import math
 import threading
@@ -47,10 +47,10 @@ _SPLINE_LAST_STEP: Final = 0.02
 _SPLINE_LEVELS: Final = 2  # the finest levels: rigid registration has removed large motion
 _ORDER: Final = 3
 LEAST_VOXELS: Final = 4
-"""Least number of voxels along an axis in which motion can be measured. Our choice."""
+"""Smallest number of voxels along an axis in which motion can be measured. Our choice."""
 
 TUMOUR_MARGIN_MM: Final = 5.0
-"""Margin around the mask in which nothing is sampled and no residual is measured. Our choice."""
+"""Margin around the mask in which no voxel is sampled and no residual is measured. Our choice."""
 
 QUIET_BELOW_PERCENT: Final = 20.0
 """PE of the first phase after contrast below which a voxel does not enhance. Our choice."""
@@ -58,18 +58,18 @@ QUIET_BELOW_PERCENT: Final = 20.0
 _SKIN_MM: Final = 5.0  # samples reach this far beyond the body's edge, which shows motion best
 _SMOOTH_MM: Final = 2.0
 _COARSER: Final = (4, 2, 1)
-_LEAST_SIDE: Final = 8  # least number of voxels along an axis of a level
+_LEAST_SIDE: Final = 8  # smallest number of voxels along an axis of a level
 _SPLINE_GAIN: Final = 0.98
-"""A B-spline is used if its residual is at most this share of the rigid one's. Our choice."""
+"""Largest ratio of the B-spline's residual to the rigid residual. Our choice."""
 # A phase is resampled at its own resolution, slab by slab, in its own data type.
 
 _SLAB_VOXELS: Final = 400_000
 
 
 def in_thread(work: Callable[[], T], stop: Callable[[], None], step: Callable[[], Progress]) -> T:
-    """Return the result of `work`, run in a thread; `step()` is reported every 0.1 s.
+    """Run `work` in a thread and return its result; `step()` is reported every 0.1 s.
 
-    If cancelled, it calls `stop` and waits until `work` returns.
+    If the work is cancelled, `stop` is called, and the function waits until `work` returns.
     """
     results: list[T] = []
     failures: list[BaseException] = []
@@ -96,10 +96,10 @@ def in_thread(work: Callable[[], T], stop: Callable[[], None], step: Callable[[]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Level:
-    """One level from coarse to fine: two volumes ``(z, y, x)`` float32 and the sampled region.
+    """A resolution level with two volumes ``(z, y, x)`` float32 and the sampled region.
 
-    `inside` is uint8, 1 where the metric is sampled. `spacing_mm` and `origin_mm`, the centre of
-    voxel 0, are along (z, y, x).
+    `inside` is uint8 and is 1 where the metric is sampled. `spacing_mm` and `origin_mm` (the centre
+    of voxel 0) are along (z, y, x).
     """
 
     fixed: NDArray[np.float32]
@@ -117,19 +117,19 @@ def find_rigid(
 ) -> Warp:
     """Return the rotation and translation that maximise the mutual information of two volumes.
 
-    The search starts at the identity. Each level uses gradient descent with regular steps: the
-    first step moves by at most 0.4 voxels, and each change of the gradient's direction shortens it.
+    The search starts at the identity. Each level uses regular-step gradient descent: the first step
+    moves by at most 0.4 voxels, and each change of the gradient's direction shortens the step.
 
     Parameters
     ----------
     levels
-        The volumes, coarse first.
+        The volumes from coarse to fine.
     centre_mm
-        Centre of rotation along (z, y, x), mm.
+        The centre of rotation along (z, y, x) in mm.
     settings
-        Settings of the registration.
+        The settings of the registration.
     text
-        Text of the progress.
+        The text of the progress reports.
 
     Source: Mattes 2003 (IEEE Trans. Med. Imaging 22:120), as in Insight Toolkit.
     """
@@ -158,23 +158,23 @@ def find_bspline(
 ) -> Warp:
     """Return a smooth deformation on top of a rigid warp.
 
-    Cubic B-splines on control points about `settings.mesh_mm` apart, the same on the two finest
-    levels; gradient descent with regular steps, whose root mean square over the control points
-    starts at 0.2 voxels.
+    The deformation is a cubic B-spline with control points about `settings.mesh_mm` apart, which
+    are the same on the two finest levels. Regular-step gradient descent starts with a
+    root-mean-square step of 0.2 voxels over the control points.
 
     Parameters
     ----------
     levels
-        The volumes, coarse first.
+        The volumes from coarse to fine.
     rigid
-        The rigid warp on which the B-spline is added.
+        The rigid warp to which the B-spline is added.
     settings
-        Settings of the registration.
+        The settings of the registration.
     text
-        Text of the progress.
+        The text of the progress reports.
 
-    Source: Rueckert 1999 (IEEE Trans. Med. Imaging 18:712); here with Mattes' metric and no
-    smoothness penalty, since the mesh is coarse.
+    Source: Rueckert 1999 (IEEE Trans. Med. Imaging 18:712); here with Mattes' metric and without a
+    smoothness penalty, because the mesh is coarse.
     """
     itk = require_simpleitk()
     levels = levels[-_SPLINE_LEVELS:]
@@ -183,7 +183,8 @@ def find_bspline(
     counts = [max(1, round(mm / settings.mesh_mm)) for mm in extent]
     fixed = image_of(finest.fixed, finest.spacing_mm, finest.origin_mm)
     spline = itk.BSplineTransformInitializer(fixed, turned(counts, int), _ORDER)
-    # The optimiser's step is the length of the whole vector: the root mean square times this.
+    # The optimiser's step is the length of the whole vector, which is the root mean square times
+    # this.
     length = float(np.sqrt(spline.GetNumberOfParameters()))
     metric = float("nan")
     for index, level in enumerate(levels):
@@ -219,7 +220,7 @@ def _make_method(level: Level, settings: RegistrationSettings) -> Any:
 def _run_level(
     method: Any, level: Level, text: str, place: int, n_levels: int, n_steps: int
 ) -> None:
-    """Run one level in a thread; if closed before its end, it stops at the next step."""
+    """Run one level in a thread; if closed early, it stops at the next step."""
     itk = require_simpleitk()
     fixed = image_of(level.fixed, level.spacing_mm, level.origin_mm)
     moving = image_of(level.moving, level.spacing_mm, level.origin_mm)
@@ -249,8 +250,8 @@ Bools = NDArray[np.bool_]
 class Coarse:
     """A case resampled to voxels of about `settings.finest_mm`.
 
-    `phases` is float32 ``(phase, z, y, x)``, `body` bool ``(z, y, x)``, `near` the tumour's mask
-    with its margin (empty without a mask). `origin_mm` is the centre of voxel 0.
+    `phases` is float32 ``(phase, z, y, x)``, and `body` is boolean ``(z, y, x)``. `near` is the
+    tumour mask with its margin (empty without a mask). `origin_mm` is the centre of voxel 0.
     """
 
     phases: NDArray[np.float32]
@@ -261,7 +262,7 @@ class Coarse:
 
     @property
     def middle_mm(self) -> tuple[float, float, float]:
-        """The centre of the body, mm."""
+        """The centre of the body in mm."""
         places = ndimage.center_of_mass(self.body)
         z, y, x = (
             o + i * s for i, s, o in zip(places, self.spacing_mm, self.origin_mm, strict=True)
@@ -279,41 +280,42 @@ def require_registrable(
     case
         The case with its phases.
     settings
-        Settings of the registration.
+        The settings of the registration.
     mask
-        The tumour ``(z, y, x)``, or None.
+        The tumour mask ``(z, y, x)``, or None.
 
     Raises
     ------
     CaseError
         If there are fewer than two phases, the reference phase does not exist, the volume is
-        thinner than 4 voxels, its axes are not at right angles, or a phase is constant or holds
-        NaN.
+        thinner than 4 voxels, its axes are not perpendicular, or a phase is constant or has NaN
+        values.
     GridMismatchError
-        If the mask has another shape than the case.
+        If the shapes of mask and case differ.
     """
     case.require_phases(2)
     name = case.case_id
     if settings.reference >= len(case.phases):
         raise CaseError(
-            f"expected a reference phase of {name} from 0 to {len(case.phases) - 1}, but got "
-            f"phase {settings.reference}; choose a phase of the case"
+            f"expected the reference phase of {name} to be from 0 to {len(case.phases) - 1}, but "
+            f"got {settings.reference}; choose a phase of the case"
         )
     if min(case.grid.shape) < LEAST_VOXELS:
         raise CaseError(
-            f"registration needs at least {LEAST_VOXELS} voxels along each axis, but {name} has "
-            f"{case.grid.shape} (z, y, x); use the phases of this case without registration"
+            f"expected at least {LEAST_VOXELS} voxels along each axis for registration, but "
+            f"{name} has {case.grid.shape} (z, y, x); use the phases of this case without "
+            "registration"
         )
     if case.grid.is_sheared:
         raise CaseError(
-            f"registration needs axes at right angles, but those of {name} are sheared; register "
-            "a straightened copy",
+            f"expected perpendicular axes for registration, but the axes of {name} are sheared; "
+            "register a straightened copy",
             remedies=(Remedy(command="straighten"),),
         )
     if mask is not None and mask.shape != case.grid.shape:
         raise GridMismatchError(
-            f"expected a mask with the shape {case.grid.shape} (z, y, x) of case {name}, but got "
-            f"{mask.shape}; choose the mask of this case"
+            f"expected the mask to have the shape {case.grid.shape} (z, y, x) of case {name}, but "
+            f"it has {mask.shape}; choose the mask of this case"
         )
     for index, volume in enumerate(case.signal):
         _require_values(volume, index, name)
@@ -323,17 +325,17 @@ def coarse_case(case: Case, settings: RegistrationSettings, mask: NDArray[Any] |
     """Return the case on coarse voxels (means of blocks), with its body.
 
     The body is separated from air by Otsu's threshold on the square root of the smoothed reference
-    phase: its largest component, with holes filled slice by slice. If that is less than 2 % of the
-    volume, the whole volume counts.
+    phase. It is the largest component, with holes filled slice by slice. If it is less than 2 % of
+    the volume, the whole volume counts.
 
     Parameters
     ----------
     case
         The case with its phases.
     settings
-        Settings of the registration.
+        The settings of the registration.
     mask
-        The tumour ``(z, y, x)``, or None.
+        The tumour mask ``(z, y, x)``, or None.
     """
     spacing, shape = case.grid.spacing_mm, case.grid.shape
     factors = _choose_factors(settings.finest_mm, spacing, shape)
@@ -352,17 +354,18 @@ def coarse_case(case: Case, settings: RegistrationSettings, mask: NDArray[Any] |
 
 
 def levels_of(coarse: Coarse, reference: int, moving: int) -> tuple[Level, ...]:
-    """Return two phases at three resolutions, coarse first: 4, 2 and 1 times the finest size.
+    """Return two phases at three resolutions: 4, 2 and 1 times the finest voxel size.
 
-    A level keeps at least 8 voxels along each axis. The sampled region is the body with 5 mm around
-    it without the tumour and its margin, where changing contrast would be mistaken for motion.
+    Each level has at least 8 voxels along each axis. The sampled region is the body with a margin
+    of 5 mm, without the tumour and its margin, where changing contrast would be mistaken for
+    motion.
 
     Parameters
     ----------
     coarse
         The case on coarse voxels.
     reference, moving
-        Indices of the two phases.
+        The indices of the reference phase and the moving phase.
     """
     around = _grow_region(coarse.body, _SKIN_MM, coarse.spacing_mm) & ~coarse.near
     if not around.any():
@@ -371,8 +374,8 @@ def levels_of(coarse: Coarse, reference: int, moving: int) -> tuple[Level, ...]:
     for times in _COARSER:
         mm = times * max(coarse.spacing_mm)
         shape = coarse.body.shape
-        # The finest level is the coarse case itself: the choice could merge voxels along a finer
-        # axis.
+        # The finest level is the coarse case itself, because the choice could merge voxels along
+        # a finer axis.
         factors = (1, 1, 1) if times == 1 else _choose_factors(mm, coarse.spacing_mm, shape)
         pairs = list(zip(coarse.spacing_mm, factors, coarse.origin_mm, strict=True))
         levels.append(
@@ -390,15 +393,15 @@ def levels_of(coarse: Coarse, reference: int, moving: int) -> tuple[Level, ...]:
 def not_enhancing(
     coarse: Coarse, before: Sequence[NDArray[np.float32]], after: Sequence[NDArray[np.float32]]
 ) -> Bools:
-    """Return the voxels of the body that do not enhance, so that residuals are not contrast.
+    """Return the voxels of the body that do not enhance, for residuals without contrast.
 
-    PE of the first phase after contrast is below 20 % before the registration and after it, and the
-    tumour with 5 mm around it does not count.
+    In these voxels, the PE of the first phase after contrast is below 20 % before and after the
+    registration. The tumour with a margin of 5 mm is excluded.
 
     Parameters
     ----------
     before, after
-        Phases 0 and 1, smoothed: unregistered, and moved by the registration that was tried.
+        The smoothed phases 0 and 1, before and after the tried registration.
     """
     quiet = coarse.body & ~coarse.near
     for pre, post in (before, after):
@@ -410,15 +413,15 @@ def not_enhancing(
 def smoothed(volume: NDArray[np.float32], spacing_mm: Sequence[float]) -> NDArray[np.float32]:
     """Return a volume after a Gaussian of 2 mm standard deviation.
 
-    Resampling smooths noise, which would look like a better fit. After this Gaussian on both sides
-    of a comparison, that effect is small.
+    Resampling smooths noise, which would look like a better fit. This effect is small if both
+    volumes of a comparison are smoothed with this Gaussian.
 
     Parameters
     ----------
     volume
-        float32 ``(z, y, x)``.
+        A float32 array ``(z, y, x)``.
     spacing_mm
-        Along (z, y, x), mm.
+        The values along (z, y, x) in mm.
     """
     sigma = [_SMOOTH_MM / mm for mm in spacing_mm]
     smooth_volume: NDArray[np.float32] = ndimage.gaussian_filter(volume, sigma, mode="nearest")
@@ -429,13 +432,13 @@ def _require_values(volume: NDArray[Any], index: int, name: str) -> None:
     if np.issubdtype(volume.dtype, np.floating) and not np.isfinite(volume).all():
         bad = int(volume.size - np.count_nonzero(np.isfinite(volume)))
         raise CaseError(
-            f"phase {index} of {name} has {bad} voxels that are not finite, so it cannot be "
-            "registered; export that phase again"
+            f"expected phase {index} of {name} to have only finite values, but {bad} voxels are "
+            "not finite; export that phase again"
         )
     if volume.min() == volume.max():
         raise CaseError(
-            f"phase {index} of {name} has the value {volume.flat[0]} everywhere, so it cannot be "
-            "registered; export that phase again"
+            f"expected phase {index} of {name} to show an image, but every voxel has the value "
+            f"{volume.flat[0]}; export that phase again"
         )
 
 
@@ -500,7 +503,7 @@ def try_phase(
     settings: RegistrationSettings,
     mask: NDArray[Any] | None,
 ) -> list[Try]:
-    """Return the warps tried on one phase, the finest last; warps that fold are left out.
+    """Return the warps that were tried on one phase, finest last, without warps that fold.
 
     Parameters
     ----------
@@ -509,11 +512,11 @@ def try_phase(
     coarse
         The case on coarse voxels.
     index
-        Index of the phase.
+        The index of the phase.
     settings
-        Settings of the registration.
+        The settings of the registration.
     mask
-        The tumour ``(z, y, x)``, or None.
+        The tumour mask ``(z, y, x)``, or None.
     """
     begun = time.monotonic()
     levels = levels_of(coarse, settings.reference, index)
@@ -547,7 +550,7 @@ def _make_try(
 
 
 def _jacobian_in(case: Case, warp: Warp, mask: NDArray[Any] | None) -> tuple[float, float]:
-    """Return the minimum and maximum change of volume in the mask; nan without voxels."""
+    """Return the smallest and largest local volume change in the mask; NaN without voxels."""
     box = Box.empty() if mask is None else Box.around(mask)
     if mask is None or box.is_empty:
         return math.nan, math.nan
@@ -564,27 +567,29 @@ _NAN3: Final = (math.nan, math.nan, math.nan)
 
 @dataclass(frozen=True, slots=True)
 class PhaseMotion:
-    """Motion of one phase; values named "after" belong to the tried registration.
+    """Motion of one phase; values named "after" refer to the tried registration.
 
     Parameters
     ----------
     applied
-        The registration applied to its voxels: "none", "rigid" or "rigid + B-spline".
+        The registration applied to the voxels: "none", "rigid" or "rigid + B-spline".
     rotation_deg, translation_mm
-        Rotation about and translation along the array's axes (z, y, x), from the reference phase to
-        this one, about the centre of the body. A positive rotation about z goes from x towards y.
+        The rotation about and translation along the array axes (z, y, x) from the reference phase
+        to this phase, with the centre of the body as the centre of rotation. A positive rotation
+        about z goes from x towards y.
     information
-        Mattes mutual information at the end of the optimisation, nats; more is better.
+        The Mattes mutual information at the end of the optimisation in nats; larger is better.
     displacement
-        Displacements of the voxels of the body.
+        The displacements of the voxels in the body.
     jacobian_min, jacobian_max
-        Local change of volume in the tumour mask, nan without one; 0 or less is folding.
+        The smallest and largest local volume change in the tumour mask, or NaN without a mask; 0 or
+        less is folding.
     body_jacobian_min
-        The minimum in the body.
+        The smallest local volume change in the body.
     before, after
-        The fit onto the reference phase, before and after registration.
+        The fit to the reference phase before and after registration.
     outside
-        Number of voxels outside the moved phase; they take the nearest value.
+        The number of voxels outside the moved phase, which have the nearest value.
     """
 
     phase: int
@@ -629,14 +634,15 @@ def judge(
 
 
 def choose(index: int, found: list[Try], fits: list[Fit]) -> tuple[Try, PhaseMotion]:
-    """Return the best warp, and the phase's motion under it."""
+    """Return the best warp, and the motion of the phase under this warp."""
     chosen, fit, note = found[0], fits[1], ""
     if len(found) > 1:
         finer, finer_fit = found[1], fits[2]
-        # In this order: `min` keeps its first value if the other is nan, as it is without a mask.
+        # The order matters: `min` keeps its first value if the other value is NaN, as without a
+        # mask.
         folds = min(finer.body_jacobian_min, finer.jacobian[0]) <= 0
         if folds:
-            note = "the B-spline folds: the rigid registration is used"
+            note = "the B-spline folds, so the rigid registration is used"
         elif finer_fit.residual_percent > _SPLINE_GAIN * fit.residual_percent:
             note = "the B-spline is no better than the rigid registration"
         else:
@@ -668,21 +674,20 @@ def resample(
 ) -> int:
     """Fill `out` with a warped phase, and return the number of voxels outside the phase.
 
-    `out` is ``(z, y, x)`` of the case's type. Integers are rounded; no value is below the minimum
-    or above the maximum of the phase.
+    Integers are rounded; no value is below the minimum or above the maximum of the phase.
 
     Parameters
     ----------
     case
         The case with its phases.
     index
-        Index of the phase.
+        The index of the phase.
     warp
         The transform to apply.
     interpolation
-        Linear, or cubic B-spline.
+        The interpolation: linear or cubic B-spline.
     out
-        The result, ``(z, y, x)`` of the case's type.
+        The result array ``(z, y, x)`` with the case's data type.
     """
     spacing, volume = case.grid.spacing_mm, case.signal[index]
     text = f"Phase {index}: resampling"
@@ -718,7 +723,7 @@ def _in_type(values: NDArray[np.float32], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 def _stop_nothing() -> None:
-    """Do nothing: computing coefficients is short and cannot be stopped."""
+    """Do nothing, because computing coefficients is short and cannot be stopped."""
 
 
 _STEPS: Final = 100
@@ -729,11 +734,9 @@ _FITTING: Final = 70  # of a phase's 100 steps; the others resample it
 class Registered:
     """A case whose phases are registered onto its reference phase.
 
-    Grid, times and types are unchanged.
-
-    `case` is the original case if no phase was changed. `quiet_voxels` is the number of coarse
-    voxels of `quiet_mm3` each in which residuals were measured. `warps` are the warps tried, by
-    phase, applied or not.
+    Grid, times and data types are unchanged. `case` is the original case if no phase was changed.
+    `quiet_voxels` is the number of coarse voxels, each of `quiet_mm3`, in which residuals were
+    measured. `warps` has the tried warps by phase, whether or not they were applied.
     """
 
     case: Case
@@ -745,7 +748,7 @@ class Registered:
 
     @property
     def changed(self) -> tuple[int, ...]:
-        """The phases whose voxels were moved."""
+        """Indices of the phases whose voxels were moved."""
         return tuple(motion.phase for motion in self.motions if motion.applied != "none")
 
 
@@ -754,25 +757,26 @@ def register_phases(
 ) -> Registered:
     """Register every phase onto the reference phase, on the grid of that phase.
 
-    Rigid registration is tried first; with `TransformKind.BSPLINE` a B-spline follows, which is
-    dropped if it folds (determinant of the Jacobian 0 or less in the tumour or the body) or leaves
-    a residual of more than 98 % of the rigid one's. A phase that does not improve (see
-    `verdict_of`) keeps its voxels. Masks drawn on the reference phase stay valid, since its voxels
-    are not changed. Integers are rounded and clipped to their type.
+    Rigid registration is tried first. With `TransformKind.BSPLINE`, a B-spline follows, which is
+    dropped if it folds (Jacobian determinant 0 or less in the tumour or the body) or its residual
+    is more than 98 % of the rigid residual. A phase that does not improve (see `verdict_of`) keeps
+    its voxels. Masks drawn on the reference phase remain valid, because its voxels are not changed.
+    Integers are rounded and clipped to their data type.
 
-    Two runs give the same voxels on any number of cores: samples are drawn with a fixed seed and
-    summed in one order. The search uses one core and runs in a thread; if cancelled, it stops at
-    the optimiser's next step and leaves nothing.
+    Results are identical on any number of cores, because samples are drawn with a fixed seed and
+    summed in a fixed order. The search uses one core and runs in a thread; if cancelled, it stops
+    at the optimiser's next step.
 
     Parameters
     ----------
     mask
-        The tumour, ``(z, y, x)``, not 0 inside. The fit ignores it and 5 mm around it.
+        The tumour mask ``(z, y, x)``, which is not 0 inside. The fit ignores the tumour and a
+        margin of 5 mm.
 
     Raises
     ------
     CaseError, GridMismatchError
-        As `require_registrable`.
+        As in `require_registrable`.
     MissingExtraError
         If SimpleITK is not installed.
     """
@@ -828,4 +832,4 @@ def _finish_registration(
 def _list_warnings(case: Case, better: list[int]) -> tuple[str, ...]:
     listed = ", ".join(map(str, better))
     which = f"phase {listed} was" if len(better) == 1 else f"phases {listed} were"
-    return (*case.warnings, f"{which} registered: the voxels differ from those of the scanner")
+    return (*case.warnings, f"{which} registered, so the voxels differ from those of the scanner")

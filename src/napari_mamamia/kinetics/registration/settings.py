@@ -22,29 +22,29 @@ class RegistrationSettings:
     Parameters
     ----------
     transform
-        Rigid, or rigid and then B-spline.
+        The kind of transform: rigid, or rigid followed by B-spline.
     reference
-        The phase onto which the others are registered; 1 is the first after contrast.
+        The phase onto which all other phases are registered; phase 1 is the first after contrast.
     mesh_mm
-        Distance of the control points of the B-spline, mm, 10 or more. Source: 20 to 10 mm in
-        Rueckert 1999 (IEEE Trans. Med. Imaging 18:712) for this very purpose; 40 mm is our choice,
-        stiffer because free-form deformation shrinks what enhances (Rohlfing 2003, IEEE Trans.
-        Med. Imaging 22:730).
+        The distance of the B-spline's control points in mm, at least 10. Rueckert 1999 (IEEE Trans.
+        Med. Imaging 18:712) used 20 to 10 mm for this purpose. Our choice of 40 mm is stiffer,
+        because free-form deformation shrinks enhancing tissue (Rohlfing 2003, IEEE Trans. Med.
+        Imaging 22:730).
     finest_mm
-        Approximate voxel size in mm of the finest level on which phases are compared; the phases
+        The approximate voxel size in mm of the finest level on which phases are compared. Phases
         are resampled at their own resolution. Our choice.
     bins
-        Bins along each axis of the joint histogram of Mattes' mutual information. Source: 32 in the
-        examples of Insight Toolkit and elastix.
+        The number of bins along each axis of the joint histogram of Mattes' mutual information. The
+        examples of Insight Toolkit and elastix use 32.
     samples
-        Number of random voxels of the body that the metric samples, drawn again on each level. Our
-        choice.
+        The number of random voxels of the body that the metric samples, which are drawn again on
+        each level. Our choice.
     seed
-        Random seed of these samples.
+        The random seed of the samples.
     interpolation
-        Interpolation of the written voxels. Linear interpolation smooths the noise of the moved
-        phases but not of the others; cubic B-splines smooth less, and their overshoot is clipped to
-        the range of the phase.
+        The interpolation of the written voxels. Linear interpolation smooths the noise of moved
+        phases only. Cubic B-splines smooth less, and their overshoot is clipped to the range of the
+        phase.
 
     Raises
     ------
@@ -64,14 +64,15 @@ class RegistrationSettings:
     def __post_init__(self) -> None:
         if self.reference < 0 or self.bins < 8 or self.samples < 1000:
             raise ValueError(
-                "expected a reference phase of 0 or above, at least 8 bins and at least 1,000 "
+                "expected the reference phase to be 0 or above, with at least 8 bins and 1,000 "
                 f"samples, but got {self.reference}, {self.bins} and {self.samples}; change the "
                 "settings"
             )
         if not (self.mesh_mm >= 10 and self.finest_mm > 0):
             raise ValueError(
-                "expected control points at least 10 mm apart and voxels above 0 mm, but got "
-                f"{self.mesh_mm:g} and {self.finest_mm:g} mm; change the settings"
+                "expected control points to be at least 10 mm apart and the voxel size to be "
+                f"above 0 mm, but got {self.mesh_mm:g} and {self.finest_mm:g} mm; change the "
+                "settings"
             )
 
     @property

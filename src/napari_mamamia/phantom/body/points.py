@@ -222,7 +222,7 @@ def distance_to_mask(
     Parameters
     ----------
     mask
-        bool ``(z, y, x)``.
+        A boolean array ``(z, y, x)``.
     spacing_mm
         Spacing along (z, y, x), mm.
     """

@@ -1,7 +1,7 @@
 """Find the kinds and reasons of failure of a case from its masks and optional images.
 
-All numbers are computed on the joint crop of both masks. Nothing is guessed: a side needs a
-midline, a contrast needs images, and a kind that cannot be judged is not reported.
+All numbers are computed on the joint crop of the two masks. Nothing is guessed: a side needs a
+midline, contrast needs images, and a kind that cannot be determined is not reported.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from napari_mamamia.scoring.case.score import MaskPair, MeasuredPair, touched_ax
 
 
 class FailureKind(StrEnum):
-    """Reason why a case failed or is hard; the value is the text that users read."""
+    """Reason why a case failed or is hard; the value is the text for users."""
 
     GEOMETRY_MISMATCH = "geometry mismatch"
     MISSED = "missed"
@@ -37,7 +37,7 @@ class FailureKind(StrEnum):
 
     @property
     def is_circumstance(self) -> bool:
-        """Whether the kind only marks a hard case; a good prediction can have it as well."""
+        """Whether the kind only marks a hard case; a good prediction can also have this kind."""
         return self in _CIRCUMSTANCES
 
 
@@ -50,7 +50,7 @@ _CIRCUMSTANCES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One failure kind of a case, with its reason as a sentence with numbers and units."""
+    """One failure kind of a case, with the reason as a sentence with numbers and units."""
 
     kind: FailureKind
     reason: str
@@ -63,36 +63,34 @@ class FailureThresholds:
     Parameters
     ----------
     far_mm
-        A predicted part without a shared voxel is far away from this distance on, measured to the
-        nearest voxel of the reference. Our choice: farther than the outline errors of one tumour.
+        Smallest distance in mm, to the nearest voxel of the reference, at which a predicted part
+        without a shared voxel is far away. Our choice exceeds the outline errors of one tumour.
     over_ratio
         Volume of the predicted parts that share a voxel with the reference, divided by the
-        reference's volume. Our choice: 2.
+        reference's volume (our choice: 2).
     under_share
-        Share of the reference's volume that is predicted. Our choice: 0.5.
+        Fraction of the reference's volume that is predicted (our choice: 0.5).
     fragments
-        Number of predicted parts that share a voxel with the same lesion. Our choice: 3.
+        Number of predicted parts that share a voxel with the same lesion (our choice: 3).
     lesion_mm3
-        Smallest volume of a missed lesion that counts, if another lesion was found; smaller parts
-        of
-        a reference are specks of its outline. Our choice: a sphere of 5 mm diameter, the limit
-        of T1a in the AJCC Cancer Staging Manual, 8th edition.
+        Smallest volume of a missed lesion that counts if another lesion was found, because smaller
+        parts of a reference are specks of its outline. Our choice is a sphere of 5 mm diameter, the
+        limit of T1a in the AJCC Cancer Staging Manual, 8th edition.
     small_mm3
-        Largest volume of a small tumour: a sphere of 10 mm diameter, the limit of T1b in the
-        same manual. The paper uses the cohort's 20th percentile, which can be given here.
+        Largest volume of a small tumour, by default a sphere of 10 mm diameter, the limit of T1b in
+        the same manual. The paper uses the cohort's 20th percentile, which can be passed instead.
     midline_mm
-        A centroid this close to the midline has no side. Our choice.
+        Distance from the midline below which a centroid has no side (our choice).
     two_breasts_mm
-        A volume narrower than this along the patient's left-right axis may hold only one breast,
-        so that its middle is not the midline. Our choice: one-sided sagittal volumes are under 200
-        mm
-        wide, two-sided ones above 280 mm.
+        Width along the patient's left-right axis below which a volume may contain only one breast,
+        so that its middle is not the midline. In our choice, one-sided sagittal volumes are under
+        200 mm wide, and two-sided volumes above 280 mm.
     contrast_to_noise
-        Highest contrast-to-noise ratio of a tumour with low contrast: its mean enhancement minus
-        that
-        of its surroundings, in standard deviations of the surroundings. Our choice: 1.
+        Highest contrast-to-noise ratio of a tumour with low contrast, which is the mean enhancement
+        of the tumour minus that of its surroundings, in standard deviations of the surroundings
+        (our choice: 1).
     surroundings_mm
-        Width of the shell around the reference that counts as its surroundings. Our choice.
+        Width of the shell around the reference that counts as its surroundings (our choice).
     """
 
     far_mm: float = 20.0
@@ -108,12 +106,12 @@ class FailureThresholds:
 
 
 THRESHOLDS: Final = FailureThresholds()
-"""Default thresholds of reports."""
+"""Default thresholds for reports."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Enhancement:
-    """The phase before contrast and the first one after it, (z, y, x) on the masks' grid."""
+    """The pre-contrast and the first post-contrast phase, (z, y, x) on the masks' grid."""
 
     before: NDArray[Any]
     after: NDArray[Any]
@@ -126,12 +124,12 @@ def contrast_to_noise(
     enhancement: Enhancement,
     surroundings_mm: float,
 ) -> float:
-    """Return the contrast-to-noise ratio of a tumour's enhancement; nan where undefined.
+    """Return the contrast-to-noise ratio of a tumour's enhancement; nan if undefined.
 
     The ratio is (mean inside - mean around)/SD around. `reference` is bool on `box`. "Around" is a
     shell of `surroundings_mm` around the mask, inside the image. The ratio is undefined if the
-    shell has fewer than 2 voxels or only equal values. The spread of the surroundings serves as the
-    noise.
+    shell has fewer than 2 voxels or only equal values. The standard deviation of the surroundings
+    is the noise.
 
     Raises
     ------
@@ -141,8 +139,8 @@ def contrast_to_noise(
     for phase in (enhancement.before, enhancement.after):
         if phase.shape != grid.shape:
             raise GridMismatchError(
-                f"the masks have shape {grid.shape} (z, y, x), but a phase has {phase.shape}; "
-                "give the phases of the same case"
+                f"expected the phases to have the shape of the masks, {grid.shape} (z, y, x), but "
+                f"a phase has {phase.shape}: pass the phases of the same case"
             )
     tumour_box = Box.around(reference)
     if tumour_box.is_empty:
@@ -198,7 +196,7 @@ def find_failures(
     """Return the failure kinds of a pair of masks, in the order of `FailureKind`.
 
     Without a reference lesion the result is empty, because the status of the case already reports
-    it.
+    this.
     """
     pair, grid = both.measured.pair, both.measured.grid
     if not both.measured.lesions.n:
@@ -219,9 +217,9 @@ def find_failures(
 def midline_x_mm(grid: Grid, thresholds: FailureThresholds = THRESHOLDS) -> float:
     """Return the x coordinate (RAS mm) of the patient's midline; nan if undefined.
 
-    The image itself is not used: the middle of the volume serves as the midline, so an image that
-    is not centred on the patient shifts it. The midline is undefined if the volume is narrower than
-    `two_breasts_mm` from left to right, since it may then hold only one breast.
+    The midline is the middle of the volume, so it is shifted if the image is not centred on the
+    patient. The midline is undefined if the volume is narrower than `two_breasts_mm` from left to
+    right, because it may then contain only one breast.
     """
     ends = np.array(np.meshgrid(*((-0.5, n - 0.5) for n in grid.shape), indexing="ij"))
     x = grid.to_world_mm(ends.reshape(3, -1).T)[:, 0]
@@ -235,7 +233,9 @@ def _find_missed(both: MatchedParts, thresholds: FailureThresholds) -> list[Fail
         n_parts = both.measured.parts.n
         if not n_parts:
             return [Failure(FailureKind.MISSED, "nothing is predicted")]
-        reason = f"{count_of(n_parts, 'predicted part')}, none shares a voxel with the reference"
+        reason = (
+            f"{count_of(n_parts, 'predicted part')}, but none shares a voxel with the reference"
+        )
         return [Failure(FailureKind.MISSED, reason)]
     volumes = both.measured.lesions.voxels * both.measured.grid.voxel_volume_mm3
     counted = volumes >= thresholds.lesion_mm3
@@ -244,7 +244,7 @@ def _find_missed(both: MatchedParts, thresholds: FailureThresholds) -> list[Fail
         return []
     reason = (
         f"{np.count_nonzero(missed)} of {count_of(int((counted | both.found).sum()), 'lesion')} "
-        f"missed; the largest has {volumes[missed].max():.0f} mm3"
+        f"missed; the largest missed lesion has {volumes[missed].max():.0f} mm3"
     )
     return [Failure(FailureKind.LESION_MISSED, reason)]
 
@@ -332,7 +332,6 @@ def _low_contrast(
 
 
 def _find_border_touch(pair: MaskPair, grid: Grid) -> list[Failure]:
-    """Return a failure if a mask reaches an outermost plane of an axis with two or more voxels."""
     touching = [
         name
         for name, mask in (("reference", pair.reference), ("prediction", pair.prediction))
@@ -345,7 +344,6 @@ def _find_border_touch(pair: MaskPair, grid: Grid) -> list[Failure]:
 
 
 def _centroid_x_mm(mask: NDArray[Any], both: MatchedParts) -> float:
-    """Return the x coordinate (RAS mm) of the centroid of a mask on the crop."""
     places = np.argwhere(mask).mean(axis=0) + np.array(both.measured.pair.box.start)
     return float(both.measured.grid.to_world_mm(places)[0])
 

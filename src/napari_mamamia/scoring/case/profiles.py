@@ -12,10 +12,10 @@ from napari_mamamia.core.plugins import Registry
 
 
 class Foreground(StrEnum):
-    """Rule for the values of a mask file that count as foreground."""
+    """Rule that determines which values of a mask file count as foreground."""
 
     CHOSEN_LABEL = "chosen_label"
-    """The label chosen by the user, or else any value above 0 (soft masks: at least 0.5)."""
+    """The label that the user chose, or otherwise any value above 0 (soft masks: at least 0.5)."""
     MASK = "mask"
     """The value 1 (soft masks: at least 0.5), or 255 if it is the only value; 2 is background."""
     ONE = "one"
@@ -23,8 +23,8 @@ class Foreground(StrEnum):
     UINT8 = "uint8"
     """Any value that is not 0 after a cast to uint8.
 
-    0.6 becomes 0, -1 becomes 255, 256 becomes 0. Different labels stay separate, so the border
-    between two labels is a contour.
+    For example, 0.6 becomes 0, -1 becomes 255, and 256 becomes 0. Different labels stay separate,
+    so the border between two labels is a contour.
     """
 
 
@@ -56,13 +56,13 @@ class GridRule(StrEnum):
     """Condition under which two masks may be compared voxel by voxel."""
 
     SAME_PLACE = "same_place"
-    """Equal shapes, and affines that agree (`Grid.is_same_place`)."""
+    """Equal shapes and matching affines (`Grid.is_same_place`)."""
     SAME_SHAPE = "same_shape"
     """Equal shapes; different affines only cause a warning."""
 
 
 class MissingPrediction(StrEnum):
-    """How a case without a prediction file is treated."""
+    """Treatment of a case without a prediction file."""
 
     SCORED_AS_EMPTY = "scored_as_empty"
     NOT_SCORED = "not_scored"
@@ -73,7 +73,7 @@ class UnusableReason(StrEnum):
 
     MISSING = "missing"
     UNREADABLE = "unreadable"
-    """The file is damaged, in another format, or ambiguous; or the table row is invalid."""
+    """The file is damaged, has another format or is ambiguous, or the table row is invalid."""
     OTHER_GRID = "other_grid"
     NOT_FINITE = "not_finite"
     """The mask contains NaN or infinity, or the table has no number for the case."""
@@ -86,10 +86,11 @@ class UnusableReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UnusableRules:
-    """How a case without a usable prediction is valued under a profile.
+    """Treatment of cases without a usable prediction under a profile.
 
     `empty_is_value` means that the profile's source defines scores for an empty prediction: its
-    Dice and NormHD count as in any other case, whatever `rule` is for other unusable predictions.
+    Dice and NormHD count as in any other case, regardless of the `rule` for other unusable
+    predictions.
     """
 
     rule: UnusableRule = UnusableRule.LEAST_FAVOURABLE
@@ -98,7 +99,7 @@ class UnusableRules:
     def of(self, reason: UnusableReason, rule: UnusableRule | None = None) -> UnusableRule | None:
         """Return the rule for a reason, or None if the case has a value.
 
-        A given `rule` replaces the rule of the profile.
+        If `rule` is given, it replaces the rule of the profile.
         """
         if self.empty_is_value and reason is UnusableReason.EMPTY:
             return None
@@ -107,15 +108,16 @@ class UnusableRules:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """All definitions, besides the two masks, on which a case's score depends.
+    """All definitions on which a case's score depends, apart from the two masks.
 
-    `overlap_foreground` is for Dice and IoU, `distance_foreground` for distances and volumes.
-    NormHD is the column `distance` divided by `divisor` (in the unit of that column) and clipped to
-    `norm_hd_limit` (None: not clipped). `overlap_both_empty` is the Dice and IoU of two empty masks
-    (with one empty mask, both are 0 by their formulas). None means undefined: the case is left out
-    of means and counted as excluded. `version` rises with each change of a number. `source` names
-    where the definitions come from. `unusable` says how a case without a usable prediction is
-    valued. `departures` says where the numbers differ from the source, for the head of a report.
+    `overlap_foreground` applies to Dice and IoU, and `distance_foreground` to distances and
+    volumes. NormHD is the column `distance` divided by `divisor` (in the unit of that column) and
+    clipped to `norm_hd_limit` (not clipped if None). `overlap_both_empty` is the Dice and IoU of
+    two empty masks (with one empty mask, both are 0 by their formulas). None means undefined, so
+    the case is left out of means and counted as excluded. `version` increases with each change of a
+    number. `source` is the origin of the definitions. `unusable` defines the treatment of cases
+    without a usable prediction. `departures` describes how the numbers differ from the source, for
+    the head of a report.
     """
 
     name: str
@@ -147,11 +149,11 @@ class Profile:
 
     @property
     def worst_norm_hd(self) -> float:
-        """NormHD of a case with the worst value, such as a case with an unusable prediction."""
+        """The worst NormHD, for example of a case with an unusable prediction."""
         return self.norm_hd_one_empty if self.norm_hd_limit is None else self.norm_hd_limit
 
     def norm_hd(self, distance: float, emptiness: Emptiness) -> float:
-        """Return the normalised distance of a case, 0 (best) upwards; nan where undefined.
+        """Return the normalised distance of a case, from 0 (best) upwards; nan if undefined.
 
         `distance` is the value of the column `distance`; it is used only if neither mask is empty
         as defined by `emptiness_of`.
@@ -171,7 +173,7 @@ class Profile:
 OFFICIAL_CODE: Final = Profile(
     name="official-code",
     version=3,
-    source="what the published scripts compute: LidiaGarrucho/MAMA-MIA, commit bfc321a4",
+    source="the computations of the published scripts: LidiaGarrucho/MAMA-MIA, commit bfc321a4",
     grid_rule=GridRule.SAME_SHAPE,
     overlap_foreground=Foreground.ONE,
     distance_foreground=Foreground.UINT8,
@@ -183,11 +185,12 @@ OFFICIAL_CODE: Final = Profile(
     norm_hd_both_empty=0.0,
     norm_hd_one_empty=1.0,
     missing_prediction=MissingPrediction.NOT_SCORED,
-    # The scripts stop at such a case and NormHD has no worst value, but they define an empty one.
+    # The scripts stop at such a case and NormHD has no worst value, but the scripts define the
+    # value of an empty prediction.
     unusable=UnusableRules(UnusableRule.REJECT, empty_is_value=True),
     departures=(
-        "the scripts' fairness and ranking of Task 1 are NaN (rows of metrics are appended, not "
-        "joined); ours follow the formula that the paper states. The scripts stop at a case "
+        "in the scripts, fairness and ranking of Task 1 are NaN (rows of metrics are appended, "
+        "not joined); here they follow the formula in the paper. The scripts stop at a case "
         "without a usable prediction; here such a submission has no official number. A case that "
         "is not in the clinical table belongs to no group"
     ),
@@ -213,7 +216,10 @@ PAPER: Final = Profile(
 CLINICAL: Final = Profile(
     name="clinical",
     version=3,
-    source="our default: HD95 in mm, undefined stays undefined; divisor and limit as in the paper",
+    source=(
+        "our default with HD95 in mm, undefined values that stay undefined, and the divisor "
+        "and limit of the paper"
+    ),
     grid_rule=GridRule.SAME_PLACE,
     overlap_foreground=Foreground.CHOSEN_LABEL,
     distance_foreground=Foreground.CHOSEN_LABEL,
@@ -232,7 +238,7 @@ PROFILES: Final = Registry(
     Profile,
     MappingProxyType({profile.name: profile for profile in (CLINICAL, OFFICIAL_CODE, PAPER)}),
 )
-"""All profiles by name: the default, the other built-in ones, then those of installed packages."""
+"""All profiles by name: the default, other built-in profiles, then those of installed packages."""
 
 
 def profile_named(name: str) -> Profile:
@@ -241,12 +247,14 @@ def profile_named(name: str) -> Profile:
     Raises
     ------
     ValueError
-        If there is no such profile; the message lists all names.
+        If there is no such profile. The message lists all names.
     """
     if name in PROFILES:
         return PROFILES[name]
     names = ", ".join(PROFILES)
-    raise ValueError(f"expected one of the profiles {names}, got {name!r}: choose one of them")
+    raise ValueError(
+        f"expected one of the profiles {names}, but found {name!r}: choose one of them"
+    )
 
 
 def _or_nan(value: float | None) -> float:

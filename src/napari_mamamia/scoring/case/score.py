@@ -51,7 +51,7 @@ _VALUES_LISTED: Final = 5
 # Warnings about a case that could be scored, in plain words.
 
 _ROUNDING_VOXELS: Final = 0.01
-"""Largest affine difference in voxels that counts as float32 rounding and causes no warning.
+"""Largest affine difference, in voxels, that counts as float32 rounding without a warning.
 
 The difference is measured at the farthest corner (see `core.grid.SAME_PLACE_VOXELS`).
 """
@@ -63,8 +63,8 @@ ON_REFERENCE: Final = "mm are measured on the reference's grid"
 
 _COUNTED: Final = {
     Foreground.CHOSEN_LABEL: "any value above 0",
-    Foreground.MASK: "the value 1 only",
-    Foreground.ONE: "the value 1 only",
+    Foreground.MASK: "only the value 1",
+    Foreground.ONE: "only the value 1",
     Foreground.UINT8: "any value that is not 0 as uint8",
 }
 
@@ -74,7 +74,7 @@ class MaskPair:
     """Reference and prediction on `box`, their joint crop with a margin of one voxel.
 
     All arrays have the shape of the box. The first two are bool, for Dice and IoU. The last two are
-    for distances: bool, or uint8 labels if the profile keeps labels apart.
+    for distances, and are bool, or uint8 labels if the profile keeps labels separate.
     """
 
     box: Box
@@ -88,8 +88,8 @@ class MaskPair:
 class MeasuredPair:
     """Measurements of a pair of masks on `grid`, shared by the score and the failure kinds.
 
-    `mm` are the distances between `contours` under the contour rule CLOSED, `voxels` those under
-    the rule OPEN. `lesions` and `parts` are the connected parts of the reference and of the
+    `mm` are the distances between `contours` under the contour rule CLOSED, and `voxels` those
+    under the rule OPEN. `lesions` and `parts` are the connected parts of the reference and of the
     prediction in the foreground that distances use.
     """
 
@@ -109,7 +109,7 @@ class MeasuredPair:
 
 
 def grid_problem(reference: Grid, prediction: Grid, profile: Profile) -> str:
-    """Return why the profile does not allow comparing masks on the two grids, or ""."""
+    """Return why the profile does not allow masks on the two grids to be compared, or ""."""
     if profile.grid_rule is GridRule.SAME_SHAPE and reference.shape == prediction.shape:
         return ""
     try:
@@ -120,10 +120,10 @@ def grid_problem(reference: Grid, prediction: Grid, profile: Profile) -> str:
 
 
 def laid_on(reference: LabelMap, prediction: LabelMap, profile: Profile) -> LabelMap:
-    """Return the prediction in the reference's axis order, if both use the same physical grid.
+    """Return the prediction in the reference's axis order, if the masks use the same physical grid.
 
     Nothing is resampled: axes are only permuted and flipped. A prediction on another grid is
-    returned unchanged, and so is any prediction under a profile that only compares shapes.
+    returned unchanged, as is any prediction under a profile that compares only shapes.
     """
     if profile.grid_rule is GridRule.SAME_SHAPE or prediction.grid.is_same_place(reference.grid):
         return prediction
@@ -142,7 +142,10 @@ def nothing_on(grid: Grid) -> LabelMap:
 def measure_pair(
     reference: LabelMap, prediction: LabelMap, profile: Profile, label: float | None = None
 ) -> MeasuredPair:
-    """Return both masks with their distances and components; arguments are those of `pair_of`."""
+    """Return both masks with their distances and components.
+
+    The arguments are those of `pair_of`.
+    """
     pair = pair_of(reference, prediction, profile, label)
     matrix_mm = reference.grid.matrix_mm
     foregrounds = pair.reference != 0, pair.prediction != 0
@@ -161,10 +164,10 @@ def measure_pair(
 def pair_of(
     reference: LabelMap, prediction: LabelMap, profile: Profile, label: float | None = None
 ) -> MaskPair:
-    """Return both masks on their joint crop; their grids must have the same shape.
+    """Return both masks on their joint crop; the grids must have the same shape.
 
-    `label` is the label to score under a profile that lets the user choose; None scores all
-    foreground.
+    `label` is the label to score under a profile that lets the user choose; if None, all foreground
+    is scored.
     """
     box = reference.box.union(prediction.box)
     if not box.is_empty:
@@ -218,19 +221,17 @@ def foreground_of(
 
 
 def listed_values(mask: LabelMap) -> str:
-    """Return the first few distinct non-zero values of a mask, such as "1, 2"; "" without any."""
+    """Return the first few distinct non-zero values of a mask, such as "1, 2", or "" for none."""
     values = mask.values
     listed = ", ".join(f"{value:g}" for value in values[:_VALUES_LISTED])
     return f"{listed}, ..." if len(values) > _VALUES_LISTED else listed
 
 
 def _as_bool(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return whether each value is non-zero; bool arrays are returned unchanged."""
     return values if values.dtype == np.bool_ else values != 0
 
 
 def _select_foreground(values: NDArray[Any], rule: Foreground, label: float | None) -> NDArray[Any]:
-    """Return the foreground of raw values: bool, or uint8 labels under `Foreground.UINT8`."""
     if rule is Foreground.CHOSEN_LABEL:
         return foreground(values, label)
     if rule is Foreground.ONE:
@@ -244,10 +245,10 @@ def _select_foreground(values: NDArray[Any], rule: Foreground, label: float | No
 
 
 def _wrap_to_uint8(values: NDArray[Any]) -> NDArray[np.uint8]:
-    """Return values as C casts them to uint8: truncated, modulo 256; nan and infinity become 0.
+    """Return values as C casts them to uint8: truncated modulo 256, with nan and infinity as 0.
 
-    The conversion is explicit because C leaves the cast of floats outside 0 to 255 undefined, and
-    processors differ.
+    The conversion is explicit because casts of floats outside 0 to 255 are undefined in C and
+    differ between processors.
     """
     if not np.issubdtype(values.dtype, np.floating):
         return values.astype(np.uint8)
@@ -276,12 +277,13 @@ def case_warnings(
         _warn_of_border(name, mask, pair.box, labels.grid.shape) for name, labels, mask in masks
     ]
     if (n_parts := measured.lesions.n) > 1:
-        warnings.append(f"the reference consists of {n_parts} separate parts, scored together")
+        warnings.append(
+            f"the reference consists of {n_parts} separate parts, which are scored together"
+        )
     return tuple(text for text in warnings if text)
 
 
 def _warn_of_files(reference: LabelMap, prediction: LabelMap) -> list[str]:
-    """Return the warnings from both files' headers, without duplicates."""
     by_text: dict[str, list[str]] = {}
     for name, labels in (("reference", reference), ("prediction", prediction)):
         for text in labels.warnings:
@@ -295,7 +297,7 @@ def _warn_of_values(name: str, labels: LabelMap, profile: Profile, label: float 
     values = labels.values
     if is_soft(labels.crop) and not profile.takes_any_values and values not in ((), (1.0,)):
         return (
-            f"the {name} is a soft mask (values up to {values[-1]:.6g}): values of at least "
+            f"the {name} is a soft mask (values up to {values[-1]:.6g}); values of at least "
             f"{SOFT_THRESHOLD:g} are foreground"
         )
     if label is not None:
@@ -311,11 +313,10 @@ def _warn_of_values(name: str, labels: LabelMap, profile: Profile, label: float 
     counted = f"foreground is {overlap}"
     if overlap != distance:
         counted = f"Dice counts {overlap}, distances {distance}"
-    return f"the {name} holds the values {listed_values(labels)}: {counted}"
+    return f"the {name} contains the values {listed_values(labels)}: {counted}"
 
 
 def _is_plain(values: NDArray[Any]) -> bool:
-    """Return whether an array certainly holds only 0 and 1, in two quick passes."""
     if values.dtype == np.bool_ or not values.size:
         return True
     if not np.issubdtype(values.dtype, np.integer):
@@ -369,18 +370,19 @@ def score_label_maps(
     case_id
         Identifier of the case, copied into the score.
     reference, prediction
-        Labels of the two files, None if a file is missing. The work is done on the joint crop, so
-        nothing is expanded to the full grid.
+        Labels of the two files, or None if a file is missing. The computation uses the joint crop,
+        so nothing is expanded to the full grid.
     profile
         Definitions of foreground, grids, missing predictions, and Dice and IoU of two empty masks.
     label
-        The label to score under a profile that lets the user choose; None scores all foreground.
+        The label to score under a profile that lets the user choose; if None, all foreground is
+        scored.
 
     Returns
     -------
     CaseScore
-        Undefined values are nan, and `reason` or `warning` says why. Masks that cannot be compared
-        raise no error.
+        The score. Undefined values are nan, and `reason` or `warning` explains why. Masks that
+        cannot be compared raise no error.
 
     Raises
     ------
@@ -397,12 +399,13 @@ def score_and_measure(
     profile: Profile = CLINICAL,
     label: float | None = None,
 ) -> tuple[CaseScore, MeasuredPair | None]:
-    """Return the score of `score_label_maps` and the measurements (None without any)."""
+    """Return the score of `score_label_maps` and the measurements (None if there are none)."""
     _check_label(profile, label)
     if reference is None:
         if prediction is None:
             raise ValueError(
-                f"{case_id} has neither a reference nor a prediction; give at least one"
+                f"expected a reference or a prediction for {case_id}, but found neither: pass at "
+                "least one of them"
             )
         score = CaseScore(
             case_id,
@@ -441,15 +444,14 @@ def score_and_measure(
 
 
 _REORDERED: Final = (
-    "the prediction is on the reference's grid, but its axes are stored in a different order: "
-    "they were reordered, not resampled"
+    "the prediction is on the reference's grid, but its axes are stored in a different order, so "
+    "they were reordered without resampling"
 )
 
 
 def _find_problem(
     reference: LabelMap, prediction: LabelMap, profile: Profile, label: float | None
 ) -> tuple[ScoreStatus, str] | None:
-    """Return why two masks cannot be compared under a profile, or None if they can."""
     if reason := _not_a_mask(reference, profile, label):
         return ScoreStatus.REFERENCE_UNREADABLE, f"the reference is not a mask: {reason}"
     aligned = laid_on(reference, prediction, profile)
@@ -461,7 +463,6 @@ def _find_problem(
 
 
 def _not_a_mask(labels: LabelMap, profile: Profile, label: float | None) -> str:
-    """Return why the values of a file are not a mask, or "" if they are acceptable."""
     if profile.takes_any_values or _is_plain(labels.crop):
         return ""
     takes_label = profile.distance_foreground is Foreground.CHOSEN_LABEL
@@ -471,7 +472,7 @@ def _not_a_mask(labels: LabelMap, profile: Profile, label: float | None) -> str:
 def norm_hd(
     reference: LabelMap, prediction: LabelMap, profile: Profile, label: float | None = None
 ) -> float:
-    """Return the normalised Hausdorff distance of a case, 0 (best) upwards; nan if undefined.
+    """Return the normalised Hausdorff distance of a case, from 0 (best) upwards; nan if undefined.
 
     The profile defines the distance, its divisor, its limit and the values for empty masks.
 
@@ -499,7 +500,7 @@ def _check_label(profile: Profile, label: float | None) -> None:
     if profile.distance_foreground is not Foreground.CHOSEN_LABEL:
         raise ValueError(
             f"the profile {profile.name} defines its own foreground, so the label {label:g} "
-            "cannot be used; leave the label out or choose the profile clinical"
+            "cannot be used; leave out the label, or choose the profile clinical"
         )
     if label == 0:
         raise ValueError("the label 0 is background; choose another label")
@@ -526,7 +527,6 @@ def _measure_sizes(
     profile: Profile,
     label: float | None,
 ) -> dict[str, Any]:
-    """Return the metrics of each valid mask alone, on its own grid."""
     values: dict[str, float] = {}
     for mask, values_of in ((reference, reference_values), (prediction, prediction_values)):
         if mask is not None and not _not_a_mask(mask, profile, label):
@@ -552,8 +552,8 @@ def _score_case(
     status = _decide_status(measured)
     warnings = case_warnings(reference, prediction, measured, profile, label)
     if status is ScoreStatus.OK and not measured.voxels.is_defined:
-        warnings += ("a mask without a contour inside the image: hausdorff95_voxels is undefined",)
-    # Both masks are measured on one grid: under some profiles their affines may differ.
+        warnings += ("a mask has no contour inside the image, so hausdorff95_voxels is undefined",)
+    # The masks are measured on one grid, because under some profiles their affines may differ.
     values |= _measure_sizes(reference, replace(prediction, grid=reference.grid), profile, label)
     return CaseScore(
         case_id,
@@ -566,7 +566,6 @@ def _score_case(
 
 
 def _split_further(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a `CaseScore`, with the metrics of plugins in one separate field."""
     own = {name: value for name, value in values.items() if name in SCORE_COLUMNS}
     further = tuple((name, value) for name, value in values.items() if name not in SCORE_COLUMNS)
     return own | ({"further": further} if further else {})
@@ -589,10 +588,10 @@ def _without_prediction(
     nothing = nothing_on(reference.grid)
     measured = measure_pair(reference, nothing, profile, label)
     score = _score_case(case_id, (reference, nothing), measured, profile, label)
-    reason = "there is no prediction file: scored as an empty prediction"
+    reason = "there is no prediction file, so the case was scored as an empty prediction"
     if score.status is ScoreStatus.BOTH_EMPTY:
         reason += f"; {score.reason}"
-    # A missing prediction has no volume, rather than a volume of 0.
+    # A missing prediction has no volume rather than a volume of 0.
     unknown: dict[str, Any] = dict.fromkeys(
         _measure_sizes(None, nothing, profile, label), float("nan")
     )

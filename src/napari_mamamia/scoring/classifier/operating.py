@@ -12,7 +12,7 @@ from napari_mamamia.scoring.statistics.performance import ratio
 
 SENSITIVITY: Final = 0.87
 SENSITIVITY_ABOVE: Final = 0.82
-"""Target sensitivity of the digital mammography challenge, the lower end of its partial area.
+"""Target sensitivity of the digital mammography challenge, and lower end of its partial area.
 
 US radiologists reach 0.87. Source: T. Schaffter et al., JAMA Network Open 3 (2020) e200265,
 supplement.
@@ -24,10 +24,10 @@ _ROUNDING: Final = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class OperatingPoint:
-    """Specificities at a sensitivity, 0 to 1.
+    """Specificities at a given sensitivity, from 0 to 1.
 
     `threshold` is the largest specificity of a usable threshold that reaches the sensitivity;
-    `interpolated` is on the line between the points of the ROC curve.
+    `interpolated` lies on the line between points of the ROC curve.
     """
 
     sensitivity: float
@@ -37,7 +37,7 @@ class OperatingPoint:
 
 @dataclass(frozen=True, slots=True)
 class PartialAuc:
-    """Area between the ROC curve and a sensitivity, and its share of the largest possible area."""
+    """Area between the ROC curve and a sensitivity, also as a fraction of the largest area."""
 
     raw: float
     scaled: float
@@ -45,10 +45,10 @@ class PartialAuc:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RocPoints:
-    """Cases at or above each threshold: positives and negatives, both (b, u + 1).
+    """Numbers of positives and negatives at or above each threshold, both (b, u + 1).
 
     A row is a sample of the cases; its first point is a threshold above all scores. All results
-    have shape (b,); nan if a class is missing.
+    have shape (b,) and are nan if a class is missing.
     """
 
     positives: NDArray[np.float64]
@@ -65,7 +65,7 @@ class RocPoints:
         return self.negatives[:, -1]
 
     def auc(self) -> NDArray[np.float64]:
-        """Return the share of correctly ordered pairs; ties count half."""
+        """Return the fraction of correctly ordered pairs; ties count half."""
         steps = np.diff(self.positives, axis=1)
         beaten = self.n_negative[:, None] - (self.negatives[:, 1:] + self.negatives[:, :-1]) / 2
         return ratio((steps * beaten).sum(axis=1), self.n_positive * self.n_negative)
@@ -89,9 +89,9 @@ class RocPoints:
     def specificity(
         self, sensitivity: float | NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the specificities by threshold and interpolated, as in `OperatingPoint`.
+        """Return the threshold and the interpolated specificities of `OperatingPoint`.
 
-        `sensitivity` is one number, or one for each row, (b,).
+        `sensitivity` is one number, or one number for each row, (b,).
         """
         rows = np.arange(len(self.positives))
         needed = np.asarray(sensitivity, dtype=np.float64) * self.n_positive
@@ -114,11 +114,11 @@ class RocPoints:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SortedCases:
-    """Cases sorted once by their score, for counting in many samples.
+    """Cases that are sorted once by score, for counting in many samples.
 
-    `order` (n,) are the cases by falling score, `ends` (u,) the last indices of the distinct scores
-    at and around positives (the curve is straight between them), `thresholds` (u,) these scores,
-    `positive_places` (p,) the indices of the positives in that order.
+    `order` (n,) are the cases by descending score, `ends` (u,) the last indices of the distinct
+    scores at and around positives (between which the curve is straight), `thresholds` (u,) these
+    scores, and `positive_places` (p,) the indices of the positives in this order.
     """
 
     order: NDArray[np.intp]
@@ -128,7 +128,7 @@ class SortedCases:
 
     @classmethod
     def of(cls, label: NDArray[np.float64], score: NDArray[np.float64]) -> Self:
-        """Sort cases; `label` (n,) holds 0 and 1, `score` (n,) numbers, possibly infinite."""
+        """Sort cases by `score` (n,), which may be infinite; `label` (n,) is 0 or 1."""
         order = np.argsort(-score, kind="stable")
         falling = score[order]
         ends = np.flatnonzero(np.append(falling[1:] != falling[:-1], True))
@@ -139,7 +139,7 @@ class SortedCases:
         return cls(order, ends, falling[ends], positive_places)
 
     def points(self, weights: NDArray[np.integer] | None = None) -> RocPoints:
-        """Return the ROC points of samples that hold each case `weights` (b, n) times.
+        """Return the ROC points of samples that contain each case `weights` (b, n) times.
 
         Without weights each case counts once.
         """
@@ -158,7 +158,7 @@ class SortedCases:
     def cut(self, sensitivity: float) -> float:
         """Return the smallest score that must be called positive to reach a sensitivity.
 
-        nan without a positive.
+        The result is nan if there is no positive case.
         """
         points = self.points()
         if not points.n_positive[0]:
@@ -178,7 +178,7 @@ def partial_auc(
     Parameters
     ----------
     label
-        0 or 1 of each case, (n,).
+        Label 0 or 1 of each case, (n,).
     score
         Scores, (n,).
     above
@@ -198,7 +198,7 @@ def partial_auc(
 def too_few_for(sensitivity: float, n_positive: int) -> str:
     """Return a note if there are too few positives to resolve a sensitivity, otherwise "".
 
-    Sensitivities come in steps of 1/positives.
+    The possible sensitivities are multiples of 1/(number of positives).
     """
     if not 0 < sensitivity < 1:
         return ""
@@ -207,13 +207,13 @@ def too_few_for(sensitivity: float, n_positive: int) -> str:
         return ""
     return (
         f"sensitivity {sensitivity:g} needs at least {needed} positives to differ from 1, but "
-        f"there are {n_positive}: its threshold must catch every positive"
+        f"there are {n_positive}, so its threshold must detect every positive"
     )
 
 
 @dataclass(frozen=True, slots=True)
 class ReaderPoint:
-    """A reader's sensitivity and specificity, 0 to 1; nan without positives or negatives."""
+    """A reader's sensitivity and specificity, from 0 to 1; nan without positives or negatives."""
 
     sensitivity: float
     specificity: float
@@ -225,9 +225,9 @@ def reader_point(label: NDArray[np.float64], recall: NDArray[np.float64]) -> Rea
     Parameters
     ----------
     label
-        0 or 1 of each case, (n,).
+        Label 0 or 1 of each case, (n,).
     recall
-        The reader's 0 or 1, nan if unknown, (n,).
+        The reader's decision 0 or 1, or nan if unknown, (n,).
     """
     is_known = ~np.isnan(recall)
     yes, no = is_known & (label == 1), is_known & (label == 0)
@@ -258,9 +258,9 @@ class Units:
         return len(self.names)
 
     def largest(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the largest value of each unit's rows, (m,), such as of an exam's two breasts.
+        """Return the largest value among each unit's rows, (m,), such as the breasts of an exam.
 
-        Rows of nan are ignored; a unit with only such rows is nan.
+        Rows with nan are ignored; a unit with only such rows gives nan.
         """
         result = np.full(self.n, -np.inf)
         is_known = ~np.isnan(values)

@@ -1,4 +1,4 @@
-"""Rank response (pCR) models: stability, Bayes factors, AUCs by DeLong."""
+"""Rank response (pCR) models with stability, Bayes factors and AUCs by DeLong's method."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ class NamedPredictions:
 
 @dataclass(frozen=True, slots=True)
 class RobustGroup:
-    """The leading group under a rule: the best model and those it does not robustly beat."""
+    """The leading group under a rule: the best model and those that it does not robustly beat."""
 
     rule: BayesRule
     best: str
@@ -52,9 +52,9 @@ class RobustGroup:
 class ResponseRanking:
     """The k models that have a ranking score, ranked on `n_cases` counted cases.
 
-    `factors` are the Bayes factors of that score for each ordered pair; `groups` the leading group
-    by each rule. `aucs` compares the models with a probability for every labelled case; None
-    without one.
+    `factors` are the Bayes factors of that score for each ordered pair; `groups` are the leading
+    groups by each rule. `aucs` compares the models with a probability for every labelled case, or
+    is None if there is no such model.
     """
 
     names: tuple[str, ...]
@@ -81,19 +81,20 @@ def rank_responses(
     n_resamples: int,
     seed: int,
 ) -> ResponseRanking | None:
-    """Return the ranking of models on the same cases, in the same order; None if none has a score.
+    """Return the ranking of models on the same cases, or None if no model has a score.
 
-    Models whose predictions are refused have no ranking score.
+    The predictions must have the same order. Models whose predictions are rejected have no ranking
+    score.
 
     Parameters
     ----------
     models
-        Names and predictions.
+        The names and predictions of the models.
     groupings, rules
-        The groups of the cases, and the rules of their numbers.
+        The groups of the cases, and the rules for their numbers.
     n_resamples, seed
-        The models share the resamples of the cases. With 0 resamples there are no stability and no
-        factors.
+        The number of resamples, which the models share, and the seed. With 0 resamples, there is no
+        stability and no factor.
     """
     weight = rules.weight_of_fairness if groupings else 0.0
     scored = [
@@ -131,7 +132,6 @@ def _draw_scores(
     n_resamples: int,
     seed: int,
 ) -> NDArray[np.float64]:
-    """Return the ranking score of each model in each resample, (B, k)."""
     columns = []
     for model in models:
         weight = rules.weight_of_fairness
@@ -144,9 +144,9 @@ def _draw_scores(
 def find_groups(
     names: Sequence[str], scores: NDArray[np.float64], draws: NDArray[np.float64]
 ) -> tuple[RobustGroup, ...]:
-    """Return the leading group of each rule: the best score and those it does not robustly beat.
+    """Return each rule's leading group: the best model and those that it does not robustly beat.
 
-    `draws` (B, k) are the scores in each resample. Ties go to the first model.
+    `draws` (B, k) are the scores in each resample. In a tie, the first model is the best.
 
     Parameters
     ----------
@@ -172,7 +172,6 @@ def find_groups(
 def _compare_aucs(
     models: Sequence[NamedPredictions], n_resamples: int, seed: int
 ) -> tuple[ClassifierResult | None, tuple[str, ...]]:
-    """Return the AUCs of the models with a probability for every labelled case, and notes."""
     first = models[0].predictions
     has_label = ~np.isnan(first.label)
     able = [model for model in models if not np.isnan(model.predictions.score[has_label]).any()]

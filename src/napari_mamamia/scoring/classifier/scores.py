@@ -34,12 +34,12 @@ N_DRAWS_OF_MANY: Final = 1000
 MANY_CASES: Final = 20_000
 """Number of cases above which fewer resamples are drawn.
 
-The default numbers follow DREAM's practice; in large cohorts intervals hardly depend on the number
+The default numbers follow DREAM's practice. In large cohorts, intervals hardly depend on the number
 of resamples.
 """
 
 SMALL_GROUP: Final = 5
-"""Number of cases below which a subgroup is shown in grey, as for the groups of scores."""
+"""Number of cases below which a subgroup is shown in grey, as for groups of scores."""
 _HELD: Final = 1 << 18
 """Number of cases times resamples that are counted in one step."""
 
@@ -48,11 +48,13 @@ class BayesRule(StrEnum):
     """Threshold of the Bayes factor K above which one model is robustly better than another."""
 
     OVER_3 = "K>3"
-    """The rule of most DREAM challenges. Source: organisers of the Multiple Myeloma DREAM challenge
-    (Synapse syn6187098); default of Sage-Bionetworks/challengescoring.
+    """The rule of most DREAM challenges.
+
+    Source: organisers of the Multiple Myeloma DREAM challenge (Synapse syn6187098); default of
+    Sage-Bionetworks/challengescoring.
     """
     AT_LEAST_19 = "K>=19"
-    """One-sided level 0.05: at most one draw of 20 contradicts the claim."""
+    """One-sided level 0.05: at most one in 20 draws contradicts the claim."""
     AT_LEAST_39 = "K>=39"
     """The two-sided 95 % percentile interval of the difference lies above 0."""
 
@@ -69,10 +71,10 @@ class BayesRule(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BayesFactor:
-    """Number of draws in which `better` wins against `other`, divided by the other draws.
+    """Number of draws in which `better` exceeds `other`, divided by the number of other draws.
 
-    A draw with equal values counts against it. `k` is infinite if no draw contradicts, nan without
-    a draw. `n_draws` are those with both classes.
+    A draw with equal values counts against `better`. `k` is infinite if no draw contradicts the
+    claim, and nan without draws. `n_draws` is the number of draws with both classes.
     """
 
     better: str
@@ -87,7 +89,7 @@ class BayesFactor:
 
     @property
     def text(self) -> str:
-        """The factor as text; "> B" if none of B draws contradicts the claim."""
+        """The factor as a string; "> B" if none of B draws contradicts the claim."""
         if isnan(self.k):
             return "no draw"
         return (
@@ -104,13 +106,14 @@ def bayes_factor(
 ) -> BayesFactor:
     """Return K = (draws with a larger value)/(draws with a smaller or equal one).
 
-    Both arrays (B,) hold a number, larger is better, on the same resamples; a draw that is nan in
-    one is not counted. Source of the draws: T. Schaffter et al. 2020, supplement.
+    Both arrays (B,) contain a number, where larger is better, for the same resamples. A draw that
+    is nan in either array is not counted. Source of the draws: T. Schaffter et al. 2020,
+    supplement.
 
     Parameters
     ----------
     draws, other_draws
-        Numbers (B,) of two models in the same resamples.
+        The numbers (B,) of two models in the same resamples.
     names
         Names of the two models.
 
@@ -139,11 +142,11 @@ def bayes_factors(draws: NDArray[np.float64], names: Sequence[str]) -> tuple[Bay
 
 
 def challengescoring_factors(draws: NDArray[np.float64], reference: int) -> tuple[float, ...]:
-    """Return K of each model against a reference, as the R package challengescoring does.
+    """Return K of each model against a reference, as in the R package challengescoring.
 
     Its K has no direction, ties count for the model that is not the reference, and K depends on
-    which model the reference is. `draws` (B, k) hold a number, larger is better; the reference's
-    own K is nan. Source: Sage-Bionetworks/challengescoring, ``computeBayesFactor``.
+    which model the reference is. `draws` (B, k) contain a number, where larger is better. The
+    reference's K is nan. Source: Sage-Bionetworks/challengescoring, ``computeBayesFactor``.
 
     Parameters
     ----------
@@ -169,7 +172,7 @@ def challengescoring_factors(draws: NDArray[np.float64], reference: int) -> tupl
 
 @dataclass(frozen=True, slots=True)
 class RobustLeader:
-    """The winner under a rule: the leader, or the best partial AUC among those tied with it.
+    """The winner under a rule: the leader, or the model with the best partial AUC in a tie.
 
     `tied` lists the best model and every model that it does not robustly beat.
     """
@@ -187,10 +190,11 @@ def robust_leader(
     draws: NDArray[np.float64],
     rule: BayesRule,
 ) -> RobustLeader | None:
-    """Return the winner of k models; None without a defined AUC or a draw.
+    """Return the winner among k models, or None without a defined AUC or draw.
 
-    Ties go to the first model. Source: T. Schaffter et al. 2020, supplement: a model that is
-    robustly better than the second wins, otherwise partial AUC decides among the tied.
+    If values are equal, the first model wins. Source: T. Schaffter et al. 2020, supplement: a model
+    that is robustly better than the second wins, otherwise the partial AUC decides among the tied
+    models.
 
     Parameters
     ----------
@@ -201,7 +205,7 @@ def robust_leader(
     draws
         AUCs in each resample, (B, k).
     rule
-        When one model is robustly better.
+        The rule by which a model is robustly better.
     """
     if np.isnan(aucs).all() or np.isnan(draws).all():
         return None
@@ -221,10 +225,10 @@ def robust_leader(
 
 @dataclass(frozen=True, slots=True)
 class PairedModels:
-    """Two models on the same cases: DeLong's test and the resampled difference of their AUCs.
+    """Two models on the same cases, with DeLong's test and the resampled difference of their AUCs.
 
-    `low`, `high`: 95 % percentile interval of the difference a - b over the resamples.
-    `p_holm`: DeLong's p-value corrected for all pairs.
+    `low` and `high` are the 95 % percentile interval of the difference a - b over the resamples.
+    `p_holm` is DeLong's p-value corrected for all pairs.
     """
 
     model_a: str
@@ -241,14 +245,14 @@ def pair_models(
     names: Sequence[str],
     draws: NDArray[np.float64],
 ) -> tuple[PairedModels, ...]:
-    """Return every pair of models with scores (k, n), and `draws` (B, k) of their AUCs.
+    """Return the comparison of every pair of models.
 
     Parameters
     ----------
     label
-        0 or 1 of each case, (n,).
+        Label 0 or 1 of each case, (n,).
     scores
-        Scores (k, n).
+        Scores of the models, (k, n).
     names
         Names of the k models.
     draws
@@ -286,9 +290,10 @@ def percentile_ends(
 class AgainstReader:
     """Comparison of a model with a reader at the reader's sensitivity, on the reader's cases.
 
-    `cut` is the smallest score that the model calls positive; `sensitivity` is its sensitivity
-    there, at least the reader's; `only_model_right`, `only_reader_right`: negatives that only one
-    of them calls negative; `p_mcnemar` is the exact two-sided test of these.
+    `cut` is the smallest score that the model calls positive, and `sensitivity` is the model's
+    sensitivity there, which is at least the reader's. `only_model_right` and `only_reader_right`
+    are the numbers of negatives that only the model or only the reader calls negative, and
+    `p_mcnemar` is the p-value of the exact two-sided test of these numbers.
     """
 
     cut: float
@@ -312,11 +317,11 @@ def against_reader(
     Parameters
     ----------
     label
-        0 or 1 of each case, (n,).
+        Label 0 or 1 of each case, (n,).
     score
         The model's scores, (n,).
     recall
-        The reader's 0 or 1, nan if unknown, (n,).
+        The reader's decision 0 or 1, or nan if unknown, (n,).
     cut
         The smallest score that the model calls positive.
     """
@@ -346,10 +351,10 @@ LADDER_SHOWN: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """The score displayed to a team after an attempt on a locked test set.
+    """The score that is displayed to a team after an attempt on a locked test set.
 
-    `attempt` counts from 1; `k` is the Bayes factor over its best attempt so far, nan for the
-    first; `is_new` means that the displayed score is that of this attempt.
+    `attempt` counts from 1; `k` is the Bayes factor over the best attempt so far, or nan for the
+    first attempt. `is_new` is whether the displayed score is that of this attempt.
     """
 
     attempt: int
@@ -365,17 +370,17 @@ def climb(
 
     Each attempt holds one number per resample, (B,), where larger is better. The displayed score is
     the mean of the first `LADDER_SHOWN` defined draws of the best attempt so far, never the number
-    on the test set itself, so that a team with many attempts learns little about it. An attempt is
-    new if its Bayes factor over the best one holds under `rule` and its mean is larger. Source: A.
-    Blum, M. Hardt, ICML 2015; Sage-Bionetworks/challengescoring, ``BootLadderBoot`` (its factor has
-    no direction, its second condition adds it, as here).
+    on the test set itself, so a team with many attempts learns little about the test set. An
+    attempt is new if its Bayes factor over the best attempt meets `rule` and its mean is larger.
+    Source: A. Blum, M. Hardt, ICML 2015; Sage-Bionetworks/challengescoring, ``BootLadderBoot``,
+    whose factor has no direction, which its second condition adds as here.
 
     Parameters
     ----------
     attempts
-        Numbers (B,) of each attempt, in order.
+        The numbers (B,) of each attempt, in order.
     rule
-        When an attempt is robustly better.
+        The rule by which an attempt is robustly better.
 
     Examples
     --------
@@ -404,10 +409,11 @@ def _list_rungs(attempts: Sequence[NDArray[np.float64]], rule: BayesRule) -> Ite
 class ClassifierCases:
     """The scores of k models for n cases, and facts about the cases.
 
-    `label` (n,) holds 0 and 1; `scores` (k, n) any numbers, larger is more positive, without nan;
-    `n_filled` (k,) is the number of each model's scores that replace missing ones. `recall` (n,)
-    are a reader's 0 and 1, nan if unknown; `clusters` are drawn together. `subgroups` are names
-    with a value of each case, "" if missing.
+    `label` (n,) contains 0 and 1. `scores` (k, n) are any numbers without nan, where larger is more
+    positive. `n_filled` (k,) is the number of each model's scores that replace missing scores.
+    `recall` (n,) are a reader's decisions 0 and 1, or nan if unknown. Cases in the same one of
+    `clusters` are drawn together. `subgroups` are names with a value for each case, or "" if
+    missing.
     """
 
     ids: tuple[str, ...]
@@ -429,7 +435,7 @@ class ClassifierCases:
 class ClassifierRules:
     """Operating points, the lower end of the partial AUC, the number of resamples and the seed.
 
-    `n_draws` None takes `N_DRAWS`, or `N_DRAWS_OF_MANY` above `MANY_CASES` cases.
+    If `n_draws` is None, the number is `N_DRAWS`, or `N_DRAWS_OF_MANY` above `MANY_CASES` cases.
     """
 
     sensitivities: tuple[float, ...] = (SENSITIVITY,)
@@ -446,7 +452,7 @@ class ClassifierRules:
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """A 95 % interval; nan without one."""
+    """A 95 % interval, or nan if there is none."""
 
     low: float
     high: float
@@ -466,10 +472,10 @@ class PointInterval:
 
 @dataclass(frozen=True, slots=True)
 class ClassifierScores:
-    """The numbers of one model; `cuts` holds its smallest positive score at each operating point.
+    """The numbers of one model; `cuts` are its smallest positive scores at the operating points.
 
     `auc_delong` is DeLong's interval, which assumes independent cases; `auc_bootstrap` and the
-    others are percentile intervals over resamples of the cases or of their clusters.
+    other intervals are percentile intervals over resamples of the cases or of their clusters.
     """
 
     name: str
@@ -488,7 +494,7 @@ class ClassifierScores:
 
 @dataclass(frozen=True, slots=True)
 class GroupModel:
-    """A model in a subgroup: AUC with DeLong's interval, and recalls at the overall cut."""
+    """A model's AUC in a subgroup with DeLong's interval, and its recalls at the overall cut."""
 
     name: str
     auc: float
@@ -499,7 +505,10 @@ class GroupModel:
 
 @dataclass(frozen=True, slots=True)
 class Subgroup:
-    """The cases with one value of a column; `is_small`: fewer than `SMALL_GROUP`."""
+    """The cases with one value in a column.
+
+    `is_small` is whether they are fewer than `SMALL_GROUP`.
+    """
 
     column: str
     value: str
@@ -538,16 +547,16 @@ def score_classifiers(
     rules: ClassifierRules | None = None,
     draws: Sequence[NDArray[np.int64]] | None = None,
 ) -> ClassifierResult:
-    """Return all numbers of models on the same cases; nan with a note if one is undefined.
+    """Return all numbers of models on the same cases; an undefined number is nan with a note.
 
     Parameters
     ----------
     cases
         Labels and scores.
     rules
-        Operating points and resampling; None for the defaults.
+        Operating points and resampling; by default `ClassifierRules()`.
     draws
-        The resamples, each an array of case indices; None draws cases, or their clusters, with
+        The resamples as arrays of case indices. By default, cases or their clusters are drawn with
         `statistics.resampling.draw_cases`.
 
     Raises
@@ -591,9 +600,9 @@ def score_classifiers(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Drawn:
-    """Numbers of resamples: `numbers` (B, k, m), m: AUC, partial AUC, two for each point.
+    """Numbers in each resample: AUC, partial AUC and two per point, as `numbers` (B, k, m).
 
-    `reader` (B,) is the reader's specificity in each.
+    `reader` (B,) is the reader's specificity in each resample.
     """
 
     numbers: NDArray[np.float64]
@@ -638,7 +647,6 @@ def _weigh_cases(
     seed: int,
     draws: Sequence[NDArray[np.int64]] | None,
 ) -> Iterator[NDArray[np.integer]]:
-    """Yield blocks of rows with the number of times each resample contains each case."""
     n = len(cases.ids)
     rows = max(1, _HELD // n)
     blocks: Iterable[NDArray[np.integer]]
@@ -676,7 +684,6 @@ def _join_rows(rows: Iterable[NDArray[np.integer]], most: int) -> Iterator[NDArr
 def _reader_in(
     cases: ClassifierCases, weights: NDArray[np.integer]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the reader's sensitivity and specificity in each sample, (b,) both."""
     if cases.recall is None:
         return np.full(len(weights), nan), np.full(len(weights), nan)
     is_read = ~np.isnan(cases.recall)
@@ -692,7 +699,6 @@ def _reader_in(
 def _numbers_of(
     points: RocPoints, above: float, targets: Sequence[float | NDArray[np.float64]]
 ) -> NDArray[np.float64]:
-    """Return AUC, partial AUC and both specificities at each target, (b, m)."""
     columns = [points.auc(), points.partial_auc(above)]
     for target in targets:
         unknown = np.isnan(target) | np.zeros(len(points.positives), dtype=bool)
@@ -768,7 +774,6 @@ def _list_subgroups(
 
 
 def _natural_order(value: str) -> tuple[bool, float, str]:
-    """Return a sort key that puts numbers first, then texts, then missing values."""
     try:
         return (not value, float(value), "")
     except ValueError:
@@ -797,20 +802,20 @@ def _list_notes(
     n_positive, n = cases.n_positive, len(cases.ids)
     if n_positive in (0, n):
         which = "positive" if n_positive else "negative"
-        yield f"every case is {which}: no number of a ROC curve is defined"
+        yield f"every case is {which}, so no number of a ROC curve is defined"
         return
     short = (too_few_for(sensitivity, n_positive) for sensitivity in asked)
     for text in filter(None, short):
         yield text
     for name, scores in zip(cases.models, cases.scores, strict=True):
         if scores.min() == scores.max():
-            yield f"{name} gives every case the same score: its AUC of 0.5 is meaningless"
+            yield f"{name} gives every case the same score, so its AUC of 0.5 is meaningless"
     if min(n_positive, n - n_positive) < 2:
-        yield "a class has a single case: DeLong's variance is undefined"
+        yield "a class has a single case, so DeLong's variance is undefined"
     if cases.clusters is not None and cases.clusters.n < n:
         yield (
-            f"{cases.clusters.n:,} clusters of the {n:,} cases are resampled as wholes; DeLong's "
-            "interval and test assume independent cases, so use the resampled ones"
+            f"{cases.clusters.n:,} clusters of the {n:,} cases are resampled as a whole; DeLong's "
+            "interval and test assume independent cases, so use the resampled interval and test"
         )
     for text in _note_reader(cases, reader):
         yield text

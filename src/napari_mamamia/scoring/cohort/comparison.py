@@ -1,4 +1,4 @@
-"""Compare models on paired cases: t-test and Wilcoxon signed-rank test, corrected by Holm."""
+"""Compare models on paired cases with t-tests and Wilcoxon signed-rank tests, corrected by Holm."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from napari_mamamia.scoring.statistics.performance import SegmentationScores
 METRICS_COMPARED: Final = ("dsc", "norm_hd")
 
 _ROUNDING: Final = 1e-12
-"""Differences within this range count as equal, so that no test is defined."""
+"""Range within which differences count as equal, so that no test is defined."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,11 +26,11 @@ class NamedScores:
 
 @dataclass(frozen=True, slots=True)
 class PairedComparison:
-    """Model a minus model b in one metric, over the n cases with a value in both.
+    """The difference of models a and b in one metric, over the n cases with a value in both models.
 
-    `low`, `high`: 95 % interval of the mean difference, from the t-test. Both p-values are
+    `low` and `high` are the 95 % interval of the mean difference from the t-test. All p-values are
     two-sided; those with `_holm` are corrected for all comparisons of the same metric and test in
-    the same call. They are nan, with the `reason`, if a test is undefined.
+    the same call. If a test is undefined, its p-values are nan, and `reason` explains why.
     """
 
     metric: str
@@ -50,9 +50,9 @@ class PairedComparison:
 def compare_models(
     models: Sequence[NamedScores], metrics: Sequence[str] = METRICS_COMPARED
 ) -> tuple[PairedComparison, ...]:
-    """Return the comparison of every pair of models in every metric, p-values corrected by Holm.
+    """Return the comparison of every pair of models in every metric, with Holm's correction.
 
-    Source of the t-test: arXiv 2603.01250v2 (there against the baseline, without correction).
+    Source of the t-test: arXiv 2603.01250v2 (against the baseline and without correction).
     """
     return _compare_pairs(list(combinations(models, 2)), metrics)
 
@@ -62,7 +62,7 @@ def compare_with_baseline(
 ) -> tuple[PairedComparison, ...]:
     """Return the comparison of every model with the baseline, corrected by Holm.
 
-    Fewer comparisons need a smaller correction than all pairs.
+    These comparisons are fewer than all pairs, so the correction is smaller.
     """
     return _compare_pairs([(model, baseline) for model in models], metrics)
 
@@ -91,7 +91,8 @@ def _compare_pairs(
     unknown = set(metrics) - set(METRICS_COMPARED)
     if unknown:
         raise ValueError(
-            f"expected only the metrics {', '.join(METRICS_COMPARED)}, got {', '.join(unknown)}"
+            f"expected only the metrics {', '.join(METRICS_COMPARED)}, but found "
+            f"{', '.join(unknown)}"
         )
     comparisons: list[PairedComparison] = []
     for metric in metrics:
@@ -122,7 +123,7 @@ def _test_pair(metric: str, a: NamedScores, b: NamedScores) -> PairedComparison:
     if not np.any(np.abs(apart) > _ROUNDING):
         reason = f"both models have the same {metric} in every case"
         return replace(row, p_t_test=1.0, p_wilcoxon=1.0, low=mean, high=mean, reason=reason)
-    # Rounding noise would be ranked as a difference, while an exact 0 is left out.
+    # Rounding errors would be ranked as differences, while an exact 0 is left out.
     p_wilcoxon = float(wilcoxon(np.where(np.abs(apart) > _ROUNDING, apart, 0.0)).pvalue)
     if np.ptp(apart) <= _ROUNDING:
         reason = f"the difference of {metric} is the same in every case, so there is no t-test"
@@ -141,7 +142,6 @@ def _test_pair(metric: str, a: NamedScores, b: NamedScores) -> PairedComparison:
 def _select_common(
     values_a: NDArray[np.float64], a: SegmentationScores, b: SegmentationScores, metric: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the values of the cases with a defined value in both models."""
     places = {case_id: index for index, case_id in enumerate(b.case_ids)}
     rows = [(i, places[c]) for i, c in enumerate(a.case_ids) if c in places]
     indices = np.array(rows, dtype=np.intp).reshape(-1, 2)

@@ -33,13 +33,13 @@ from napari_mamamia.scoring.statistics.performance import SegmentationScores, ra
 from napari_mamamia.scoring.statistics.resampling import row_blocks
 
 MINIMUM_GROUP: Final = 5
-"""Default size of the smallest group in intervals, tests and sentences.
+"""Default minimum size of groups in intervals, tests and sentences.
 
-With three cases of a number from 0 to 1, the mean is uncertain by 0.78 in both directions.
+For example, the mean of three values from 0 to 1 has an uncertainty of 0.78 in both directions.
 """
 
 WIDE_BELOW: Final = 10
-"""Group size below which a group makes an interval wide and is named next to it."""
+"""Group size below which a group makes an interval wide and is named next to the interval."""
 
 _DIFFERENT: Final = 1e-9
 _NAN: Final = float("nan")
@@ -50,7 +50,7 @@ SEED: Final = 42
 
 @dataclass(frozen=True, slots=True)
 class SmallGroup:
-    """A small group: `n` cases with a value, or with the class `of` if the number is a rate."""
+    """A small group with `n` cases with a value, or with the class `of` if the number is a rate."""
 
     variable: str
     group: str
@@ -69,7 +69,7 @@ class SmallGroup:
 class GapInterval:
     """An interval at `level` from contrasts of groups; both ends are nan if it is undefined.
 
-    `left_out` holds groups under the minimum size, which the interval does not cover. The groups in
+    `left_out` lists groups under the minimum size, which the interval does not cover. The groups in
     `wide_because` have few cases and make it wide. `without` names the variables that the interval
     of a mean does not cover.
     """
@@ -97,10 +97,10 @@ NO_INTERVAL: Final = GapInterval(
 class DisparityEstimate:
     """A disparity, its expectation by chance, the excess over chance, and its interval.
 
-    `value` is the scored disparity, over all groups. `counted` is the disparity over the groups of
-    the minimum size and more; interval, chance and sentences refer to these groups. `by_chance` is
-    the mean gap of such groups if they do not differ, `beyond_chance` is sqrt(max(0, counted^2 -
-    by_chance^2)).
+    `value` is the scored disparity over all groups. `counted` is the disparity over the groups that
+    have at least the minimum size, to which the interval, chance and sentences refer. `by_chance`
+    is the mean gap between such groups if they do not differ, and `beyond_chance` is sqrt(max(0,
+    counted^2 - by_chance^2)).
     """
 
     variable: str
@@ -113,7 +113,7 @@ class DisparityEstimate:
 
     @property
     def is_of_all(self) -> bool:
-        """Whether the counted groups are all groups, so that they give the scored value."""
+        """Whether all groups are counted, so that `counted` is the scored value."""
         return abs(self.value - self.counted) < _DIFFERENT
 
 
@@ -122,9 +122,9 @@ class GroupUncertainty:
     """The uncertainty of all numbers that depend on groups.
 
     `by_variable` holds the intervals of the fairness over one variable (Task 1) or of its
-    equalised-odds disparity (Task 2), in the order of the groupings. If ranked numbers count cases
-    without a usable prediction they have no interval; `fairness_of_scored` is then the interval
-    over the scored cases alone.
+    equalised-odds disparity (Task 2), in the order of the groupings. If ranked numbers include
+    cases without a usable prediction, they have no interval, and `fairness_of_scored` is the
+    interval over the scored cases alone.
     """
 
     minimum_group: int
@@ -153,7 +153,7 @@ class GroupUncertainty:
         }
 
     def of(self, variable: str, measure: str) -> DisparityEstimate:
-        """Return the estimate of one disparity, undefined without groups."""
+        """Return the estimate of one disparity, which is undefined without groups."""
         nan = float("nan")
         none = DisparityEstimate(variable, measure, nan, nan, nan, nan, NO_INTERVAL)
         named = (d for d in self.disparities if (d.variable, d.measure) == (variable, measure))
@@ -161,7 +161,7 @@ class GroupUncertainty:
 
 
 def is_of_groups(name: str) -> bool:
-    """Return whether a resampled number contains gaps between groups, so that it is not smooth."""
+    """Return whether a resampled number contains gaps between groups and so is not smooth."""
     return name.startswith(("fairness", "disparity", "ranking_score"))
 
 
@@ -170,7 +170,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Gap:
-    """A gap between the sufficiently large groups (`labels`); `highest` is its largest value."""
+    """A gap between the sufficiently large groups (`labels`), which is at most `highest`."""
 
     variable: str
     labels: tuple[str, ...]
@@ -181,7 +181,7 @@ class _Gap:
     of: str = "cases"
 
     def interval(self, ends: GapEnds, n: Array) -> GapInterval:
-        """Return the interval with these ends, and the small groups that make it wide."""
+        """Return the interval with these ends and the small groups that make it wide."""
         fewest = min(ends.pair, key=lambda place: n[place])
         wide = None
         if n[fewest] < WIDE_BELOW:
@@ -195,7 +195,7 @@ class _Gap:
 
 
 def counted_groups(grouping: Grouping, minimum_group: int) -> Grouping:
-    """Return a grouping without small groups: their cases belong to no group."""
+    """Return a grouping without small groups, whose cases then belong to no group."""
     is_counted = np.append(grouping.sizes >= minimum_group, False)
     codes = np.where(is_counted[grouping.codes], grouping.codes, -1)
     return replace(grouping, codes=codes)
@@ -210,9 +210,9 @@ def segmentation_uncertainty(
 ) -> GroupUncertainty:
     """Return the uncertainty of the disparities and the fairness of a segmentation model.
 
-    `norm_hd_limit` is the highest NormHD under the profile, None if it is not clipped; ends of
-    intervals are clipped to possible values. An undefined number has no interval. The interval of
-    the ranking score is added by `with_ranking_score`.
+    `norm_hd_limit` is the highest NormHD under the profile, or None if it is not clipped. Ends of
+    intervals are clipped to possible values. An undefined number has no interval.
+    `with_ranking_score` adds the interval of the ranking score.
     """
     limit = np.inf
     if norm_hd_limit is not None and not (scores.norm_hd > norm_hd_limit).any():
@@ -255,7 +255,7 @@ def odds_uncertainty(
 ) -> GroupUncertainty:
     """Return the uncertainty of the equalised-odds disparities and fairness of a response model.
 
-    `disparity_limit` is the value at which the profile clips the mean disparity in the fairness,
+    `disparity_limit` is the value at which the profile clips the mean disparity in the fairness, or
     None for no limit.
     """
     estimates: list[DisparityEstimate] = []
@@ -288,7 +288,8 @@ def odds_uncertainty(
         if total.is_defined:
             level = 1 - (1 - LEVEL) / (2 * n_variables)
             lows.append(tpr.ends(level).low + fpr.ends(level).low)
-    # Predictions that the challenge refuses have no fairness, and so no interval of it.
+    # Predictions that the challenge rejects have no fairness, and therefore no interval of the
+    # fairness.
     mean = _keep_around(
         _join_sums(groupings, sums, lows), _NAN if predictions.constant else odds.raw
     )
@@ -306,10 +307,10 @@ def odds_uncertainty(
 def with_ranking_score(
     uncertainty: GroupUncertainty, performance: Interval | None, weight: float
 ) -> GroupUncertainty:
-    """Return the uncertainty including the interval of the ranking score, if performance has one.
+    """Return the uncertainty with the ranking score's interval, if performance has an interval.
 
-    The ends of both intervals are added with their weights. This is conservative: the interval is
-    wider than necessary.
+    The ends of the two intervals are added with their weights. This is conservative, because the
+    interval is wider than necessary.
     """
     fairness = uncertainty.fairness
     if performance is None or np.isnan(performance.low) or not fairness.is_defined:
@@ -322,17 +323,24 @@ def with_ranking_score(
 def of_scored_alone(uncertainty: GroupUncertainty, n_unusable: int) -> GroupUncertainty:
     """Return the uncertainty of a model whose ranked numbers include unusable cases.
 
-    Those numbers are bounds or contain values that nobody measured, so the interval of the scored
-    cases does not apply to them. The disparities are those of the scored cases and keep their
-    intervals; the interval of their fairness is kept separately.
+    Those numbers are bounds or contain values that were not measured, so the interval of the scored
+    cases does not apply. The disparities are those of the scored cases and keep their intervals;
+    the interval of their fairness is kept separately.
     """
     measured = uncertainty.fairness
-    of_cases = "1 of its cases has" if n_unusable == 1 else f"{n_unusable} of its cases have"
+    of_cases = (
+        "1 of the model's cases has"
+        if n_unusable == 1
+        else f"{n_unusable} of the model's cases have"
+    )
 
     def hide_ends(interval: GapInterval) -> GapInterval:
         reason = f"{of_cases} no usable prediction"
         if interval.is_defined:
-            reason += f"; over the scored cases alone {interval.low:.3f} to {interval.high:.3f}"
+            reason += (
+                f"; for the scored cases alone, the interval is {interval.low:.3f} to "
+                f"{interval.high:.3f}"
+            )
         return replace(interval, low=_NAN, high=_NAN, wide_because=None, reason=reason)
 
     return replace(
@@ -346,7 +354,6 @@ def of_scored_alone(uncertainty: GroupUncertainty, n_unusable: int) -> GroupUnce
 
 
 def _make_gap(grouping: Grouping, values: Array, minimum_group: int, highest: float) -> _Gap:
-    """Return the gap of a metric between the groups with enough defined values."""
     codes = np.where(np.isnan(values), -1, grouping.codes)
     sizes = np.bincount(codes[codes >= 0], minlength=len(grouping.labels))
     labels, left_out = _part_labels(grouping, sizes, minimum_group)
@@ -359,7 +366,7 @@ def _make_gap(grouping: Grouping, values: Array, minimum_group: int, highest: fl
     defined = np.nan_to_num(values)
     mean = defined @ members / n
     apart = members * (defined[:, None] - mean)
-    # Equal values differ from their mean by rounding.
+    # Equal values differ from their mean because of rounding.
     apart[np.abs(apart) < _ROUNDING] = 0
     moments = GroupMoments(n, mean, (apart**2).sum(axis=0) / (n - 1))
     reason = ""
@@ -387,24 +394,24 @@ def _estimate_gap(gap: _Gap, measure: str, value: float) -> DisparityEstimate:
 
 
 def _if_defined(interval: GapInterval, value: float) -> GapInterval:
-    """Return the interval, or an undefined one if the number itself is undefined."""
     if np.isnan(value) and interval.is_defined:
         return replace(interval, low=_NAN, high=_NAN, reason="the number itself is undefined")
     return interval
 
 
 def _keep_around(interval: GapInterval, value: float) -> GapInterval:
-    """Return the interval if it contains the number itself, which also counts small groups."""
     interval = _if_defined(interval, value)
     is_outside = value < interval.low - _ROUNDING or value > interval.high + _ROUNDING
     if not is_outside:
         return interval
-    reason = "the number also counts the groups left out, and lies outside the interval of the rest"
+    reason = (
+        "the number also includes the omitted groups, and lies outside the interval of the "
+        "other groups"
+    )
     return replace(interval, low=_NAN, high=_NAN, wide_because=None, reason=reason)
 
 
 def _without_performance(mean: GapInterval) -> GapInterval:
-    """Return an undefined interval of the ranking score, because its performance has none yet."""
     reason = mean.reason or "there is no bootstrap, so the performance has no interval"
     return replace(mean, low=_NAN, high=_NAN, reason=reason)
 
@@ -414,7 +421,6 @@ def _have_reason(gaps: Sequence[_Gap]) -> bool:
 
 
 def _mean_interval(asked: Sequence[_Gap], gaps: Sequence[_Gap]) -> GapInterval:
-    """Return the interval of the mean of `gaps`, over the variables that have an interval."""
     left_out = tuple(dict.fromkeys(small for gap in asked for small in gap.left_out))
     reasons = dict.fromkeys(gap.reason for gap in asked if gap.reason)
     moments = [gap.columns.moments for gap in gaps if gap.columns is not None]
@@ -434,20 +440,18 @@ def _mean_interval(asked: Sequence[_Gap], gaps: Sequence[_Gap]) -> GapInterval:
 
 
 def _find_fewest(intervals: Sequence[GapInterval]) -> SmallGroup | None:
-    """Return the smallest of the groups that make these intervals wide."""
     wide = [interval.wide_because for interval in intervals if interval.wide_because]
     return min(wide, key=lambda small: small.n, default=None)
 
 
 def _turn_round(interval: GapInterval, limit: float = np.inf) -> GapInterval:
-    """Return the interval of 1 - mean disparity, where the disparity is clipped at `limit`."""
     low, high = min(interval.low, limit), min(interval.high, limit)
     return replace(interval, low=1 - high, high=1 - low) if interval.is_defined else interval
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Rates:
-    """A rate in each group with enough cases of its class: hits out of n."""
+    """The rate in each group with enough cases of the class, as hits out of n."""
 
     gap: _Gap
     hits: Array
@@ -478,7 +482,7 @@ class _Rates:
         return float(np.ptp(self.hits / self.n))
 
     def ends(self, low: float = LEVEL) -> GapEnds:
-        """Return the ends of the interval, the lower one at the level `low`."""
+        """Return the ends of the interval, with the lower end at the level `low`."""
         return rate_gap_ends(self.hits, self.n, low)
 
     def estimate(self, measure: str, value: float) -> DisparityEstimate:
@@ -498,7 +502,6 @@ class _Rates:
 def _add_gaps(
     tpr: _Rates, fpr: _Rates, both: tuple[DisparityEstimate, DisparityEstimate]
 ) -> GapInterval:
-    """Return the interval of the sum of two gaps that are computed from different cases."""
     left_out = tuple(dict.fromkeys((*tpr.gap.left_out, *fpr.gap.left_out)))
     reason = "; ".join(gap.reason for gap in (tpr.gap, fpr.gap) if gap.reason)
     if reason:
@@ -515,7 +518,6 @@ def _add_gaps(
 def _join_sums(
     groupings: Sequence[Grouping], sums: Sequence[GapInterval], lows: Sequence[float]
 ) -> GapInterval:
-    """Return the interval of the mean over the variables that have one."""
     left_out = tuple(dict.fromkeys(small for total in sums for small in total.left_out))
     used = [total for total in sums if total.is_defined]
     if not used:
@@ -530,7 +532,6 @@ def _join_sums(
 def _part_labels(
     grouping: Grouping, sizes: NDArray[np.intp], minimum_group: int, of: str = "cases"
 ) -> tuple[tuple[str, ...], tuple[SmallGroup, ...]]:
-    """Return the labels of the groups that are large enough, and the smaller groups with cases."""
     least = max(minimum_group, 2)
     labels = tuple(label for label, n in zip(grouping.labels, sizes, strict=True) if n >= least)
     left_out = tuple(
@@ -551,17 +552,17 @@ def _say_too_few(variable: str, n_groups: int, minimum_group: int, what: str = "
 
 
 Gaps = Callable[[NDArray[np.float64]], NDArray[np.float64]]
-"""Maps sums over groups (b, g, k) to disparities (b, m)."""
+"""Function that maps sums over groups (b, g, k) to disparities (b, m)."""
 
 
 @dataclass(frozen=True, slots=True)
 class PermutationTest:
-    """One disparity, its p-value, and the disparities of random groups of the same sizes.
+    """One disparity with its p-value, and the disparities of random groups of the same sizes.
 
     `p_value` is (1 + number of permutations that reach the disparity)/(1 + `n_permutations`), never
-    0. It is nan, with the `reason`, if the disparity is undefined or there is only one group.
-    `p_holm` is corrected by Holm for the `n_corrected` tests of its family over all variables:
-    single metrics or rates form one family, their means or sums another.
+    0. It is nan, and `reason` explains why, if the disparity is undefined or there is only one
+    group. `p_holm` is corrected by Holm for the `n_corrected` tests of its family over all
+    variables. Single metrics or rates form one family, and their means or sums form another.
     """
 
     variable: str
@@ -581,10 +582,10 @@ def permute_segmentation_groups(
     n_permutations: int = N_PERMUTATIONS,
     seed: int = SEED,
 ) -> tuple[PermutationTest, ...]:
-    """Return the tests of each variable's DSC, NormHD and mean disparity.
+    """Return permutation tests of each variable's disparities in DSC and NormHD, and their mean.
 
-    The cases with a group of the variable exchange their groups at random, so that the groups keep
-    their sizes. Source: B. Phipson, G. K. Smyth, Stat. Appl. Genet. Mol. Biol. 9 (2010) 39.
+    Groups are permuted at random between the cases that have a group, so the groups keep their
+    sizes. Source: B. Phipson, G. K. Smyth, Stat. Appl. Genet. Mol. Biol. 9 (2010) 39.
     """
     has_dsc, has_norm_hd = ~np.isnan(scores.dsc), ~np.isnan(scores.norm_hd)
     columns = np.stack(
@@ -633,11 +634,11 @@ def _test_groupings(
     seed: int,
 ) -> tuple[PermutationTest, ...]:
     if n_permutations < 1:
-        raise ValueError(f"expected at least one permutation, got {n_permutations}")
+        raise ValueError(f"expected at least one permutation, but found {n_permutations}")
     tests = []
     for grouping in groupings:
         codes = grouping.codes[grouping.codes >= 0]
-        # The cases are sorted by group, so that shuffling them exchanges their groups.
+        # The cases are sorted by group, so shuffling them permutes their groups.
         rows = columns[grouping.codes >= 0][np.argsort(codes, kind="stable")]
         sizes = grouping.sizes[grouping.sizes > 0]
         starts = np.cumsum(sizes) - sizes
@@ -660,7 +661,6 @@ def _test_groupings(
 
 
 def _correct_tests(tests: Sequence[PermutationTest], joint: str) -> tuple[PermutationTest, ...]:
-    """Return the tests with Holm's correction; the `joint` measure forms a separate family."""
     corrected = list(tests)
     for is_joint in (False, True):
         places = [index for index, test in enumerate(tests) if (test.measure == joint) == is_joint]
@@ -676,7 +676,8 @@ def _sum_permuted(
 ) -> Iterator[NDArray[np.float64]]:
     """Yield sums over contiguous groups of rows (n, k) in random orders, in blocks (b, g, k).
 
-    Columns are processed one by one: taking whole rows in random order costs four times as much.
+    Columns are processed one by one, because taking whole rows in random order takes four times as
+    long.
     """
     rng = np.random.default_rng(seed)
     columns = np.ascontiguousarray(rows.T)

@@ -1,4 +1,4 @@
-"""Groups of cases: the definitions and rules of each profile, and strata that are only reported."""
+"""Groups of cases: definitions and rules of each profile, and strata that are only reported."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,17 +22,20 @@ UNASSIGNED: Final = -1
 MOST_GROUPS: Final = 40
 """Largest number of different values of a column that forms groups.
 
-A column with more values is refused, since it holds numbers or names.
+A column with more values forms no groups, because it probably contains numbers or names.
 """
 
 DIAMETER_CUTS_MM: Final = (20.0, 50.0)
-"""Limits between T1, T2 and T3. Source: AJCC Cancer Staging Manual, 8th edition, breast."""
+"""Limits in mm between T1, T2 and T3. Source: AJCC Cancer Staging Manual, 8th edition, breast."""
 
 VOLUME_PERCENTILES: Final = (20.0, 80.0)
-"""Limits of small, moderate and large tumours. Source: arXiv 2603.01250v2, figure of volumes."""
+"""Percentiles that separate small, moderate and large tumours.
+
+Source: arXiv 2603.01250v2, figure of volumes.
+"""
 
 TAG: Final = "tag: "
-"""Prefix of a variable's name if it is a reader's tag, to distinguish it from columns."""
+"""Prefix of a variable that is a reader's tag, to distinguish tags from columns."""
 
 Filled: TypeAlias = str | float | bool
 """The value of a cell that is not empty."""
@@ -45,9 +48,10 @@ class EmptyGroups(StrEnum):
 
     LEFT_OUT = "left_out"
     AS_SCRIPTS = "as_scripts"
-    """Task 1: an empty first group makes the disparity undefined, a later one is left out. Task 2:
-    an
-    empty group counts with TPR 0 and FPR 0.
+    """Rule of the published scripts.
+
+    In Task 1, an empty first group makes the disparity undefined, and a later empty group is left
+    out. In Task 2, an empty group counts with TPR 0 and FPR 0.
     """
 
 
@@ -56,8 +60,9 @@ class UndefinedRate(StrEnum):
 
     LEFT_OUT = "left_out"
     ZERO = "zero"
-    """The rate counts as 0, and so does the TPR of a group in which all labels and predictions are
-    1.
+    """The rate counts as 0.
+
+    So does the TPR of a group in which all labels and predictions are 1.
     """
 
 
@@ -71,7 +76,7 @@ class MissingLabel(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AgeGroup:
-    """Ages from `low` to `high` years; `has_low` and `has_high` include the ends."""
+    """Ages from `low` to `high` years; `has_low` and `has_high` are whether ends are included."""
 
     label: str
     low: float
@@ -90,12 +95,12 @@ class AgeGroup:
 class GroupRules:
     """The definitions of a profile that concern the cohort, not a single case.
 
-    `profile` is the name of the `Profile` that these rules belong to. `peri_is` and
-    `missing_menopause_is` name the group of such cases; None leaves them unassigned.
-    `disparity_limit` is the limit at which the mean equalised-odds disparity is clipped (None: no
-    limit). If `scores_constant` is true, constant predictions of response are scored like any
-    others. Groups under `min_group_size` cases are flagged, never dropped. `version` rises with
-    each change of a number.
+    `profile` is the name of the `Profile` to which these rules belong. `peri_is` and
+    `missing_menopause_is` name the group of such cases, or are None to leave these cases
+    unassigned. `disparity_limit` is the limit at which the mean equalised-odds disparity is
+    clipped, or None for no limit. If `scores_constant` is true, constant response predictions are
+    scored like any others. Groups under `min_group_size` cases are flagged but never dropped.
+    `version` increases with each change of a number.
     """
 
     profile: str
@@ -115,7 +120,7 @@ class GroupRules:
     scores_constant: bool = False
 
     def age_group(self, age: float) -> str | None:
-        """Return the label of the group that contains an age in years, None if there is none."""
+        """Return the label of the group that contains an age in years, or None."""
         return next((group.label for group in self.age_groups if group.holds(age)), None)
 
     def menopause_group(self, status: MenopausalStatus | None) -> str | None:
@@ -145,7 +150,7 @@ _GROUP_RULES: Final = (
     GroupRules(
         profile="clinical",
         version=1,
-        source="our default: the scripts' age groups; undefined values stay undefined",
+        source="our default with the scripts' age groups, in which undefined values stay undefined",
         age_groups=_AGES_OF_SCRIPTS,
         menopause_groups=("pre", "post"),
         peri_is="pre",
@@ -192,18 +197,18 @@ GROUP_RULES: Final = Registry(
     GroupRules,
     MappingProxyType({rules.profile: rules for rules in _GROUP_RULES}),
 )
-"""The rules by the name of their profile: the built-in ones, then those of installed packages."""
+"""The rules by profile name: built-in rules, then those of installed packages."""
 
 
 def rules_of(profile: str) -> GroupRules:
     """Return the rules of the profile with a name.
 
-    A profile of an installed package that has no rules of its own uses those of `clinical`.
+    A profile of an installed package without its own rules uses those of `clinical`.
 
     Raises
     ------
     ValueError
-        If there is no such profile; the message lists all names.
+        If there is no such profile. The message lists all names.
     """
     if profile in GROUP_RULES:
         return GROUP_RULES[profile]
@@ -222,8 +227,8 @@ class Unassigned:
 class Grouping:
     """The groups of one variable over n cases.
 
-    `labels` names every group, including empty ones. `codes`, (n,) intp, holds each case's index
-    into `labels`, or -1 if it is in no group; `unassigned` says why.
+    `labels` names every group, including empty groups. `codes`, (n,) intp, are the indices of the
+    cases into `labels`, or -1 for a case in no group; `unassigned` explains why.
     """
 
     variable: str
@@ -236,13 +241,13 @@ class Grouping:
         codes = np.array(self.codes, dtype=np.intp)
         if codes.ndim != 1:
             raise ValueError(
-                f"expected one code for each case of {self.variable}, got an array of shape "
+                f"expected one code for each case of {self.variable}, but found an array of shape "
                 f"{codes.shape}: pass a one-dimensional array"
             )
         if codes.size and not (codes.min() >= UNASSIGNED and codes.max() < len(self.labels)):
             raise ValueError(
                 f"expected codes of {self.variable} from -1 to {len(self.labels) - 1} for "
-                f"{len(self.labels)} groups, got codes from {codes.min()} to {codes.max()}"
+                f"{len(self.labels)} groups, but found codes from {codes.min()} to {codes.max()}"
             )
         codes.flags.writeable = False
         object.__setattr__(self, "codes", codes)
@@ -260,7 +265,7 @@ class Grouping:
 
 
 def group_cases(case_ids: Sequence[str], cohort: Cohort, rules: GroupRules) -> tuple[Grouping, ...]:
-    """Return the groups by age, menopausal status and breast density; see `group_cases_job`."""
+    """Return the groups by age, menopausal status and breast density (see `group_cases_job`)."""
     with listening(None):
         return group_cases_job(case_ids, cohort, rules)
 
@@ -271,7 +276,8 @@ def group_cases_job(
     """Return the groups by age, menopausal status and breast density, in this order.
 
     `case_ids` gives the order of the codes. A case without a row in the clinical table is
-    unassigned in every variable, also under official-code: the scripts never see such a case.
+    unassigned in every variable, also under official-code, because the scripts never process such a
+    case.
     """
     ages = tuple(group.label for group in rules.age_groups)
     empty = rules.empty_age_groups
@@ -371,8 +377,8 @@ def group_by_column(case_ids: Sequence[str], cohort: Cohort, column: str) -> Gro
     """Return the groups by the values of a column of the clinical table, in order.
 
     `column` is a field of `CaseRecord` (dataset, tumour_subtype, pcr, ...) or the name of a further
-    column. Cases with empty cells are unassigned. None if no case has a value, or there are more
-    than `MOST_GROUPS` different values.
+    column. Cases with empty cells are unassigned. The result is None if no case has a value, or if
+    there are more than `MOST_GROUPS` different values.
     """
     values = _collect_values(case_ids, cohort, column)
     if not 0 < len(values) <= MOST_GROUPS:
@@ -387,15 +393,15 @@ def group_by_cuts(
     cuts: Sequence[float],
     labels: Sequence[str],
 ) -> Grouping:
-    """Return the groups of a number between cuts; a value at a cut belongs to the lower group.
+    """Return the groups of a number between cuts; a value equal to a cut is in the lower group.
 
-    `values` is (n,), in the order of `case_ids`; nan is unassigned. There is one label more than
+    `values` is (n,), in the order of `case_ids`; nan is unassigned. There is one more label than
     cuts.
     """
     values = np.asarray(values, dtype=np.float64)
     if values.shape != (len(case_ids),) or len(labels) != len(cuts) + 1:
         raise ValueError(
-            f"expected {len(case_ids)} values and {len(cuts) + 1} labels of {variable}, got "
+            f"expected {len(case_ids)} values and {len(cuts) + 1} labels of {variable}, but found "
             f"values of shape {values.shape} and {len(labels)} labels"
         )
     missing = np.isnan(values)
@@ -409,9 +415,9 @@ def group_by_cuts(
 
 
 def group_by_volume(case_ids: Sequence[str], volumes_mm3: NDArray[np.float64]) -> Grouping:
-    """Return small, moderate and large tumours by the 20th and 80th percentile of the volumes.
+    """Return groups of small, moderate and large tumours by the volumes' 20th and 80th percentiles.
 
-    The percentiles are those of the defined volumes given here, linearly interpolated.
+    The percentiles are those of the defined volumes, linearly interpolated.
     """
     volumes = np.asarray(volumes_mm3, dtype=np.float64)
     defined = volumes[~np.isnan(volumes)]
@@ -420,15 +426,15 @@ def group_by_volume(case_ids: Sequence[str], volumes_mm3: NDArray[np.float64]) -
 
 
 def group_by_diameter(case_ids: Sequence[str], diameters_mm: NDArray[np.float64]) -> Grouping:
-    """Return tumours up to 20 mm, above 20 to 50 mm, and above 50 mm in longest diameter."""
+    """Return groups of tumours up to 20 mm, above 20 to 50 mm, and above 50 mm in diameter."""
     labels = ("up to 20 mm", "20 to 50 mm", "over 50 mm")
     return group_by_cuts("diameter", case_ids, diameters_mm, DIAMETER_CUTS_MM, labels)
 
 
 def group_by_tags(case_ids: Sequence[str], tags: Sequence[Sequence[str]]) -> tuple[Grouping, ...]:
-    """Return, for each tag, the cases with and without it; the most frequent tag comes first.
+    """Return, for each tag, the cases with and without the tag, the most frequent tag first.
 
-    `tags` holds the tags of each case, in the order of `case_ids`. A tag that every case has makes
+    `tags` holds the tags of each case, in the order of `case_ids`. A tag that every case has forms
     no groups.
     """
     counts: dict[str, int] = {}
@@ -449,7 +455,6 @@ def group_by_tags(case_ids: Sequence[str], tags: Sequence[Sequence[str]]) -> tup
 
 
 def _collect_values(case_ids: Sequence[str], cohort: Cohort, column: str) -> dict[str, Filled]:
-    """Return the different values in a column of the cases, by their text."""
     ids = set(case_ids)
     values: dict[str, Filled] = {}
     for record in paced(cohort.records, f"Groups of {column}"):
@@ -494,7 +499,6 @@ def _format_cell(cell: Filled) -> str:
 
 
 def _make_sort_key(cell: Filled) -> tuple[bool, float, str]:
-    """Return a sort key: numbers by size, then texts alphabetically."""
     if isinstance(cell, str):
         return True, 0.0, cell.lower()
     return False, float(cell), ""

@@ -1,4 +1,4 @@
-"""Find the lowest ranking score that unusable predictions can lead to.
+"""Find the lowest ranking score to which unusable predictions can lead.
 
 `lowest_numbers` explains the method and why it is exact; `complete_cases` returns the values that
 give the lowest score.
@@ -24,18 +24,18 @@ _ROWS_TIMES_CHOICES: Final = 1 << 17
 _MOST_COMPLETIONS: Final = 256
 """Largest number of combinations of left-out cases that are tried.
 
-Each combination takes some milliseconds.
+Each combination takes a few milliseconds.
 """
 _ROUNDING: Final = 1e-12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Layout:
-    """The positions of the sums from which the numbers of one column of values are computed.
+    """The positions of the sums from which the numbers for one column of values are computed.
 
-    `groups` are the columns of each variable. `cells` (c, v) holds the group in each variable, -1
-    for none, of free cases that share all their groups. `as_scripts` (v,) marks variables that an
-    empty first group makes undefined.
+    `groups` are the columns of each variable. `cells` (c, v) contains the group in each variable,
+    or -1 for none, of free cases that share all their groups. `as_scripts` (v,) marks variables
+    that an empty first group makes undefined.
     """
 
     groups: tuple[range, ...]
@@ -49,11 +49,11 @@ class _Layout:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Sums:
-    """Sums over the cases for b rows (one row per resample), of one column of values.
+    """Sums of one column of values over the cases, for b rows (one row per resample).
 
     `total` (b,) and `group` (b, g) are sums of values with all free values at 0; `n` and `group_n`
-    are the numbers of cases in them, of which `group_optional` might be left out. `free` (b, c) is
-    the most that the free cases of each cell can add together.
+    are the numbers of cases in these sums, of which `group_optional` might be left out. `free` (b,
+    c) is the most that the free cases of each cell can add in total.
     """
 
     total: NDArray[np.float64]
@@ -78,8 +78,9 @@ class _Sums:
 class LowestNumbers:
     """Function from sums over a model's counted cases to its lowest ranking score.
 
-    `parts` (n, k) is what each case adds to the sums, in the order of the cases. `cells` holds the
-    free cases (indices) that share all their groups, for Dice and NormHD, in the layouts' order.
+    `parts` (n, k) are the contributions of the cases to the sums, in order. `cells` contains the
+    indices of free cases that share all their groups, for Dice and NormHD, in the order of the
+    layouts.
     """
 
     parts: NDArray[np.float64]
@@ -127,7 +128,7 @@ class LowestNumbers:
 class LowestScore:
     """The lowest ranking score of a model for any fairness weight, and its best performance.
 
-    `sums` (1, k) are the sums over its counted cases; `worst` holds these cases with the worst
+    `sums` (1, k) are the sums over the counted cases; `worst` contains these cases with the worst
     values.
     """
 
@@ -145,7 +146,7 @@ def lowest_score(cases: CountedCases, lowest: LowestNumbers) -> LowestScore:
     """Return the lowest ranking score of counted cases as a function of the fairness weight."""
     dsc = np.where(cases.free_dsc, 1.0, cases.dsc)
     norm_hd = np.where(cases.free_norm_hd, 0.0, cases.norm_hd)
-    # Keep the sums only, not the hundreds of thousands of rows behind them.
+    # Only the sums are kept, not the hundreds of thousands of rows behind them.
     sums = lowest.parts.sum(axis=0, keepdims=True)
     best = performance_of(*(_mean_defined(column) for column in (dsc, norm_hd)))
     worst = SegmentationScores(
@@ -167,12 +168,12 @@ def lowest_numbers(cases: CountedCases, groupings: Sequence[Grouping]) -> Lowest
     Every number is a w mean(x) - sum of b_v times the gap of x over variable v, for x = Dice and
     for x = worst - NormHD, which are chosen independently. A gap is the largest difference of two
     group means, so minus a gap is the smallest of the differences m_q - m_p over ordered pairs of
-    groups. For one pair of each variable the number is linear in the free values: it is lowest if
-    each free case has 0 or its highest value, depending on the sign of its factor. The lowest value
-    over all choices of pairs is therefore exactly the lowest over all completions. Cases in the
-    same groups have one factor, so they are counted together. If a case might also be left out,
-    each mean takes the choice that lowers the number by itself: a lower bound, no longer the exact
-    minimum.
+    groups. For one pair of groups per variable, the number is linear in the free values, so it is
+    lowest if each free case has 0 or its highest value, depending on the sign of the case's factor.
+    The lowest value over all choices of pairs is therefore exactly the lowest over all completions.
+    Cases in the same groups have the same factor, so they are counted together. If a case might
+    also be left out, each mean takes the choice that by itself lowers the number, which gives a
+    lower bound rather than the exact minimum.
     """
     free = cases.free_dsc, cases.free_norm_hd
     values = np.nan_to_num(cases.dsc), cases.worst_norm_hd - np.nan_to_num(cases.norm_hd)
@@ -195,7 +196,7 @@ def lowest_numbers(cases: CountedCases, groupings: Sequence[Grouping]) -> Lowest
         members_of.append(
             tuple(np.flatnonzero(stays)[which.ravel() == cell] for cell in range(len(cells)))
         )
-        # The column of the group, so that one number identifies variable and group.
+        # This is the column of the group, so that one number identifies variable and group.
         columns = np.where(cells >= 0, cells + np.array(starts[:-1], dtype=np.intp), -1)
         layouts.append(_Layout(groups, columns, as_scripts))
         fixed = np.where(is_free | ~counts, 0.0, value)
@@ -218,8 +219,9 @@ def complete_cases(
     """Return the counted cases completed with the values that minimise the ranking score.
 
     Free values become 0 or their highest value. An optional case is either left out or wrong (Dice
-    0, the worst NormHD), since its reference is empty: every number of such cases is tried, up to
-    `_MOST_COMPLETIONS` combinations. If the ranking score is undefined, performance is minimised.
+    0 and the worst NormHD), because its reference is empty. Every number of such cases is tried, up
+    to `_MOST_COMPLETIONS` combinations. If the ranking score is undefined, performance is
+    minimised.
     """
     lowest, best, best_kept = float("inf"), cases, np.ones(cases.n, dtype=np.bool_)
     for kept in _keep_optional(cases, groupings):
@@ -237,7 +239,6 @@ def complete_cases(
 def _keep_optional(
     cases: CountedCases, groupings: Sequence[Grouping]
 ) -> Iterator[NDArray[np.bool_]]:
-    """Yield which cases are kept, (n,); cases in the same groups are interchangeable."""
     codes = np.stack(
         [np.zeros(cases.n, np.intp), *(grouping.codes for grouping in groupings)], axis=1
     )
@@ -257,7 +258,6 @@ def _keep_optional(
 
 
 def _settle_optional(cases: CountedCases, kept: NDArray[np.bool_]) -> CountedCases:
-    """Return the kept cases, with optional ones scored as wrong."""
     wrong = cases.optional[kept]
     return replace(
         cases,
@@ -275,7 +275,7 @@ def _settle_optional(cases: CountedCases, kept: NDArray[np.bool_]) -> CountedCas
 def _fill_free(
     cases: CountedCases, groupings: Sequence[Grouping], weight: float
 ) -> tuple[CountedCases, float]:
-    """Return cases with the free values that minimise the ranking score, and that score.
+    """Return cases with the free values that minimise the ranking score, and the minimum score.
 
     The free cases of a cell become 0 together, unless this raises the lowest score.
     """
@@ -296,7 +296,7 @@ def _fill_free(
             if is_high:
                 in_groups = layout.cells[cell][layout.cells[cell] >= 0]
                 sums[:, [first, *(first + 2 + in_groups)]] += added
-            # NormHD is summed as its distance from the worst value.
+            # NormHD is summed as the distance from the worst value.
             columns[column][members] = high if is_high != (column == 1) else 0.0
         first += 2 + 3 * g + len(cells)
     free = cases.free_dsc & False
@@ -309,7 +309,6 @@ def _fill_free(
 def _lowest_difference(
     sums: _Sums, layout: _Layout, mean: float, variables: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the lowest value of ``mean`` x mean - sum of ``variables`` x gap, (b,)."""
     # A variable without weight needs no choice of a pair.
     pairs = [
         _ordered_pairs(groups if weight else range(0))
@@ -325,7 +324,6 @@ def _lowest_difference(
 
 
 def _ordered_pairs(groups: range) -> NDArray[np.intp]:
-    """Return all ordered pairs of groups (k, 2), and one empty pair for a gap of 0."""
     return np.array([(-1, -1), *permutations(groups, 2)], dtype=np.intp)
 
 
@@ -336,10 +334,9 @@ def _lowest_of_rows(
     mean: float,
     variables: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Compute `_lowest_difference` with rows on the last axis, which is the longest."""
     n_rows, n_variables = len(sums.total), len(pairs)
     sure = sums.group_n - sums.group_optional
-    # A group whose cases might all be left out still has a mean: 0.
+    # A group whose cases might all be left out still has a mean of 0.
     n_high = np.where(sure > 0, sure, sums.group_n)
     high, low = ratio(sums.group, n_high).T, ratio(sums.group, sums.group_n).T
     shares = ratio(np.ones(1), n_high).T, ratio(np.ones(1), sums.group_n).T
@@ -373,7 +370,6 @@ def _lowest_of_rows(
 def _find_undefined(
     sums: _Sums, layout: _Layout, variables: NDArray[np.float64]
 ) -> NDArray[np.bool_]:
-    """Return whether each row has a variable without a gap, (b,)."""
     undefined = np.zeros(len(sums.total), dtype=np.bool_)
     for place in np.flatnonzero(variables):
         groups = layout.groups[place]
@@ -387,14 +383,12 @@ def _find_undefined(
 def _find_factor(
     pair: NDArray[np.intp], group: int, shares: tuple[NDArray[np.float64], NDArray[np.float64]]
 ) -> NDArray[np.float64]:
-    """Return the factor (k, b) of a free case of a group, for each pair of groups with the gap."""
     up, down = (np.nan_to_num(share[group]) for share in shares)
     factor: NDArray[np.float64] = down * (pair[:, 1:] == group) - up * (pair[:, :1] == group)
     return factor
 
 
 def _lay_along(values: NDArray[np.float64], place: int, n_variables: int) -> NDArray[np.float64]:
-    """Return values (k, b) with k along the axis of a variable."""
     shape = [*(1,) * n_variables, values.shape[1]]
     shape[place] = values.shape[0]
     return values.reshape(shape)

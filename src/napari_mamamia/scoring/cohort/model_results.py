@@ -96,7 +96,7 @@ _BOUNDS: Final = {
 }
 """The possible range of each resampled number.
 
-Numbers of groups have only percentile intervals, which stay inside the range.
+Group numbers have only percentile intervals, which stay inside the range.
 """
 
 _FIRST_STRATA: Final = ("dataset", "tumour_subtype", "pcr")
@@ -106,7 +106,7 @@ _FIRST_STRATA: Final = ("dataset", "tumour_subtype", "pcr")
 class CaseSizes:
     """Sizes and tags of cases for strata, in the order of the scores' cases.
 
-    The record holds reference volumes (n,) in mm3, longest diameters (n,) in mm (nan where
+    The record contains reference volumes (n,) in mm3, longest diameters (n,) in mm (nan if
     unknown), and the readers' tags of each case. No clinical table contains these values.
     """
 
@@ -129,19 +129,21 @@ def segmentation_result(
     Parameters
     ----------
     scores
-        The cases to count. Leave out cases with both numbers undefined, so that group sizes
-        and resamples hold only scored cases.
+        The cases to count. Cases with both numbers undefined should be left out, so that group
+        sizes and resamples include only scored cases.
     cohort
-        The clinical table, its ids spelled as in `scores`; None leaves fairness undefined.
+        The clinical table, with ids spelled as in `scores`; without it, fairness is undefined.
     rules, resampling
-        The profile's rules; the number of resamples and the seed.
+        The rules of the profile, and the number of resamples with the seed.
     sizes
-        Sizes and tags of each case, for the strata by size and by tag.
+        Sizes and tags of each case, for strata by size and by tag.
     counted
-        The cases that count, including those without a usable prediction; None counts the cases of
-        `scores`. Performance, fairness, ranking score and their intervals are computed from these.
+        The cases that count, including those without a usable prediction; by default the cases of
+        `scores`. Performance, fairness, ranking score and their intervals are computed from these
+        cases.
     minimum_group
-        Groups with fewer cases are left out of intervals of gaps and of tests; the score stays.
+        Groups with fewer cases are left out of tests and of intervals of gaps, but not of the
+        score.
     """
     ids = scores.case_ids
     groupings = (group_cases_job(ids, cohort, rules)) if cohort and ids else ()
@@ -205,7 +207,6 @@ def _rank_cases(
     cohort: Cohort | None,
     rules: GroupRules,
 ) -> CountedNumbers:
-    """Return the numbers by which a model is ranked; the measured ones if all cases are usable."""
     ids, weight = scores.case_ids, measured.weight_of_fairness
     if not counted.unusable and counted.case_ids == ids:
         job = partial(bootstrap_segmentation, scores, groupings, weight)
@@ -232,7 +233,7 @@ def response_result(
 ) -> ResponseResult:
     """Return the numbers of a response model, its intervals and tests.
 
-    If the challenge refuses the predictions, only AUC and average precision have intervals.
+    If the challenge rejects the predictions, only AUC and average precision have intervals.
     """
     ids = predictions.case_ids
     groupings = (group_cases_job(ids, cohort, rules)) if cohort and ids else ()
@@ -263,7 +264,6 @@ def response_result(
 
 
 def _all_intervals(resampling: Bootstrap) -> tuple[Interval, ...]:
-    """Return the intervals of each number; gaps between groups have percentile intervals only."""
     intervals = []
     for name in resampling.names:
         report_progress(0, 1, f"Interval of {name.replace('_', ' ')}")
@@ -309,7 +309,9 @@ def compare_results(
     results = [model.segmentation for model in models if model.segmentation]
     if not results or len(results) < len(models) or len({model.profile for model in models}) > 1:
         names = ", ".join(f"{model.name} ({model.profile})" for model in models) or "none"
-        raise ValueError(f"expected at least one model, all scored under one profile, got {names}")
+        raise ValueError(
+            f"expected at least one model, all scored under one profile, but found {names}"
+        )
     named = [NamedScores(m.name, r.scores) for m, r in zip(models, results, strict=True)]
     parts = [
         ModelScore(m.name, r.cohort.performance.value, r.cohort.fairness.value, lowest=r.lowest)
@@ -338,14 +340,14 @@ def compare_results(
 def _test_against_baseline(
     named: Sequence[NamedScores], baseline: str
 ) -> tuple[PairedComparison, ...]:
-    """Return the paired tests of every other model minus the baseline, () without a baseline."""
     if not baseline:
         return ()
     baseline_scores = next((scores for scores in named if scores.name == baseline), None)
     if baseline_scores is None:
         names = ", ".join(scores.name for scores in named)
         raise ValueError(
-            f"expected one of {names} as the baseline, got {baseline!r}: choose one of them"
+            f"expected the baseline to be one of {names}, but it is {baseline!r}: choose one of "
+            "them"
         )
     return compare_with_baseline(
         [scores for scores in named if scores.name != baseline], baseline_scores
@@ -355,8 +357,8 @@ def _test_against_baseline(
 def scored_model(model: ModelScores) -> ScoredModel:
     """Return a model's performance with its percentile interval, and its fairness.
 
-    Both numbers are the lowest values that unusable predictions can lead to. So damaged cases can
-    neither open a gate nor gain from another fairness weight.
+    Both numbers are the lowest values to which unusable predictions can lead, so damaged cases can
+    neither open a gate nor benefit from another fairness weight.
     """
     lowest = None
     if model.segmentation is not None:
@@ -378,7 +380,6 @@ def scored_model(model: ModelScores) -> ScoredModel:
 
 
 def _bar_ranks(models: Sequence[ModelScores]) -> str:
-    """Return why no model has a rank, or "" if all models can be ranked on the same cases."""
     parts = [
         {row.case_id for row in model.rows if row.status not in WITHOUT_REFERENCE}
         for model in models
@@ -391,12 +392,13 @@ def _bar_ranks(models: Sequence[ModelScores]) -> str:
     ]
     if lacking:
         return (
-            f"no ranks: the models do not have a value or a rule for the same {len(everybody)} "
-            f"cases ({', '.join(lacking)}); score them with one list of cases"
+            "no ranks, because the models do not have a value or a rule for the same "
+            f"{len(everybody)} cases ({', '.join(lacking)}); score all models with one list of "
+            "cases"
         )
     left_out = [m.name for m in models if m.segmentation and m.segmentation.counted.left_out]
     if left_out:
-        return f"no ranks: cases are left out ({', '.join(left_out)})"
+        return f"no ranks, because cases are left out ({', '.join(left_out)})"
     return ""
 
 
@@ -439,7 +441,7 @@ def _unequal_cases(models: Sequence[NamedScores]) -> tuple[str, ...]:
     return (
         (
             f"the models were scored on different cases ({sizes}; {len(common)} in common): each "
-            "model's numbers are over its own cases, the paired tests over the common cases"
+            "model's numbers refer to its own cases, and the paired tests to the common cases"
         ),
     )
 
@@ -447,7 +449,6 @@ def _unequal_cases(models: Sequence[NamedScores]) -> tuple[str, ...]:
 def _build_strata(
     ids: Sequence[str], cohort: Cohort | None, sizes: CaseSizes | None
 ) -> list[Grouping]:
-    """Return the groups by size, tag and each clinical column with two groups or more."""
     groupings = _own_strata(ids, sizes) if sizes is not None else []
     if cohort is None or not ids:
         return groupings

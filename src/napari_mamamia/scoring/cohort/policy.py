@@ -2,7 +2,7 @@
 
 Every *free* case gets the value between worst and best that makes the ranking score lowest
 (`scoring.cohort.lowest.complete_cases`); performance and fairness are computed from the same
-values. So damaging, dropping or moving cases never raises a score, not even under composites with
+values. Thus damaging, dropping or moving cases never raises a score, even under composites with
 fairness.
 """
 
@@ -52,12 +52,12 @@ class UnusableCase:
 class CountedCases:
     """All cases that count, in order of id, with or without a usable prediction.
 
-    `dsc` and `norm_hd` (n,) are the measured values, nan where a case has none. A case that is free
-    in one of them, (n,) bool, may have any value from 0 to 1, or from 0 to `worst_norm_hd`.
-    `optional` cases might also be left out of the means: their reference is empty, and the profile
-    leaves two empty masks undefined. `unusable` lists the cases without a usable prediction, and
-    `left_out` those of them that do not count. `rejected` says why the submission has no ranked
-    number, "" if it has.
+    `dsc` and `norm_hd` (n,) are the measured values, or nan if a case has no value. A case that is
+    free in either of them, (n,) bool, may have any value from 0 to 1, or from 0 to `worst_norm_hd`.
+    `optional` cases might also be left out of the means, because their reference is empty and the
+    profile leaves two empty masks undefined. `unusable` lists the cases without a usable
+    prediction, and `left_out` the unusable cases that do not count. `rejected` explains why the
+    submission has no ranked number, or is "".
     """
 
     case_ids: tuple[str, ...]
@@ -78,7 +78,7 @@ class CountedCases:
 
     @property
     def has_free(self) -> bool:
-        """Whether a ranked number is a bound instead of a value."""
+        """Whether a ranked number is a bound rather than a value."""
         return bool(self.free_dsc.any() or self.free_norm_hd.any())
 
     @property
@@ -88,7 +88,7 @@ class CountedCases:
 
 
 def is_unusable(status: ScoreStatus) -> bool:
-    """Return whether a case of this status has no usable prediction."""
+    """Return whether a case with this status has no usable prediction."""
     return status in _REASONS
 
 
@@ -103,8 +103,8 @@ def count_cases(
     """Return the cases that count, from scored rows.
 
     `rule` replaces the profile's rules. An empty prediction with a value under the profile counts
-    like any other case. Cases without a reference are skipped, and so are cases that the profile
-    leaves undefined (both masks empty). An ok row without a number counts as not finite.
+    like any other case. Cases without a reference and cases that the profile leaves undefined (both
+    masks empty) are skipped. An ok row without a number counts as not finite.
 
     Raises
     ------
@@ -130,7 +130,6 @@ def count_cases(
 
 
 def _find_reason(row: CaseScore, has_distances: bool) -> UnusableReason | None:
-    """Return why a row is unusable; an ok row without a number counts as not finite."""
     lacks = np.isnan(row.dsc) or (has_distances and np.isnan(row.norm_hd))
     if row.status is ScoreStatus.OK and lacks:
         return UnusableReason.NOT_FINITE
@@ -138,7 +137,6 @@ def _find_reason(row: CaseScore, has_distances: bool) -> UnusableReason | None:
 
 
 def _is_counted(row: CaseScore) -> bool:
-    """Return whether a row counts: it has a reference, and a number that the profile defines."""
     has_number = not (np.isnan(row.dsc) and np.isnan(row.norm_hd))
     return has_number and row.status not in WITHOUT_REFERENCE
 
@@ -151,7 +149,6 @@ def every_case(scores: SegmentationScores) -> CountedCases:
 
 
 def _has_distances(rows: Sequence[CaseScore]) -> bool:
-    """Return whether any row has NormHD; some numbers need only Dice."""
     scored = [row.norm_hd for row in rows if not np.isnan(row.dsc)]
     return not scored or not all(np.isnan(value) for value in scored)
 
@@ -166,7 +163,7 @@ def _collect_cases(
     dsc = np.array([value for _, value, _, _ in cases], dtype=np.float64)
     norm_hd = np.array([value for _, _, value, _ in cases], dtype=np.float64)
     no_tumour = np.array([row.volume_reference_mm3 == 0 for row, *_ in cases], dtype=np.bool_)
-    # A row with only one of the numbers is free in the other.
+    # A row with only one of the numbers is free in the other number.
     is_row = np.array([row.status is ScoreStatus.OK for row, *_ in cases], dtype=np.bool_)
     return CountedCases(
         tuple(row.case_id for row, *_ in cases),
@@ -198,9 +195,8 @@ SAID: Final = MappingProxyType(
 _WORTH: Final = MappingProxyType(
     {
         UnusableRule.LEAST_FAVOURABLE: (
-            "count as least favourable: they get the values that make "
-            "the ranking score lowest, and performance and fairness "
-            "are computed from these values"
+            "count as least favourable, which means that they get the values that minimise the "
+            "ranking score, and that performance and fairness are computed from these values"
         ),
         UnusableRule.WORST_SCORE: "count with the worst score",
         UnusableRule.LEAVE_OUT: "are left out",
@@ -237,15 +233,14 @@ def require_rule(profile: Profile, rule: UnusableRule | None) -> None:
     asks_for_worst = rule in (UnusableRule.LEAST_FAVOURABLE, UnusableRule.WORST_SCORE)
     if asks_for_worst and profile.norm_hd_limit is None:
         raise ValueError(
-            f"the profile {profile.name} does not clip NormHD and so has no worst value for the "
-            f"rule {rule}; choose the rule reject or leave-out, or another profile"
+            f"the profile {profile.name} does not clip NormHD and therefore has no worst value "
+            f"for the rule {rule}; choose the rule reject or leave-out, or another profile"
         )
 
 
 def _explain_rejection(
     unusable: Sequence[UnusableCase], profile: Profile, norm_hd: NDArray[np.float64]
 ) -> str:
-    """Return why there is no ranked number, or "" if there may be one."""
     if rejected := [case for case in unusable if case.rule is UnusableRule.REJECT]:
         named = ", ".join(f"{case.case_id} {SAID[case.reason]}" for case in rejected)
         return (

@@ -1,4 +1,4 @@
-"""Rank models: the ranking score, its variants with definitions, and ranks over the weight."""
+"""Rank models by the ranking score and its variants, also as a function of the weight."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -23,9 +23,9 @@ _ALIKE: Final = 10
 class ModelScore:
     """The numbers by which a model is ranked.
 
-    `performance_low` is the lower end of the performance's interval, nan without an interval.
-    `lowest` replaces both numbers if cases without a usable prediction make them bounds: the lowest
-    ranking score is higher than the score of the two lowest numbers.
+    `performance_low` is the lower end of the performance's interval, or nan without an interval.
+    `lowest` replaces both numbers if cases without a usable prediction make them bounds, because
+    the lowest ranking score is higher than the score of the two lowest numbers.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Composite(Protocol):
     name: ClassVar[str]
 
     def score(self, model: ModelScore, weight: float) -> float:
-        """Return the score for a fairness weight, 0 (performance only) to 1."""
+        """Return the score for a fairness weight from 0 (performance only) to 1."""
         ...
 
 
@@ -55,7 +55,7 @@ def ranking_score(performance: Any, fairness: Any, weight: float = DEFAULT_WEIGH
     """Return (1 - weight) performance + weight fairness, for floats or arrays of one shape.
 
     `weight` is the weight of fairness. At 0 the result is the performance alone and at 1 the
-    fairness alone, even if the other one is nan. Source: arXiv 2603.01250v2, Eq. 1.
+    fairness alone, even if the other number is nan. Source: arXiv 2603.01250v2, Eq. 1.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def ranking_score(performance: Any, fairness: Any, weight: float = DEFAULT_WEIGH
 
 @dataclass(frozen=True, slots=True)
 class WeightedMean:
-    """The challenge's own ranking score."""
+    """The ranking score of the challenge."""
 
     name: ClassVar[str] = "weighted mean"
 
@@ -84,12 +84,12 @@ class Evidence(StrEnum):
 
     PERFORMANCE = "performance"
     LOWER_BOUND = "lower_bound"
-    """The lower end of its performance's interval: better than the threshold beyond chance."""
+    """The lower end of the performance's interval, which exceeds the threshold beyond chance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gated:
-    """Gated by performance: fairness counts only if `evidence` lies above `threshold`, else 0.
+    """Gating by performance: fairness counts only if `evidence` exceeds `threshold`, else as 0.
 
     The threshold is a chosen performance, chance (0.5 for balanced accuracy), or the upper end of
     the baseline's interval. The paper proposes such a score without a formula; this formula is
@@ -108,8 +108,8 @@ class Gated:
     def score(self, model: ModelScore, weight: float) -> float:
         """Return `ranking_score`, with fairness 0 if the gate is closed.
 
-        A negative fairness counts even if the gate is closed, so that a closed gate never raises
-        the score.
+        A negative fairness counts even if the gate is closed, so a closed gate never raises the
+        score.
         """
         if self.is_open(model):
             return model.ranking_score(weight)
@@ -120,7 +120,7 @@ class Gated:
 
 @dataclass(frozen=True, slots=True)
 class Adaptive:
-    """Adaptive weighting: the fairness weight grows with the performance.
+    """Adaptive weighting, in which the fairness weight grows with the performance.
 
     The weight is 0 up to performance `start`, the full weight from `full` on, and linear between.
     The paper proposes such a score without a formula; this formula is ours.
@@ -133,8 +133,8 @@ class Adaptive:
     def __post_init__(self) -> None:
         if not self.start < self.full:
             raise ValueError(
-                "expected start to be below full for adaptive weighting, got start "
-                f"{self.start:g} and full {self.full:g}"
+                "expected start to be below full for adaptive weighting, but start is "
+                f"{self.start:g} and full is {self.full:g}"
             )
 
     def weight(self, model: ModelScore, weight: float) -> float:
@@ -145,10 +145,10 @@ class Adaptive:
     def score(self, model: ModelScore, weight: float) -> float:
         """Return the `ranking_score` with the fairness weight of this model.
 
-        A better performance can make a poor fairness count more. So a model with cases without a
-        usable prediction gets the lowest score over all performances that they allow. The score is
-        linear up to `start` and from `full` on, and concave between: it is lowest at an end of the
-        range or at one of these two points.
+        A better performance can make a poor fairness count more. Therefore a model with cases
+        without a usable prediction gets the lowest score over all performances that these cases
+        allow. The score is linear up to `start` and from `full` on, and concave in between, so it
+        is lowest at an end of the range or at one of these two points.
         """
         _check_weight(weight)
         if np.isnan(model.performance):
@@ -184,12 +184,12 @@ class Sweep:
 def sweep_weights(
     models: Sequence[ModelScore], composite: Composite | None = None, n_weights: int = 101
 ) -> Sweep:
-    """Return the ranks of models as the fairness weight goes from 0 to 1 in equal steps.
+    """Return the ranks of models for fairness weights from 0 to 1 in equal steps.
 
     Without a `composite` the challenge's weighted mean is used. An undefined score has rank nan.
     """
     if n_weights < 2:
-        raise ValueError(f"expected at least 2 weights for a sweep, got {n_weights}")
+        raise ValueError(f"expected at least 2 weights for a sweep, but found {n_weights}")
     composite = composite or WeightedMean()
     weights = np.linspace(0, 1, n_weights)
     scores = np.array(
@@ -202,7 +202,7 @@ def sweep_weights(
 def ranks(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the ranks along the first axis, 1 for the highest score.
 
-    Equal scores share the better rank (1, 2, 2, 4); nan has rank nan.
+    Equal scores share the better rank, as in (1, 2, 2, 4); a score of nan has rank nan.
 
     Examples
     --------
@@ -220,7 +220,7 @@ def ranks(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _check_weight(weight: float) -> None:
     if not 0 <= weight <= 1:
-        raise ValueError(f"expected a weight of fairness from 0 to 1, got {weight:g}")
+        raise ValueError(f"expected a fairness weight from 0 to 1, but it is {weight:g}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,11 +230,12 @@ class CompositeChoice:
     Parameters
     ----------
     names
-        The variants; the weighted mean is the ranking score itself.
+        The variants, of which the weighted mean is the ranking score itself.
     gate
-        Performance above which fairness counts, 0 to 1; None uses the baseline's interval.
+        Performance, from 0 to 1, above which fairness counts; by default, the baseline's interval
+        is used.
     baseline
-        Name of the baseline model, "" for none.
+        Name of the baseline model, or "" for none.
 
     Raises
     ------
@@ -248,10 +249,14 @@ class CompositeChoice:
 
     def __post_init__(self) -> None:
         if self.gate is not None and not 0 <= self.gate < 1:
-            raise ValueError(f"expected a gate of at least 0 and below 1, got {self.gate:g}")
+            raise ValueError(
+                f"expected the gate to be at least 0 and below 1, but it is {self.gate:g}"
+            )
         if set(self.names) - {CompositeName.WEIGHTED} and self.gate is None and not self.baseline:
             names = " and ".join(name for name in self.names if name is not CompositeName.WEIGHTED)
-            raise ValueError(f"the composite {names} needs a gate or a baseline; give one of them")
+            raise ValueError(
+                f"the composite {names} needs a gate or a baseline; specify one of them"
+            )
 
 
 NO_COMPOSITES: Final = CompositeChoice()
@@ -283,7 +288,7 @@ class CompositeScore:
 
 @dataclass(frozen=True, slots=True)
 class CompositeResult:
-    """The values of all models under one variant, with a text of its definition."""
+    """The values of all models under one variant, with the definition of the variant."""
 
     name: str
     definition: str
@@ -295,12 +300,12 @@ def composite_results(
 ) -> tuple[CompositeResult, ...]:
     """Return the values of the models under each requested variant, for a fairness weight.
 
-    Gated, with a gate: fairness counts only if the performance lies above the gate, otherwise it is
-    0. Gated by a baseline: fairness counts only if the lower end of the model's interval lies above
-    the upper end of the baseline's interval, so the baseline's own fairness never counts. Adaptive:
-    the weight of fairness is 0 up to the gate (or, without one, the baseline's performance) and
-    grows to its full value at performance 1. Both formulas are ours: arXiv 2603.01250v2 proposes
-    such scores without a formula.
+    In the gated variant with a gate, fairness counts only if the performance exceeds the gate, and
+    otherwise as 0. In the gated variant with a baseline, fairness counts only if the lower end of
+    the model's interval exceeds the upper end of the baseline's interval, so the baseline's
+    fairness never counts. In the adaptive variant, the fairness weight is 0 up to the gate (or,
+    without a gate, the baseline's performance) and grows to its full value at performance 1. Both
+    formulas are ours: arXiv 2603.01250v2 proposes such scores without a formula.
 
     Raises
     ------
@@ -325,18 +330,17 @@ def _find_baseline(models: Sequence[ScoredModel], choice: CompositeChoice) -> Sc
             return model
     names = ", ".join(model.name for model in models)
     raise ValueError(
-        f"expected one of the models {names} as the baseline, got {choice.baseline!r}: choose one "
-        "of them"
+        f"expected the baseline to be one of the models {names}, but it is {choice.baseline!r}: "
+        "choose one of them"
     )
 
 
 def _make_composite(
     name: CompositeName, choice: CompositeChoice, baseline: ScoredModel | None, weight: float
 ) -> tuple[Composite, str, str]:
-    """Return the composite, its definition, and the reason if it has no value."""
     plain = f"{1 - weight:g} × performance + {weight:g} × fairness"
     if name is CompositeName.WEIGHTED:
-        return WeightedMean(), f"{plain}: the challenge's ranking score", ""
+        return WeightedMean(), f"{plain}, the ranking score of the challenge", ""
     if name is CompositeName.ADAPTIVE:
         return _make_adaptive(choice, baseline, weight)
     if choice.gate is not None:

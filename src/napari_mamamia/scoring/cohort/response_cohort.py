@@ -1,4 +1,4 @@
-"""All numbers of one response (pCR) model: performance, fairness, chance, calibration."""
+"""All numbers of one response (pCR) model: performance, fairness, chance and calibration."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -52,9 +52,9 @@ _SIMULATING: Final = "Simulating random classifiers"
 class ResponsePredictions:
     """Predictions of a model for n cases, with the known labels.
 
-    `label` (n,) float64: 1 for pathologic complete response, 0 for none, nan if unknown.
-    `predicted` (n,) float64, 0 or 1. `score` (n,) float64: the model's probability of response, 0
-    to 1, nan if missing.
+    `label` (n,) float64 is 1 for pathologic complete response, 0 for no complete response, and nan
+    if unknown. `predicted` (n,) float64 is 0 or 1. `score` (n,) float64 is the model's probability
+    of response from 0 to 1, or nan if missing.
     """
 
     case_ids: tuple[str, ...]
@@ -70,7 +70,7 @@ class ResponsePredictions:
             object.__setattr__(self, name, column)
         if len(set(self.case_ids)) < len(self.case_ids):
             twice = next(i for i in self.case_ids if self.case_ids.count(i) > 1)
-            raise ValueError(f"expected one prediction for case {twice}, but there are two")
+            raise ValueError(f"expected one prediction for case {twice}, but found two")
 
     @classmethod
     def of(cls, rows: Iterable[tuple[str, float, float]], cohort: Cohort) -> "ResponsePredictions":
@@ -84,7 +84,7 @@ class ResponsePredictions:
 
     @property
     def constant(self) -> str:
-        """A sentence if all predictions are equal; "" if they are not, or without predictions."""
+        """A sentence if all predictions are equal, otherwise ""."""
         values = np.unique(self.predicted)
         if values.size != 1:
             return ""
@@ -97,8 +97,8 @@ class ResponsePredictions:
 def _check_column(name: str, column: NDArray[Any], case_ids: tuple[str, ...]) -> None:
     if column.shape != (len(case_ids),):
         raise ValueError(
-            f"expected {len(case_ids)} values of {name}, one for each case, got an array of shape "
-            f"{column.shape}"
+            f"expected {len(case_ids)} values of {name}, one for each case, but found an array of "
+            f"shape {column.shape}"
         )
     if name == "score":
         wrong, expected = (column < 0) | (column > 1), "a probability from 0 to 1, or nan"
@@ -109,8 +109,8 @@ def _check_column(name: str, column: NDArray[Any], case_ids: tuple[str, ...]) ->
     if wrong.any():
         first = int(np.flatnonzero(wrong)[0])
         raise ValueError(
-            f"expected {name} to be {expected}, got {column[first]:g} for case {case_ids[first]}; "
-            "correct the table"
+            f"expected {name} to be {expected}, but it is {column[first]:g} for case "
+            f"{case_ids[first]}: correct the table"
         )
 
 
@@ -125,9 +125,9 @@ class Recall:
 
 @dataclass(frozen=True, slots=True)
 class GroupRates:
-    """One group: cases with a known label, responders, and its rates, nan where undefined.
+    """One group with the numbers of labelled cases and responders, and rates (nan if undefined).
 
-    `is_small` is true if the group has cases, but fewer than the profile requires.
+    `is_small` is whether the group has some cases, but fewer than the profile requires.
     """
 
     label: str
@@ -140,9 +140,9 @@ class GroupRates:
 
 @dataclass(frozen=True, slots=True)
 class VariableOdds:
-    """The equalised-odds disparity over one variable, 0 (best) to 2: TPR disparity + FPR disparity.
+    """The equalised-odds disparity over one variable: TPR disparity + FPR disparity, 0 (best) to 2.
 
-    The value is nan, with the `reason`, if one of them is undefined.
+    The value is nan, and `reason` explains why, if either disparity is undefined.
     """
 
     variable: str
@@ -158,8 +158,8 @@ class VariableOdds:
 class EqualisedOdds:
     """The mean disparity over the variables: unclipped, clipped to 1, and as fairness.
 
-    `fairness` is 1 - `raw` or 1 - `clipped`, as the profile defines. It is nan, with the `reason`,
-    if the disparity of one variable is nan.
+    `fairness` is 1 - `raw` or 1 - `clipped`, as the profile defines. It is nan, and `reason`
+    explains why, if the disparity of a variable is nan.
     """
 
     fairness: float
@@ -170,7 +170,7 @@ class EqualisedOdds:
 
 
 def scored_labels(predictions: ResponsePredictions, rules: GroupRules) -> NDArray[np.float64]:
-    """Return the labels for balanced accuracy, (n,), with unknown ones treated by the profile."""
+    """Return the labels (n,) for balanced accuracy, with unknown labels treated by the profile."""
     if rules.missing_label is MissingLabel.NO_RESPONSE:
         return np.where(np.isnan(predictions.label), 0.0, predictions.label)
     return predictions.label
@@ -192,8 +192,8 @@ def recalls(counts: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[n
 def balanced_accuracy(counts: NDArray[np.float64], rules: GroupRules) -> NDArray[np.float64]:
     """Return (TPR + TNR)/2 of outcome counts (..., 4), 0 to 1; chance level is 0.5.
 
-    With one class only it is nan, or that class's recall under `UndefinedRate.ZERO`, as the scripts
-    compute it. Source: arXiv 2603.01250v2, Task 2.
+    With only one class, the result is nan, or under `UndefinedRate.ZERO` the recall of that class,
+    as in the scripts. Source: arXiv 2603.01250v2, Task 2.
     """
     tpr, tnr = recalls(counts)
     if rules.undefined_rate is UndefinedRate.ZERO:
@@ -206,7 +206,7 @@ def rate_gaps(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the disparities of TPR and of FPR over groups with outcome counts (..., g, 4).
 
-    Both are nan if no group has a case.
+    Both disparities are nan if no group has a case.
     """
     tpr, fpr = _compute_rates(counts, rules, empty_groups)
     nowhere = counts.sum(axis=(-1, -2)) == 0
@@ -216,7 +216,6 @@ def rate_gaps(
 def _compute_rates(
     counts: NDArray[np.float64], rules: GroupRules, empty_groups: EmptyGroups
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return TPR and FPR of groups from outcome counts (..., g, 4); nan is not counted."""
     tpr = ratio(counts[..., TP], counts[..., TP] + counts[..., FN])
     fpr = ratio(counts[..., FP], counts[..., FP] + counts[..., TN])
     if rules.undefined_rate is UndefinedRate.ZERO:
@@ -301,7 +300,7 @@ def _explain_undefined_odds(variable: str, of_tpr: float, of_fpr: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Discrimination:
-    """AUC, average precision and calibration, over n cases with a score and a known label."""
+    """AUC, average precision and calibration over n cases with a score and a known label."""
 
     auc: float
     average_precision: float
@@ -311,7 +310,7 @@ class Discrimination:
 
 
 def discrimination(predictions: ResponsePredictions) -> Discrimination:
-    """Return AUC, average precision and calibration; nan and empty without cases."""
+    """Return the AUC, average precision and calibration, which are nan or empty without cases."""
     label, score = _select_scored(predictions)
     reason = ""
     if not len(label):
@@ -335,7 +334,7 @@ def bootstrap_discrimination(
     Raises
     ------
     ValueError
-        If no case has both.
+        If no case has a label and a score.
     """
     label, score = _select_scored(predictions)
     resamples = draw_cases(len(label), n_resamples, seed)
@@ -354,13 +353,12 @@ def bootstrap_discrimination(
 def _select_scored(
     predictions: ResponsePredictions,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return label and score of the cases that have both."""
     both = ~(np.isnan(predictions.label) | np.isnan(predictions.score))
     return predictions.label[both], predictions.score[both]
 
 
 class Significance(StrEnum):
-    """The name of a range of p-values. Source: arXiv 2603.01250v2."""
+    """Names of ranges of p-values. Source: arXiv 2603.01250v2."""
 
     SIGNIFICANT = "significant"
     """p < 0.05"""
@@ -394,7 +392,7 @@ def balanced_accuracy_against_chance(
 ) -> ChanceTest:
     """Test balanced accuracy against classifiers that predict response at `rate`.
 
-    `label` and `predicted` are (n,), 0 and 1. With one class only the result is nan.
+    `label` and `predicted` are (n,) with 0 and 1. With only one class, the result is nan.
     """
     yes = label == 1
     parts = np.stack([yes, ~yes], axis=1).astype(np.float64)
@@ -416,7 +414,8 @@ def auc_against_chance(
 ) -> ChanceTest:
     """Test the AUC against classifiers with uniform random scores.
 
-    `label` (n,) is 0 and 1, `score` (n,) any numbers. With one class only the result is nan.
+    `label` (n,) contains 0 and 1, and `score` (n,) any numbers. With only one class, the result is
+    nan.
     """
     yes = label == 1
     n_yes, n_no = int(yes.sum()), int((~yes).sum())
@@ -425,7 +424,8 @@ def auc_against_chance(
     for n_rows in row_blocks(n_classifiers, len(label)):
         report_progress(0, 1, _SIMULATING)
         shuffled = yes[rng.random((n_rows, len(label))).argsort(axis=1)]
-        # The responders' ranks minus the ranks among themselves: the correctly ordered pairs.
+        # The responders' ranks minus the ranks among themselves give the number of correctly
+        # ordered pairs.
         ordered = shuffled @ np.arange(len(label), dtype=np.float64) - n_yes * (n_yes - 1) / 2
         reached.append(ratio(ordered, np.asarray(float(n_yes * n_no))))
     return _test_against_chance(auc(label, score), np.concatenate(reached))
@@ -434,7 +434,6 @@ def auc_against_chance(
 def _compute_balanced_accuracy(
     said_yes: NDArray[np.float64], parts: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the balanced accuracy from the number of cases of each class predicted to respond."""
     shares = ratio(said_yes, parts.sum(axis=0))
     balanced: NDArray[np.float64] = (shares[:, 0] + 1 - shares[:, 1]) / 2
     return balanced
@@ -444,7 +443,7 @@ def _test_against_chance(value: float, reached: NDArray[np.float64]) -> ChanceTe
     if np.isnan(value):
         nothing = float("nan")
         return ChanceTest(value, nothing, Significance.UNDEFINED, nothing, reached.size)
-    # A random value that equals the observed one but for rounding counts as reaching it.
+    # A random value that equals the observed value except for rounding counts as reaching it.
     at_least = np.count_nonzero(reached >= value - 1e-12)
     p_value = (1 + at_least) / (1 + reached.size)
     significance = Significance.NOT_SIGNIFICANT
@@ -457,9 +456,10 @@ def _test_against_chance(value: float, reached: NDArray[np.float64]) -> ChanceTe
 class ResponseCohort:
     """One response model's numbers under one profile.
 
-    `without_label` lists the cases with unknown pCR. `refused` says why the challenge would refuse
-    the predictions ("" if it would not); balanced accuracy, fairness and ranking score are then
-    nan. `reason` says why `ranking_score` is nan, `notes` hold what is unusual.
+    `without_label` lists the cases with unknown pCR. `refused` explains why the challenge would
+    reject the predictions, or is ""; rejected predictions have a balanced accuracy, fairness and
+    ranking score of nan. `reason` explains why `ranking_score` is nan, and `notes` describe unusual
+    properties.
     """
 
     profile: str
@@ -530,8 +530,8 @@ def bootstrap_response(
     """Return the bootstrap of the scored numbers of a response model.
 
     The names are balanced_accuracy, disparity_VARIABLE for each grouping, disparity (their mean),
-    fairness, ranking_score, and disparity_tpr_VARIABLE, disparity_fpr_VARIABLE; without groupings
-    only the first. A resample with constant predictions is scored like any other.
+    fairness, ranking_score, disparity_tpr_VARIABLE and disparity_fpr_VARIABLE; without groupings,
+    only the first name is used. A resample with constant predictions is scored like any other.
     """
     names = ["balanced_accuracy"]
     if groupings:
@@ -550,7 +550,6 @@ def bootstrap_response(
 def _collect_parts(
     predictions: ResponsePredictions, groupings: Sequence[Grouping], rules: GroupRules
 ) -> NDArray[np.float64]:
-    """Return each case's contribution to the overall and group counts, (n, 4 (1 + G))."""
     everybody = outcomes(scored_labels(predictions, rules), predictions.predicted)
     counts = outcomes(predictions.label, predictions.predicted)
     in_groups = [
@@ -563,7 +562,6 @@ def _collect_parts(
 def _compute_numbers(
     sums: NDArray[np.float64], groupings: Sequence[Grouping], rules: GroupRules, weight: float
 ) -> NDArray[np.float64]:
-    """Return the numbers (b, m) from outcome counts (b, 4 (1 + G))."""
     cells = sums.reshape(len(sums), -1, 4)
     balanced = balanced_accuracy(cells[:, 0], rules)
     first, both = 1, []
@@ -597,7 +595,7 @@ def _explain_undefined(refused: str, balanced: float, odds: EqualisedOdds) -> st
 def _note_constant(predictions: ResponsePredictions, rules: GroupRules) -> tuple[str, ...]:
     if not predictions.constant or not rules.scores_constant:
         return ()
-    return (f"{predictions.constant}; the published script scores them, and so do these numbers",)
+    return (f"{predictions.constant}; they are scored as in the published script",)
 
 
 def _note_missing_labels(predictions: ResponsePredictions, rules: GroupRules) -> tuple[str, ...]:
@@ -608,8 +606,8 @@ def _note_missing_labels(predictions: ResponsePredictions, rules: GroupRules) ->
     if rules.missing_label is MissingLabel.NO_RESPONSE:
         return (
             (
-                f"{text}: they count as non-responders in balanced accuracy, as in the published "
-                "script, and are left out of the groups, where the script stops"
+                f"{text}; these cases count as non-responders in balanced accuracy, as in the "
+                "published script, but are left out of the groups, at which the script stops"
             ),
         )
     return (f"{text}: left out",)

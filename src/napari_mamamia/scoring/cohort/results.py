@@ -1,4 +1,4 @@
-"""Records of scoring results, from which tables, summaries and reports are made."""
+"""Records of scoring results for tables, summaries and reports."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -34,17 +34,17 @@ class Resampling:
     def __post_init__(self) -> None:
         if self.n_resamples < 0 or self.seed < 0:
             raise ValueError(
-                f"expected a number of resamples and a seed of 0 or above, got {self.n_resamples} "
-                f"and {self.seed}"
+                "expected the number of resamples and the seed to be 0 or above, but they are "
+                f"{self.n_resamples} and {self.seed}"
             )
 
 
 @dataclass(frozen=True, slots=True)
 class ClinicalTable:
-    """Summary of the clinical table: file name, readable and refused rows, matched cases.
+    """Summary of the clinical table with file name, readable and rejected rows, and matched cases.
 
-    `coverage` counts the rows with a value by field; `notes` list the assumptions made while
-    reading it.
+    `coverage` counts the rows with a value by field; `notes` list the assumptions that were made
+    while reading the table.
     """
 
     name: str
@@ -62,7 +62,7 @@ class ClinicalTable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stratum:
-    """Groups of a variable that are reported next to the scored groups but are not scored.
+    """Groups of a variable that are reported but not scored.
 
     `grouping` assigns the cases to groups, in the order of the scores' cases.
     """
@@ -85,16 +85,17 @@ class Stratum:
 class SegmentationResult:
     """Results of one segmentation model (Task 1).
 
-    `scores` holds the cases with a defined Dice or NormHD; `groupings` (age, menopausal status,
-    breast density; none without a clinical table) have codes in the same order. `intervals` holds,
-    for each number of `bootstrap_segmentation`, its percentile, basic and BCa interval; numbers
-    that contain gaps between groups have percentiles only, which are a resampling range and not a
-    confidence interval. Their confidence intervals are in `uncertainty`.
+    `scores` contains the cases with a defined Dice or NormHD. `groupings` (age, menopausal status,
+    breast density; empty without a clinical table) have codes in the same order. `intervals`
+    contains the percentile, basic and BCa interval of each number of `bootstrap_segmentation`.
+    Numbers that contain gaps between groups have only percentiles, which are a resampling range
+    rather than a confidence interval; their confidence intervals are in `uncertainty`.
 
-    `cohort` holds the numbers for ranking, over the cases that count (`counted`). If some of those
-    have no usable prediction, `measured` holds the numbers of the others. If such cases are free,
-    `lowest` gives the lowest ranking score at any weight of fairness, and `lowest_performance` is
-    the percentile interval of the lowest performance; otherwise both are None.
+    `cohort` contains the numbers for ranking over the cases that count (`counted`). If some of
+    these cases have no usable prediction, `measured` contains the numbers of the other cases. If
+    such cases are free, `lowest` gives the lowest ranking score at any fairness weight, and
+    `lowest_performance` is the percentile interval of the lowest performance; otherwise both are
+    None.
     """
 
     scores: SegmentationScores
@@ -124,9 +125,10 @@ class SegmentationResult:
 class ResponseResult:
     """Results of one response model (Task 2).
 
-    `intervals` holds the percentile, basic and BCa interval of each number of `bootstrap_response`
-    and of auc and average_precision in turn, and `uncertainty` the intervals of gaps between
-    groups; see `SegmentationResult`. `delong` is the AUC's interval without resampling.
+    `intervals` contains the percentile, basic and BCa interval of each number of
+    `bootstrap_response`, and of auc and average_precision; `uncertainty` contains the intervals of
+    gaps between groups (see `SegmentationResult`). `delong` is the AUC's interval without
+    resampling.
     """
 
     predictions: ResponsePredictions
@@ -143,14 +145,15 @@ class ResponseResult:
 class ModelScores:
     """All results of one model under one profile.
 
-    `rows` holds the cases in order of id (none for response predictions). `failures` holds the
-    cases that were not scored normally and the refused table rows, including a missing prediction
-    that the profile scores as empty. `segmentation` or `response` is None if the run had no such
-    task, `clinical` if no table was given. `notes` are plain sentences. `cohort` holds the clinical
-    rows of the cases, with ids spelled as theirs. `composites` holds the requested variants of the
-    ranking score. `outside` holds ids of files or rows outside the list of cases: they do not
-    count. `metric_definition` is None if the profile computed the values of the cases; otherwise it
-    is the user's description of them ("" without one).
+    `rows` contains the cases in order of id (empty for response predictions). `failures` contains
+    the cases that were not scored normally and the rejected table rows, including a missing
+    prediction that the profile scores as empty. `segmentation` or `response` is None if the run had
+    no such task, and `clinical` is None if no table was given. `notes` are sentences. `cohort`
+    contains the clinical rows of the cases, with the ids spelled as in the cases. `composites`
+    contains the requested variants of the ranking score. `outside` contains the ids of files or
+    rows outside the list of cases, which do not count. `metric_definition` is None if the values of
+    the cases were computed under the profile; otherwise it is the user's description of these
+    values, or "".
     """
 
     name: str
@@ -183,14 +186,14 @@ class ModelScores:
         if self.metric_definition is None:
             return f"profile {self.profile}"
         values = self.metric_definition or "as given"
-        return f"values: {values}; groups and weight of profile {self.profile}"
+        return f"values: {values}; groups and weight from profile {self.profile}"
 
 
 @dataclass(frozen=True, slots=True)
 class RankedModel:
-    """The rank of a model, 1 for the highest ranking score; nan for an undefined score.
+    """The rank of a model, with 1 for the highest ranking score and nan for an undefined score.
 
-    `n` cases count, of which `n_unusable` have no usable prediction.
+    `n` is the number of cases that count, of which `n_unusable` have no usable prediction.
     """
 
     name: str
@@ -206,7 +209,7 @@ class RankedModel:
 
 
 def n_text(model: RankedModel) -> str:
-    """Return the number of cases behind a rank, and how many have no usable prediction.
+    """Return the number of cases behind a rank, and the number without a usable prediction.
 
     Examples
     --------
@@ -218,11 +221,11 @@ def n_text(model: RankedModel) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ModelComparison:
-    """Several models under one profile: ranks, paired tests, and ranks over the fairness weight.
+    """Several models under one profile, with ranks, paired tests, and ranks by fairness weight.
 
-    `baseline` is the baseline model ("" for none), `against_baseline` the tests of every other
-    model minus it, corrected by Holm among themselves. `composites` holds the requested variants of
-    the ranking score.
+    `baseline` is the baseline model ("" for none). `against_baseline` contains the tests of every
+    other model minus the baseline, corrected by Holm. `composites` contains the requested variants
+    of the ranking score.
     """
 
     profile: str

@@ -35,10 +35,10 @@ _COLUMNS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class GroupScore:
-    """One group: its cases, the means of the defined values, and their spread inside the group.
+    """One group with its cases, and the means and standard deviations of the defined values.
 
-    `sd_dsc`, `sd_norm_hd` are standard deviations with n - 1, nan under two cases. `is_small` is
-    true if the group has cases, but fewer than the profile requires.
+    `sd_dsc` and `sd_norm_hd` are standard deviations with n - 1, or nan for fewer than two cases.
+    `is_small` is whether the group has some cases, but fewer than the profile requires.
     """
 
     label: str
@@ -54,8 +54,8 @@ class GroupScore:
 class Spread:
     """Differences of the group means of one metric.
 
-    `disparity` is the largest minus the smallest, `variance` the mean squared distance of the group
-    means from their unweighted mean, `worst` the mean of `worst_group`.
+    `disparity` is the largest minus the smallest mean, `variance` is the mean squared distance of
+    the group means from their unweighted mean, and `worst` is the mean of `worst_group`.
     """
 
     disparity: float
@@ -66,7 +66,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class VariableFairness:
-    """Fairness over the groups of one variable, 1 (best) downwards; nan with the `reason`."""
+    """Fairness over the groups of one variable, from 1 (best) downwards; nan with a `reason`."""
 
     variable: str
     value: float
@@ -79,7 +79,7 @@ class VariableFairness:
 
 @dataclass(frozen=True, slots=True)
 class Fairness:
-    """The mean fairness over the variables; nan with the `reason` if one of them is nan."""
+    """The mean fairness over the variables; nan with a `reason` if any variable's value is nan."""
 
     value: float
     variables: tuple[VariableFairness, ...]
@@ -89,17 +89,17 @@ class Fairness:
 def disparity(
     means: NDArray[np.float64], empty_groups: EmptyGroups = EmptyGroups.LEFT_OUT
 ) -> NDArray[np.float64]:
-    """Return the largest minus the smallest of group means along the last axis.
+    """Return the largest minus the smallest group mean along the last axis.
 
-    nan marks a group without a value and is left out; under `EmptyGroups.AS_SCRIPTS` a nan in the
-    first place makes the result nan. Without any value the result is nan.
+    A group without a value is nan and is left out. Under `EmptyGroups.AS_SCRIPTS`, nan in the first
+    group makes the result nan. Without any value, the result is nan.
 
     Examples
     --------
     >>> float(disparity(np.array([0.5, np.nan, 0.75])))
     0.25
     """
-    # Unlike nanmax this gives nan without a warning if no group has a value.
+    # Unlike nanmax, this gives nan without a warning if no group has a value.
     highest = np.fmax.reduce(means, axis=-1, initial=np.nan)
     lowest = np.fmin.reduce(means, axis=-1, initial=np.nan)
     gap: NDArray[np.float64] = np.asarray(highest - lowest)
@@ -128,7 +128,7 @@ def explain_no_groups(case_ids: Sequence[str]) -> str:
     """Return why there are no groups when no group variable exists."""
     if not case_ids:
         return "no case was scored, so there are no groups"
-    return "there is no clinical table to make groups from"
+    return "there is no clinical table from which to form groups"
 
 
 def variable_fairness(
@@ -136,8 +136,8 @@ def variable_fairness(
 ) -> VariableFairness:
     """Return the fairness over the groups of one variable, with the numbers behind it.
 
-    1 - (DSC disparity + NormHD disparity)/2. Source: arXiv 2603.01250v2, Eq. 3. A variable with one
-    group only has disparity 0.
+    The fairness is 1 - (DSC disparity + NormHD disparity)/2. Source: arXiv 2603.01250v2, Eq. 3. A
+    variable with only one group has a disparity of 0.
     """
     groups = group_table(scores, grouping, rules.min_group_size)
     dsc = _spread_of([group.mean_dsc for group in groups], grouping, Better.HIGHER)
@@ -186,7 +186,6 @@ def spread(means: NDArray[np.float64], labels: Sequence[str], gap: float, better
 def _compute_moments(
     values: NDArray[np.float64], indicator: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the mean and the standard deviation of the defined values of each group."""
     defined = ~np.isnan(values)
     members = indicator[defined]
     n = members.sum(axis=0)
@@ -215,7 +214,7 @@ def _explain_undefined_fairness(groups: tuple[GroupScore, ...], grouping: Groupi
 class SegmentationCohort:
     """Results of one segmentation model under one profile.
 
-    `reason` says why `ranking_score` is nan. If cases have no usable prediction, performance,
+    `reason` explains why `ranking_score` is nan. If cases have no usable prediction, performance,
     fairness and ranking score are the numbers for ranking (`rank_counted`), while groups and
     disparities are those of the scored cases.
     """
@@ -249,7 +248,7 @@ def score_groups(
 class CountedNumbers:
     """The numbers by which a model is ranked, and `lowest` if they are bounds.
 
-    `bootstrap` resamples all of them; None if there is nothing to rank.
+    `bootstrap` resamples all these numbers, or is None if there is nothing to rank.
     """
 
     cohort: SegmentationCohort
@@ -266,7 +265,8 @@ def rank_counted(
     """Return the numbers by which a model is ranked, from the numbers of its scored cases.
 
     `groupings` are groups of the counted cases. All numbers are computed from one completion of the
-    free cases (`complete_cases`), like those of any scored cases. A rejected submission has none.
+    free cases (`complete_cases`), like the numbers of any scored cases. A rejected submission has
+    no such numbers.
     """
     weight = measured.weight_of_fairness
     if cases.rejected:
@@ -292,7 +292,7 @@ def _reject_numbers(measured: SegmentationCohort, reason: str) -> SegmentationCo
 
     Only the ranking score has the full reason, which names each case.
     """
-    nothing, why = float("nan"), "undefined, as the ranking score"
+    nothing, why = float("nan"), "undefined, like the ranking score"
     of_variables = (
         replace(variable, value=nothing, reason=why) for variable in measured.fairness.variables
     )
@@ -311,7 +311,6 @@ def _reject_numbers(measured: SegmentationCohort, reason: str) -> SegmentationCo
 def _with_values(
     fairness: Fairness, by_variable: Mapping[str, VariableFairness], counted: Fairness
 ) -> Fairness:
-    """Return the measured groups combined with the fairness values of the counted cases."""
     variables = tuple(
         replace(
             variable,
@@ -333,9 +332,9 @@ def bootstrap_segmentation(
     """Return the bootstrap of all numbers of a model.
 
     The names are mean_dsc, mean_norm_hd, performance and, with groupings, fairness_VARIABLE for
-    each, fairness, ranking_score, and disparity_METRIC_VARIABLE. Cases are resampled, and every
-    number is recomputed in each resample: each number follows from sums over the cases, and the
-    sums of all resamples are one matrix product.
+    each variable, fairness, ranking_score, and disparity_METRIC_VARIABLE. Cases are resampled, and
+    every number is recomputed in each resample. Each number is a function of sums over the cases,
+    and the sums of all resamples are one matrix product.
     """
     names = ["mean_dsc", "mean_norm_hd", "performance"]
     if groupings:
@@ -359,8 +358,8 @@ def ranking_scores_of_weights(
 ) -> NDArray[np.float64]:
     """Return a model's ranking score (b,) under weights of its counted cases (b, n).
 
-    Unusable cases get the values that make it lowest; nan for a rejected submission. Without groups
-    the ranking score is the performance.
+    Unusable cases get the values that minimise the ranking score. The score of a rejected
+    submission is nan. Without groups, the ranking score is the performance.
     """
     if cases.rejected or not cases.n:
         return np.full(len(weights), np.nan)
@@ -370,7 +369,7 @@ def ranking_scores_of_weights(
     scores = SegmentationScores(cases.case_ids, cases.dsc, cases.norm_hd)
     sums = weights @ _collect_parts(scores, groupings)
     # The columns are mean Dice, mean NormHD, performance, each variable, fairness and ranking
-    # score; without groups performance is the last.
+    # score; without groups, performance is the last column.
     place = 4 + len(groupings) if groupings else 2
     return _compute_numbers(sums, groupings, weight_of_fairness)[:, place]
 
@@ -378,7 +377,6 @@ def ranking_scores_of_weights(
 def _collect_parts(
     scores: SegmentationScores, groupings: Sequence[Grouping]
 ) -> NDArray[np.float64]:
-    """Return each case's contribution to the overall and group sums, (n, 4 (1 + G))."""
     n = len(scores.case_ids)
     columns = np.empty((n, _COLUMNS))
     for place, values in ((0, scores.dsc), (2, scores.norm_hd)):
@@ -392,7 +390,6 @@ def _collect_parts(
 def _compute_numbers(
     sums: NDArray[np.float64], groupings: Sequence[Grouping], weight: float
 ) -> NDArray[np.float64]:
-    """Return the numbers (b, m) from sums (b, 4 (1 + G))."""
     cells = sums.reshape(len(sums), -1, _COLUMNS)
     dsc, norm_hd = ratio(cells[..., 0], cells[..., 1]), ratio(cells[..., 2], cells[..., 3])
     performance = performance_of(dsc[:, 0], norm_hd[:, 0])

@@ -1,7 +1,7 @@
 """Worst subgroups: combinations of up to 3 columns where a metric is worst, with p-values.
 
 Every combination of groups with enough cases is a slice, and each is compared with all cases. The
-more slices are searched, the worse the worst of them is by chance alone. The p-values are therefore
+more slices are searched, the worse the worst slice is by chance alone. Therefore the p-values are
 corrected for the whole search by the worst slices of random cohorts.
 """
 
@@ -21,14 +21,16 @@ from napari_mamamia.scoring.statistics.resampling import row_blocks
 
 MOST_COLUMNS: Final = 3
 MIN_SUPPORT: Final = 20
-"""Fewest cases in a slice (our choice): twice the size below which a group is flagged."""
+"""Smallest number of cases in a slice (our choice); twice the size below which a group is flagged.
+"""
 N_PERMUTATIONS: Final = 1000
 SEED: Final = 42
 N_WORST: Final = 10
 LEAST_GAIN: Final = 0.5
-"""Fewest standard errors by which a further condition must worsen a slice (our choice).
+"""Smallest number of standard errors by which a further condition must worsen a slice (our choice).
 
-Without this limit the search would list one bad group ten times in slightly different words.
+Without this limit, the search would list the same group many times with slightly different
+conditions.
 """
 
 _SEARCHING: Final = "Searching for the worst subgroups"
@@ -40,9 +42,9 @@ _ROUNDING: Final = 1e-9
 class Slice:
     """The cases that fulfil all `conditions`, pairs of variable and group.
 
-    `n` cases with mean `mean`; `mean_elsewhere` is the mean of all other cases. `statistic` is the
-    number of standard errors by which the mean is worse than that of all cases (above 0 is worse).
-    `p_value` is corrected for the whole search.
+    The `n` cases have the mean `mean`; `mean_elsewhere` is the mean of all other cases. `statistic`
+    is the number of standard errors by which the mean is worse than that of all cases (above 0 is
+    worse). `p_value` is corrected for the whole search.
     """
 
     conditions: tuple[tuple[str, str], ...]
@@ -63,7 +65,7 @@ class SliceSearch:
     """The search for one metric, and its worst slices, worst first.
 
     There are `n_slices` different slices of at least `min_support` cases among `n_cases` with a
-    defined value, whose mean is `mean`. `reason` says why there is no result ("" otherwise).
+    defined value, whose mean is `mean`. `reason` explains why there is no result, or is "".
     """
 
     metric: str
@@ -104,25 +106,25 @@ def worst_slices(
     metric
         Name of the metric, for the result.
     values
-        (n,) float64 in the order of the groupings' codes; cases with nan are left out.
+        Values (n,) float64 in the order of the groupings' codes. Cases with nan are left out.
     groupings
-        The columns to combine. A case without a group of a column is in no slice of it.
+        The columns to combine. A case without a group in a column is in no slice of this column.
     better
-        Whether higher or lower values are better; `NEITHER` is refused.
+        Whether higher or lower values are better; `NEITHER` raises an error.
     min_support
-        Smallest number of cases in a slice, and outside it.
+        Smallest number of cases in a slice and outside the slice.
     most_columns
         Largest number of columns in a combination.
 
     Returns
     -------
     SliceSearch
-        A slice with the same cases as a slice of fewer columns is skipped, and a slice
-        that is not worse by `LEAST_GAIN` than each broader slice (fewer of its conditions) is not
-        listed. The statistic is (mean of all - mean of slice)/(s sqrt(1/n - 1/N)), with s the SD
-        of all N cases: the standard error of the mean of n cases drawn without replacement. p is
-        the share of random cohorts (values exchanged among the cases, counted with the observed
-        one) whose worst slice reaches the statistic.
+        A slice with the same cases as a slice of fewer columns is skipped, and a slice that is not
+        worse by `LEAST_GAIN` than each broader slice (fewer of its conditions) is not listed. The
+        statistic is (mean of all - mean of slice)/(s sqrt(1/n - 1/N)), with s the SD of all N
+        cases: the standard error of the mean of n cases drawn without replacement. p is the
+        fraction of random cohorts (with values permuted among the cases, and including the observed
+        cohort) whose worst slice reaches the statistic.
 
     Notes
     -----
@@ -166,28 +168,27 @@ def _check_arguments(
     for grouping in groupings:
         if grouping.codes.shape != values.shape:
             raise ValueError(
-                f"expected {values.size} codes for {grouping.variable}, one for each value, got "
-                f"{grouping.codes.size}: group the same cases"
+                f"expected {values.size} codes for {grouping.variable}, one for each value, but "
+                f"found {grouping.codes.size}: group the same cases"
             )
     if better is Better.NEITHER:
         raise ValueError(
-            "whether higher or lower values of the metric are better is not known; "
-            "give higher or lower"
+            "it is unknown whether higher or lower values of the metric are better; specify "
+            "higher or lower"
         )
     if min_support < 1 or most_columns < 1:
         raise ValueError(
-            f"expected a minimum support and a number of columns of at least 1, got {min_support} "
-            f"and {most_columns}"
+            "expected the minimum support and the number of columns to be at least 1, but they "
+            f"are {min_support} and {most_columns}"
         )
 
 
 def _find_slices(
     groupings: Sequence[Grouping], defined: NDArray[np.bool_], least: int, most_columns: int
 ) -> _Found:
-    """Return all different slices with enough cases inside and outside, short ones first."""
     n = int(defined.sum())
-    # Slices with the same cases are recognised by their size and the sum of random marks, which
-    # is faster than comparing cases.
+    # Slices with the same cases are recognised by their size and the sum of random marks of the
+    # cases, which is faster than comparing cases.
     marks = np.random.default_rng(0).integers(1 << 62, size=n)
     columns: list[NDArray[np.intp]] = []
     sizes: list[NDArray[np.intp]] = []
@@ -216,7 +217,6 @@ def _find_slices(
 def _find_members(
     codes: NDArray[np.intp], inside: NDArray[np.intp], kept: Sequence[np.signedinteger[Any]]
 ) -> NDArray[np.intp]:
-    """Return the cases of each kept code, one code after the other."""
     is_kept = np.zeros(int(codes.max(initial=0)) + 1, dtype=np.bool_)
     is_kept[list(kept)] = True
     cases = inside[is_kept[codes[inside]]]
@@ -230,14 +230,14 @@ def _join_slices(
     conditions: Sequence[tuple[tuple[str, str], ...]],
     n: int,
 ) -> _Found:
-    # imported here so that the window starts without SciPy
+    # Imported here, so that the window starts without SciPy.
     from scipy import sparse
 
     size = np.concatenate([np.zeros(0, dtype=np.intp), *sizes])
     ends = np.concatenate([[0], np.cumsum(size)])
     small = (
         np.int32 if ends[-1] <= np.iinfo(np.int32).max else np.int64
-    )  # the same dtype avoids copies
+    )  # The same dtype avoids copies.
     column = np.empty(ends[-1], dtype=small)
     filled = 0
     for places in paced(columns, _SEARCHING):
@@ -260,7 +260,6 @@ def _combine_columns(
 def _joint_codes(
     chosen: tuple[Grouping, ...], defined: NDArray[np.bool_]
 ) -> tuple[NDArray[np.intp], int]:
-    """Return one code for each combination of groups, -1 if a case lacks one of them."""
     codes = np.zeros(int(defined.sum()), dtype=np.intp)
     nowhere = np.zeros(codes.shape, dtype=np.bool_)
     for grouping in chosen:
@@ -280,7 +279,6 @@ def _list_conditions(chosen: tuple[Grouping, ...], code: int) -> tuple[tuple[str
 
 
 def _compute_statistics(found: _Found, worse: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the statistic of each slice for columns of values, (slices, b); higher is worse."""
     n = len(worse)
     apart = worse - worse.mean(axis=0)
     error = worse.std(axis=0, ddof=1) * np.sqrt(1 / found.sizes - 1 / n)[:, None]
@@ -291,7 +289,6 @@ def _compute_statistics(found: _Found, worse: NDArray[np.float64]) -> NDArray[np
 def _simulate_highest(
     found: _Found, worse: NDArray[np.float64], n_permutations: int, seed: int
 ) -> NDArray[np.float64]:
-    """Return the highest statistic of each random cohort, (n_permutations,)."""
     rng = np.random.default_rng(seed)
     highest = []
     for n_rows in row_blocks(n_permutations, worse.size + len(found.conditions)):
@@ -302,7 +299,6 @@ def _simulate_highest(
 
 
 def _select_telling(found: _Found, observed: NDArray[np.float64]) -> list[int]:
-    """Return the slices, worst first, that are clearly worse than all slices containing them."""
     statistics = {
         frozenset(conditions): statistic
         for conditions, statistic in zip(found.conditions, observed.tolist(), strict=True)

@@ -1,6 +1,7 @@
-"""Rank algorithms by their case values: several methods, stability of ranks, ranks over sites.
+"""Rank algorithms by case values, with several methods, stability of ranks, and ranks over sites.
 
-Pure functions on arrays and records: input (`table`), ranks (`methods`, `signed_rank`), resamples
-(`draws`, `stability`), one or several tables (`ranking`). `features/challenge` reads and writes the
-files. In a resample, each copy of a case counts as a case of its own.
+The package contains pure functions on arrays and records for the input (`table`), the ranks
+(`methods`, `signed_rank`), and the resampling of one or several tables (`ranking`).
+`features/challenge` reads and writes the files. In a resample, each copy of a case counts as a
+separate case.
 """

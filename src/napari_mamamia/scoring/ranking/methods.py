@@ -20,8 +20,9 @@ Weights: TypeAlias = NDArray[np.int64]
 """Number of times that each of n cases counts in b resamples, (b, n)."""
 
 Composite: TypeAlias = Callable[[Weights], NDArray[np.float64]]
-"""From weights of the table's cases (b, n) to the challenge's own score of each algorithm (b, m);
-larger is better, nan where it is undefined.
+"""Function from case weights (b, n) to the challenge's score of each algorithm (b, m).
+
+Larger is better; an undefined score is nan.
 """
 
 _Q05: Final = 0.05
@@ -32,14 +33,14 @@ _PLACES: Final = 1 << 20
 def rank_cases(merits: Merits, settings: RankSettings) -> NDArray[np.float64]:
     """Return the rank of each algorithm in each case, (n, m); 1 is best.
 
-    A missing value counted as worst is ranked last; under ``worst-rank-challenger`` its rank is the
-    largest rank of the case plus 1 (with average ties and k missing values, plus the mean of 1 to
-    k).
+    A missing value that counts as worst is ranked last; under ``worst-rank-challenger`` its rank is
+    the largest rank of the case plus 1 (with average ties and k missing values, plus the mean of 1
+    to k).
 
     Parameters
     ----------
     merits
-        The table ready for ranking.
+        The table prepared for ranking.
     settings
         Rules for ties and missing values.
     """
@@ -57,7 +58,7 @@ def rank_cases(merits: Merits, settings: RankSettings) -> NDArray[np.float64]:
 def rank_scores(
     scores: NDArray[np.float64], ties: RankTies = RankTies.MIN, *, is_exact: bool = False
 ) -> NDArray[np.float64]:
-    """Return the ranks along the last axis, 1 for the largest; nan and -inf are last.
+    """Return the ranks along the last axis, with 1 for the largest score; nan and -inf are last.
 
     Parameters
     ----------
@@ -81,7 +82,7 @@ def rank_scores(
 
 
 class Scorer:
-    """Scores of a table's algorithms by any method, on its cases and on resamples of them."""
+    """Scores of a table's algorithms by any method, on its cases and on resamples."""
 
     def __init__(
         self, merits: Merits, settings: RankSettings, composite: Composite | None = None
@@ -94,7 +95,7 @@ class Scorer:
     def score(self, method: RankMethod, weights: Weights) -> NDArray[np.float64]:
         """Return the scores for ranking, (b, m): larger is better, -inf is last.
 
-        `weights` (b, n) are those of the kept cases.
+        `weights` (b, n) are the weights of the kept cases.
         """
         values = self.merits.values
         if method is RankMethod.MEAN:
@@ -119,7 +120,7 @@ class Scorer:
         sign = -1.0 if method in _RANK_METHODS else 1.0
         if method in (RankMethod.MEAN, RankMethod.MEDIAN, RankMethod.Q05):
             sign = self.merits.sign
-        # adding 0.0 turns -0.0 into 0.0
+        # Adding 0.0 converts -0.0 to 0.0.
         return np.where(np.isinf(scores), np.nan, sign * scores + 0.0)
 
     def rank(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -143,15 +144,15 @@ def weighted_mean(
 ) -> NDArray[np.float64]:
     """Return the means (b, m) of values (n, m) under weights (b, n).
 
-    A mean is -inf if any value with a weight above 0 is. With `is_exact`, sums use a longer float
-    type and follow the order of the cases, so equal columns have bit-identical means.
+    A mean is -inf if any value with a weight above 0 is -inf. With `is_exact`, sums use a longer
+    float type and follow the order of the cases, so equal columns have bit-identical means.
 
     Parameters
     ----------
     weights
-        How often each case counts, (b, n).
+        Number of times that each case counts, (b, n).
     values
-        Values (n, m).
+        Values, (n, m).
     is_exact
         Whether to sum in the order of the cases.
     """
@@ -178,16 +179,17 @@ def weighted_mean(
 def weighted_quantile(
     weights: Weights, values: NDArray[np.float64], share: float
 ) -> NDArray[np.float64]:
-    """Return the quantile of each column of values (n, m), repeated by their weights.
+    """Return the quantile of each column of values (n, m), which are repeated by their weights.
 
-    Linear between order statistics (type 7, as in R and numpy), of each resample (b, m).
+    The quantiles of the resamples (b, m) are linear between order statistics (type 7, as in R and
+    numpy).
 
     Parameters
     ----------
     weights
-        How often each case counts, (b, n).
+        Number of times that each case counts, (b, n).
     values
-        Values (n, m).
+        Values, (n, m).
     share
         The quantile, 0 to 1.
     """
@@ -209,17 +211,16 @@ def weighted_quantile(
 
 
 def _find_order_statistic(ends: NDArray[np.int32], place: NDArray[np.int64]) -> Any:
-    """Return the row of the value at the 0-based index `place` of each sorted column."""
     return np.count_nonzero(ends <= place, axis=0)
 
 
 def _score_copied_ranks(
     method: RankMethod, ranks: NDArray[np.float64], weights: Weights, ties: RankTies
 ) -> NDArray[np.float64]:
-    """Return mean or median ranks as challengeR 1.0.5 resamples: copies are ranked together.
+    """Return mean or median ranks as in challengeR 1.0.5, which ranks copies together.
 
-    For k copies, an algorithm beaten by r - 1 others has rank k (r - 1) + 1 in each: ranks exceed
-    the number of algorithms, and the weight of a case is k squared.
+    For k copies, an algorithm that r - 1 others beat has rank k (r - 1) + 1 in each copy, so ranks
+    exceed the number of algorithms, and the weight of a case is k squared.
     """
     offset = 1.0 if ties is RankTies.MIN else 0.5
     if method is RankMethod.RANK_MEAN:

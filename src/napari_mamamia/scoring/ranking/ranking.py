@@ -31,9 +31,10 @@ LEVEL: Final = 0.95
 _VALUES_AT_ONCE: Final = 1 << 22
 _DRAWS_AT_ONCE: Final = 1 << 21
 PARITY_REASON = (
-    "challengeR 1.0.5 gives the copies of a drawn case one name. So rank-then-aggregate ranks "
-    "them together (the weight of a case drawn k times is k squared, ranks exceed the number of "
-    "algorithms) and test-then-rank tests each case once: use it only to repeat its figures"
+    "challengeR 1.0.5 gives the copies of a drawn case the same name. Therefore "
+    "rank-then-aggregate ranks the copies together (the weight of a case that is drawn k times is "
+    "k squared, and ranks exceed the number of algorithms), and test-then-rank tests each case "
+    "once. Use this option only to reproduce figures of challengeR"
 )
 """Reason why challengeR's resampling is available but is not the default."""
 
@@ -55,10 +56,11 @@ class TauSummary:
 class Stability:
     """The ranks of m algorithms in B resamples, summarised.
 
-    `ranks` (B, m); `tau` (B,), nan where undefined; `low`, `high`, `median` (m,): 2.5, 97.5 and 50
-    % quantiles (type 7) of the ranks; `first` (m,): share of resamples in which the algorithm is
-    first, also if tied (shares can add to more than 1); `wins` (m, m): share in which the row has a
-    better rank than the column, nan on the diagonal.
+    `ranks` (B, m) are the ranks, and `tau` (B,) is Kendall's tau-b, or nan if undefined. `low`,
+    `high` and `median` (m,) are the 2.5, 97.5 and 50 % quantiles (type 7) of the ranks. `first`
+    (m,) is the fraction of resamples in which the algorithm is first, including ties, so the
+    fractions can add up to more than 1. `wins` (m, m) is the fraction in which the row has a better
+    rank than the column, with nan on the diagonal.
     """
 
     ranks: NDArray[np.float64]
@@ -73,10 +75,11 @@ class Stability:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CoveringIntervals:
-    """Rank intervals (m, 2) that contain the true rank with at least the level, asymptotically.
+    """Rank intervals (m, 2) that asymptotically contain the true rank with at least the level.
 
-    `marginal` for each algorithm by itself, `simultaneous` for all of them at once. Source: M.
-    Mogstad, J. P. Romano, A. M. Shaikh, D. Wilhelm, Review of Economic Studies 91 (2024) 476.
+    `marginal` applies to each algorithm separately, and `simultaneous` to all algorithms at once.
+    Source: M. Mogstad, J. P. Romano, A. M. Shaikh, D. Wilhelm, Review of Economic Studies 91 (2024)
+    476.
     """
 
     marginal: NDArray[np.float64]
@@ -102,7 +105,7 @@ def stability_of(full: NDArray[np.float64], ranks: NDArray[np.float64]) -> Stabi
 
 
 def summarise_tau(tau: NDArray[np.float64]) -> TauSummary:
-    """Return quartiles of the defined values, and the number of undefined ones."""
+    """Return quartiles of the defined values, and the number of undefined values."""
     defined = tau[~np.isnan(tau)]
     undefined = tau.size - defined.size
     if not defined.size:
@@ -112,7 +115,7 @@ def summarise_tau(tau: NDArray[np.float64]) -> TauSummary:
 
 
 def kendall_tau_b(full: NDArray[np.float64], ranks: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return tau-b of each row of ranks (B, m) with the full ones (m,); nan where all are equal.
+    """Return tau-b between each row of ranks (B, m) and the full ranks (m,); nan if all are equal.
 
     Parameters
     ----------
@@ -140,9 +143,9 @@ def kendall_tau_b(full: NDArray[np.float64], ranks: NDArray[np.float64]) -> NDAr
 
 
 class PairMoments:
-    """Accumulates, block by block, the statistics for covering rank intervals of means.
+    """An accumulator of the statistics for covering rank intervals of means, block by block.
 
-    `values` (n, m): larger is better, and their means are ranked.
+    The means of `values` (n, m), where larger is better, are ranked.
     """
 
     def __init__(self, values: NDArray[np.float64]) -> None:
@@ -153,7 +156,7 @@ class PairMoments:
         self._largest: list[NDArray[np.float64]] = []
 
     def take(self, weights: Weights) -> None:
-        """Add resamples (b, n) and keep the largest studentised distance from the full data."""
+        """Add resamples (b, n), and keep the largest studentised distance from the full data."""
         means = weights @ self.values / weights.sum(axis=1, keepdims=True)
         step = max(1, _VALUES_AT_ONCE // self.values.shape[1] ** 2)
         for first in range(0, len(weights), step):
@@ -183,13 +186,11 @@ class PairMoments:
 
 
 def _mean_gaps(means: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return row minus column for each pair of means."""
     gaps: NDArray[np.float64] = means[:, None] - means[None, :]
     return np.where(np.abs(gaps) < 1e-10, 0.0, gaps)
 
 
 def _pair_errors(values: NDArray[np.float64], weights: Weights) -> NDArray[np.float64]:
-    """Return the standard errors of the mean paired differences, (b, m, m)."""
     totals = weights.sum(axis=1)[:, None, None].astype(np.float64)
     m = values.shape[1]
     centred = values - values.mean(axis=0)
@@ -215,13 +216,13 @@ def can_cover(merits: Merits) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class NamedDraws:
-    """Resamples defined by case names, one per row; repeated names count repeatedly."""
+    """Resamples defined by case names, one resample per row; repeated names count repeatedly."""
 
     rows: tuple[tuple[str, ...], ...]
 
 
 def seeded_weights(n_cases: int, n_resamples: int, seed: int) -> Iterator[NDArray[np.int64]]:
-    """Yield how often each case is drawn in each seeded resample, in blocks of shape (b, n).
+    """Yield the number of draws of each case in each seeded resample, in blocks (b, n).
 
     Resample k is row k of `numpy.random.default_rng(seed).integers(0, n, (n_resamples, n))`.
 
@@ -246,7 +247,7 @@ def seeded_weights(n_cases: int, n_resamples: int, seed: int) -> Iterator[NDArra
 def named_weights(
     cases: Sequence[str], draws: NamedDraws, where: str = ""
 ) -> Iterator[NDArray[np.int64]]:
-    """Yield how often each case counts in named resamples; names of other tables are ignored.
+    """Yield the counts of each case in named resamples; names from other tables are ignored.
 
     Parameters
     ----------
@@ -260,7 +261,7 @@ def named_weights(
     Raises
     ------
     ValueError
-        If a resample holds none of the cases.
+        If a resample contains none of the cases.
     """
     places = {case: index for index, case in enumerate(cases)}
     step = max(1, _DRAWS_AT_ONCE // len(cases))
@@ -290,17 +291,17 @@ def check_draws(tables: Sequence[Sequence[str]], draws: NamedDraws) -> None:
     """
     if not draws.rows:
         raise ValueError(
-            "expected a resample in each row, but found no row; write some rows, or use a seed"
+            "expected one resample per row, but found no row; write some rows, or use a seed"
         )
     all_cases = {case for cases in tables for case in cases}
     for number, row in enumerate(draws.rows, 1):
         if not row:
-            raise ValueError(f"expected the names of cases in row {number}, but found none")
+            raise ValueError(f"expected case names in row {number}, but found none")
         for name in row:
             if name not in all_cases:
                 raise ValueError(
                     f"the resamples name the case {name!r} in row {number}, which is in no table; "
-                    "correct the name; the file has no header"
+                    "correct the name, or remove a header, which this file must not have"
                 )
 
 
@@ -311,9 +312,9 @@ def weights_of(
     draws: NamedDraws | None = None,
     where: str = "",
 ) -> Iterator[NDArray[np.int64]]:
-    """Return the resamples of a table's kept cases as weights, in blocks; none without resamples.
+    """Return the resamples of a table's kept cases as blocks of weights, if there are resamples.
 
-    Errors as `named_weights`, raised during iteration.
+    The errors are those of `named_weights`, and are raised during iteration.
 
     Parameters
     ----------
@@ -324,7 +325,7 @@ def weights_of(
     settings
         Number of resamples and seed.
     draws
-        Resamples by name; None draws them with the seed.
+        Resamples by name; by default they are drawn with the seed.
     where
         Name of the table, for messages.
     """
@@ -340,8 +341,9 @@ def weights_of(
 class MethodRanking:
     """The ranking of m algorithms by one method.
 
-    `scores` (m,) in their usual form, nan where an algorithm has none (it is ranked last); `ranks`
-    (m,), 1 is best; `stability` None without resamples; `covering` if requested and possible.
+    `scores` (m,) are in their usual form, or nan for an algorithm without a score, which is ranked
+    last. `ranks` (m,) start at 1 for the best. `stability` is None without resamples, and
+    `covering` is None unless requested and possible.
     """
 
     method: RankMethod
@@ -353,7 +355,7 @@ class MethodRanking:
 
 @dataclass(frozen=True, slots=True)
 class LeadChange:
-    """The fewest cases whose removal lets another algorithm draw level with the leader.
+    """The smallest set of cases whose removal makes another algorithm equal to the leader.
 
     The removed cases are those in which the leader is furthest ahead.
     """
@@ -368,9 +370,10 @@ class LeadChange:
 class TableRanking:
     """The ranking of one table.
 
-    `cases` are those that counted, `dropped` those left out by the rule, `filled` (m,) the number
-    of values filled by the rule; `case_ranks` (n, m). `significance` (m, m): p-value of "row better
-    than column", corrected by Holm over all ordered pairs, nan on the diagonal.
+    `cases` are the cases that counted, `dropped` the cases that the rule left out, and `filled`
+    (m,) the numbers of values that the rule filled in. `case_ranks` (n, m) are the ranks in each
+    case. `significance` (m, m) is the p-value of "row better than column", corrected by Holm over
+    all ordered pairs, with nan on the diagonal.
     """
 
     table: RankingTable
@@ -384,7 +387,7 @@ class TableRanking:
 
     @property
     def values(self) -> NDArray[np.float64]:
-        """Return the values (n, m) of the cases that counted, nan where an algorithm gave none."""
+        """Return the values (n, m) of the cases that counted, with nan for missing values."""
         if not self.dropped:
             return self.table.values
         return self.table.values[np.isin(self.table.cases, self.cases)]
@@ -396,10 +399,10 @@ class TableRanking:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OverallRanking:
-    """Ranking over all tables by each method: the tables' ranks are averaged and ranked again.
+    """Ranking over all tables by each method, from averaged ranks that are ranked again.
 
-    Tables of one site are averaged first, so that each site counts equally. The scores are those
-    mean ranks; `filled` (m,) is the sum over the tables.
+    Tables of one site are averaged first, so that each site counts equally. The scores are these
+    mean ranks, and `filled` (m,) is the sum over the tables.
     """
 
     algorithms: tuple[str, ...]
@@ -425,8 +428,8 @@ def rank_tables(
 ) -> Ranking:
     """Return the ranking of tables of the same algorithms.
 
-    `composite` is the composite score of a single table. Without `draws`, tables of the same cases
-    share their resamples.
+    `composite` is the composite score of a single table. Without `draws`, tables with the same
+    cases share their resamples.
 
     Parameters
     ----------
@@ -435,14 +438,14 @@ def rank_tables(
     settings
         Methods and rules.
     draws
-        Resamples by name; None draws them with the settings' seed.
+        Resamples by name; by default they are drawn with the settings' seed.
     composite
-        The challenge's own score of a single table.
+        The challenge's score of a single table.
 
     Raises
     ------
     ValueError
-        If the algorithms differ, or as `rank_table`.
+        If the algorithms differ, and as in `rank_table`.
     """
     if len({table.algorithms for table in tables}) != 1:
         raise ValueError(
@@ -483,14 +486,14 @@ def rank_table(
     settings
         Methods and rules.
     draws
-        Resamples by name; None draws them with the settings' seed.
+        Resamples by name; by default they are drawn with the settings' seed.
     composite
-        Computes the challenge's own score from weights of the table's cases.
+        Function that computes the challenge's score from weights of the table's cases.
 
     Raises
     ------
     ValueError
-        If values are missing without a rule, or a resample holds none of the table's cases.
+        If values are missing without a rule, or a resample contains none of the table's cases.
     """
     merits = fill_missing(table, settings)
     scorer = Scorer(merits, settings, _keep_cases(composite, merits, len(table.cases)))
@@ -529,7 +532,7 @@ def rank_table(
 
 
 def combine(ranked: Sequence[TableRanking], settings: RankSettings) -> OverallRanking:
-    """Return the overall ranking of all tables; see `OverallRanking`."""
+    """Return the overall ranking of all tables (see `OverallRanking`)."""
     shares = site_shares([table.table.site for table in ranked])
     methods = []
     for index, first in enumerate(ranked[0].methods):
@@ -567,16 +570,16 @@ def find_lead_changes(
     case_ranks: NDArray[np.float64],
     ranked: Sequence[MethodRanking],
 ) -> tuple[LeadChange, ...]:
-    """Return the fewest cases on which the lead depends, for the methods that rank means.
+    """Return the smallest sets of cases on which the lead depends, for methods that rank means.
 
-    Empty if several algorithms lead, or no other can draw level.
+    The result is empty if several algorithms lead, or if no other algorithm can become equal.
 
     Parameters
     ----------
     table
         The table.
     merits
-        The table ready for ranking.
+        The table prepared for ranking.
     case_ranks
         Ranks in each case, (n, m).
     ranked
@@ -609,11 +612,10 @@ def find_lead_changes(
 def _cases_ahead(
     leader: NDArray[np.float64], other: NDArray[np.float64], is_exact: bool
 ) -> NDArray[np.intp] | None:
-    """Return the fewest cases whose removal makes the sums equal, or None if there are none."""
     with np.errstate(invalid="ignore"):
         apart = np.where(leader == other, 0.0, leader - other)
     order = np.argsort(-apart, kind="stable")
-    # The sum of the remaining cases after each removal.
+    # This is the sum over the remaining cases after each removal.
     remaining = np.cumsum(apart[order][::-1])[::-1]
     remaining = comparable(np.append(remaining[1:], 0.0), is_exact)
     places = np.flatnonzero(remaining[:-1] <= 0)
@@ -621,7 +623,6 @@ def _cases_ahead(
 
 
 def _keep_cases(composite: Composite | None, merits: Merits, n_cases: int) -> Composite | None:
-    """Return the composite as a function of weights of the kept cases; others have weight 0."""
     if composite is None or merits.kept.size == n_cases:
         return composite
 
@@ -636,7 +637,6 @@ def _keep_cases(composite: Composite | None, merits: Merits, n_cases: int) -> Co
 def _start_moments(
     merits: Merits, scorer: Scorer, settings: RankSettings
 ) -> dict[RankMethod, PairMoments]:
-    """Return the accumulators of the covering intervals, for the methods that rank means."""
     if not settings.covering or settings.resampling is RankResampling.CHALLENGER:
         return {}
     values = {RankMethod.RANK_MEAN: -scorer.case_ranks}
@@ -650,7 +650,6 @@ def _start_moments(
 
 
 def _test_pairs(merits: Merits) -> NDArray[np.float64]:
-    """Return the p-values of all ordered pairs, with Holm's correction."""
     ones = np.ones((1, len(merits.values)), dtype=np.int64)
     p_values = better_p_values(merits, ones)[0]
     corrected: NDArray[np.float64] = holm(p_values.ravel()).reshape(p_values.shape)

@@ -1,4 +1,4 @@
-"""Wilcoxon's signed-rank test, one-sided, for all ordered pairs and for many resamples at once."""
+"""One-sided Wilcoxon signed-rank test for all ordered pairs and many resamples at once."""
 
 from typing import Final
 
@@ -17,19 +17,20 @@ _COLUMNS: Final = 16
 
 
 def better_p_values(merits: Merits, weights: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the p-value of "row better than column" of each resample, (b, m, m); diagonal nan.
+    """Return the p-values (b, m, m) of "row better than column" in each resample.
 
-    `weights` (b, n): how often each case counts, each copy as a case of its own. Differences of 0
-    are dropped, ties share mean ranks; normal approximation with corrections for ties and
-    continuity, as R's wilcox.test(paired=TRUE, exact=FALSE); without a difference p is 1. A value
-    of -inf, worse than all by rule, makes the largest difference.
+    `weights` (b, n) are the numbers of times that each case counts, where each copy is a separate
+    case. Differences of 0 are dropped, and ties share mean ranks. The normal approximation has
+    corrections for ties and continuity, as in R's wilcox.test(paired=TRUE, exact=FALSE). Without
+    any difference, p is 1; the diagonal is nan. A value of -inf, which is by rule worse than all
+    others, gives the largest difference.
 
     Parameters
     ----------
     merits
-        The table ready for ranking.
+        The table prepared for ranking.
     weights
-        How often each case counts, (b, n).
+        Number of times that each case counts, (b, n).
     """
     values, n_draws = merits.values, len(weights)
     m = values.shape[1]
@@ -57,7 +58,6 @@ def _subtract_values(
 def _test_pair(
     apart: NDArray[np.float64], weights: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return both one-sided p-values of differences (n,) under weights (n, b)."""
     size = np.abs(apart)
     order = np.argsort(size, kind="stable")
     order = order[np.count_nonzero(size == 0) :]
@@ -65,7 +65,7 @@ def _test_pair(
     if not order.size:
         return ones, ones
     in_order, is_positive = weights[order], apart[order] > 0
-    size = size[order]  # for these only; two infinite values are equal
+    size = size[order]  # Only for these values, because two infinite values are equal.
     starts = np.flatnonzero(np.concatenate([[True], size[1:] != size[:-1]]))
     positive = np.where(is_positive[:, None], in_order, 0.0)
     if starts.size < order.size:
@@ -89,9 +89,9 @@ def _test_pair(
 def significant_wins(
     p_values: NDArray[np.float64], alpha: float, is_holm: bool
 ) -> NDArray[np.float64]:
-    """Return the share of other algorithms that each algorithm beats significantly, (b, m).
+    """Return the fraction of other algorithms that each algorithm beats significantly, (b, m).
 
-    `p_values` is the result of `better_p_values`. Holm corrects over all ordered pairs of a
+    `p_values` is the result of `better_p_values`. Holm's correction covers all ordered pairs of a
     resample.
 
     Parameters

@@ -1,4 +1,4 @@
-"""The input of a ranking: a table of values, case by algorithm, and rules for ties and gaps."""
+"""The input of a ranking: a table of values by case and algorithm, and rules for ties and gaps."""
 
 import math
 import re
@@ -37,19 +37,19 @@ _LOWER: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class MissingRule:
-    """The treatment of a missing value; `value` is that of `MissingKind.VALUE`."""
+    """The treatment of a missing value; `value` is used for `MissingKind.VALUE`."""
 
     kind: MissingKind
     value: float = math.nan
 
     @classmethod
     def of_text(cls, text: str) -> "MissingRule":
-        """Return the rule that a text names.
+        """Return the rule that a string names.
 
         Raises
         ------
         ValueError
-            If it names none.
+            If the string names no rule.
 
         Examples
         --------
@@ -69,22 +69,22 @@ class MissingRule:
 
     @property
     def text(self) -> str:
-        """The rule as the text that users enter."""
+        """The rule in the form that users enter."""
         return f"value:{self.value:g}" if self.kind is MissingKind.VALUE else self.kind.value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankingTable:
-    """Values of n cases by m algorithms: `values` (n, m) float64, nan where one is missing.
+    """Values of n cases by m algorithms: `values` (n, m) float64, with nan for missing values.
 
-    `task`, `metric` and `site` are "" where there is only one. `given` (n, m) bool is true for
-    values of the algorithm itself and false for values filled by a rule before ranking. None: all
-    values that are not missing.
+    `task`, `metric` and `site` are "" if there is only one. `given` (n, m) bool is true for values
+    from the algorithm itself and false for values that a rule filled in before ranking. By default,
+    all values that are not missing come from the algorithm.
 
     Raises
     ------
     ValueError
-        If a name comes twice, sizes do not fit, a value is infinite, or an axis is empty.
+        If a name occurs twice, sizes do not fit, a value is infinite, or an axis is empty.
     """
 
     algorithms: tuple[str, ...]
@@ -112,8 +112,8 @@ class RankingTable:
         if np.isinf(values).any():
             case, algorithm = np.argwhere(np.isinf(values))[0]
             raise ValueError(
-                f"expected finite values, but found an infinite one for case {self.cases[case]} "
-                f"of {self.algorithms[algorithm]}; mark it as missing, or give a number"
+                f"expected finite values, but found an infinite value for case {self.cases[case]} "
+                f"of {self.algorithms[algorithm]}; mark the value as missing, or enter a number"
             )
         if self.given is not None and self.given.shape != values.shape:
             raise ValueError(
@@ -125,7 +125,7 @@ class RankingTable:
 
     @property
     def stand_ins(self) -> NDArray[np.bool_]:
-        """Return which values were filled by a rule before ranking, (n, m)."""
+        """Return which values a rule filled in before ranking, (n, m)."""
         there = ~np.isnan(self.values)
         return np.zeros_like(there) if self.given is None else there & ~self.given
 
@@ -137,7 +137,7 @@ class RankingTable:
 
     @property
     def name(self) -> str:
-        """Task, metric and site as far as known, such as "dsc at DUKE"; "" without any."""
+        """Task, metric and site as far as known, such as "dsc at DUKE"; "" if all are unknown."""
         before = " ".join(name for name in (self.task, self.metric) if name)
         return f"{before} at {self.site}".strip() if self.site else before
 
@@ -152,9 +152,9 @@ class RankingTable:
 class RankSettings:
     """All settings on which ranks depend.
 
-    `missing` None: no value may be missing. `is_exact`: values that agree to 10 decimals differ if
-    their floats differ. `covering`: rank intervals with guaranteed coverage are computed too.
-    Without resamples there is no stability.
+    If `missing` is None, no value may be missing. With `is_exact`, values that agree to 10 decimals
+    differ if their floats differ. With `covering`, rank intervals with guaranteed coverage are also
+    computed. Without resamples, there is no stability.
     """
 
     methods: tuple[RankMethod, ...] = VALUE_METHODS
@@ -173,8 +173,9 @@ class RankSettings:
 class Merits:
     """A table prepared for ranking: no value is missing, and larger values are better.
 
-    `values` (n, m) are -inf where a value is worse than all by rule. `kept` (n,) are the indices of
-    its cases in the table, `filled` (m,) the number of values filled by a rule for each algorithm.
+    `values` (n, m) are -inf for values that are by rule worse than all others. `kept` (n,) are the
+    indices of the cases in the table, and `filled` (m,) is the number of values that a rule filled
+    in for each algorithm.
     """
 
     values: NDArray[np.float64]
@@ -190,7 +191,7 @@ class Merits:
 
 
 def comparable(values: NDArray[np.float64], is_exact: bool) -> NDArray[np.float64]:
-    """Return values rounded to 10 decimals, so that rounding errors do not separate equal values.
+    """Return values rounded to 10 decimals, to remove rounding errors between equal values.
 
     Examples
     --------
@@ -201,7 +202,7 @@ def comparable(values: NDArray[np.float64], is_exact: bool) -> NDArray[np.float6
 
 
 def is_larger_better(metric: str) -> bool | None:
-    """Return whether a larger value of a metric is better, judged by its name; None if unknown.
+    """Return whether larger values of a metric are better, by its name, or None if unknown.
 
     Examples
     --------
@@ -220,7 +221,7 @@ def is_larger_better(metric: str) -> bool | None:
 
 
 def fill_missing(table: RankingTable, settings: RankSettings) -> Merits:
-    """Return a table without missing values, by the rule of the settings.
+    """Return a table without missing values, according to the settings' rule.
 
     Parameters
     ----------
@@ -248,8 +249,8 @@ def fill_missing(table: RankingTable, settings: RankSettings) -> Merits:
         places = np.flatnonzero(~missing.any(axis=1))
         if not places.size:
             raise ValueError(
-                "no case has a value of every algorithm; choose another rule for missing values "
-                f"than {rule.text}"
+                "no case has a value from every algorithm; choose a rule for missing values "
+                f"other than {rule.text}"
             )
         stand_ins = before[places].sum(axis=0)
         return Merits(sign * table.values[places], places, stand_ins, sign, settings.is_exact)
@@ -268,8 +269,8 @@ def _make_missing_error(table: RankingTable) -> CaseError:
     where = f" ({table.name})" if table.name else ""
     rows = np.flatnonzero(np.isnan(table.values).any(axis=1))
     return CaseError(
-        f"expected a value of each algorithm for each of the {len(table.cases)} cases{where}, but "
-        f"some are missing: {name_some(lacking, 3)}; cases such as "
+        f"expected a value from each algorithm for each of the {len(table.cases)} cases{where}, "
+        f"but some are missing: {name_some(lacking, 3)}; cases such as "
         f"{name_some([table.cases[row] for row in rows], 3)}: complete the table, or choose a "
         "rule for missing values",
         remedies=(Remedy("missing", ("RULE",)),),

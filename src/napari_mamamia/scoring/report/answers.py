@@ -1,4 +1,4 @@
-"""Answers about several models: who leads, how certain the lead is, what would change it."""
+"""Answers about several models: the leader, the certainty of the lead, and possible changes."""
 
 from collections.abc import Sequence
 
@@ -29,7 +29,7 @@ def answer_comparison(
     comparison
         The comparison of the models.
     ranks
-        Their ranks in resamples; None without them.
+        The ranks of the models in resamples, or None.
     """
     ordered = sorted(
         (one for one in comparison.ranking if one.rank == one.rank), key=lambda one: one.rank
@@ -51,12 +51,11 @@ def answer_comparison(
                if text and len(ordered) > 1]  # fmt: skip
     by_performance = [model.name for model in ordered if model.rank_by_performance == 1]
     if by_performance and by_performance != [leader.name for leader in leaders]:
-        changes.append(f"By performance alone: {', '.join(by_performance)}.")
-    return (*answers, *((Answer("What would change it", tuple(changes)),) if changes else ()))
+        changes.append(f"Order by performance alone: {', '.join(by_performance)}.")
+    return (*answers, *((Answer("What would change the lead", tuple(changes)),) if changes else ()))
 
 
 def _say_unranked(comparison: ModelComparison) -> str:
-    """Return the best performance and the reason why no ranking score is defined."""
     best = [model for model in comparison.ranking if model.rank_by_performance == 1]
     reasons = list(dict.fromkeys(model.reason for model in comparison.ranking if model.reason))
     why = f" ({reasons[0]})" if reasons else ""
@@ -77,7 +76,6 @@ def _say_ranks(ranks: RankedModels | None, leaders: Sequence[RankedModel]) -> li
 
 
 def _say_test(comparison: ModelComparison, ordered: Sequence[RankedModel]) -> list[str]:
-    """Return the paired difference in Dice between the first two."""
     if len(ordered) < 2:
         return []
     pair = {ordered[0].name, ordered[1].name}
@@ -122,7 +120,7 @@ def _say_sweep(inputs: Sequence[ModelScore], weight: float) -> tuple[str, ...]:
 def answer_responses(
     ranking: ResponseRanking, results: Sequence[tuple[str, ResponseResult]]
 ) -> tuple[Answer, ...]:
-    """Return who leads the responses, how certain that is, and what would change it.
+    """Return the leading response model, the certainty of its lead, and what could change it.
 
     Parameters
     ----------
@@ -138,7 +136,7 @@ def answer_responses(
     who = (
         f"{', '.join(leaders)} {verb}: ranking score {number(score)} on {ranking.n_cases:,} cases."
     )
-    answers = [Answer("Responses: who leads", (who,))]
+    answers = [Answer("Leading response model", (who,))]
     sure = [*_say_stability(ranking, leaders), *_say_groups(ranking), *_say_aucs(ranking)]
     answers += [Answer("How certain", tuple(sure))] if sure else []
     weight = results[0][1].cohort.weight_of_fairness
@@ -148,7 +146,7 @@ def answer_responses(
         if name in names
     ]
     changes = _say_sweep(inputs, weight)
-    return (*answers, *((Answer("What would change it", changes),) if changes else ()))
+    return (*answers, *((Answer("What would change the lead", changes),) if changes else ()))
 
 
 def _say_stability(ranking: ResponseRanking, leaders: Sequence[str]) -> list[str]:

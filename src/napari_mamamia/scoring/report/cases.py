@@ -1,4 +1,4 @@
-"""The case table of a report: columns of numbers and texts, for up to 100,000 rows."""
+"""The case table of a report with columns of numbers and strings, for up to 100,000 rows."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from napari_mamamia.scoring.report.text import SIZES, UNKNOWN, number, variable_
 BYTES_IN_MB: Final = 1_000_000
 
 _CELLS: Final = 20_000
-"""Cells written in one uninterruptible step of about 10 ms."""
+"""Number of cells that are written in one uninterruptible step of about 10 ms."""
 
 MOST_CHOICES: Final = 60
 """Largest number of different values for which a text column gets a filter."""
@@ -32,9 +32,10 @@ _PRINTED: Final = frozenset(
 class TableColumn:
     """One column with n cells.
 
-    Numbers: `numbers` (n,) float64, nan if unknown, shown with `decimals`. Texts: `texts` holds the
-    different values and `codes` (n,) the index of each case's value. `choices` are the values of
-    the filter: the texts themselves, or the single tags if a text joins several with "; ".
+    In a number column, `numbers` (n,) float64 are shown with `decimals` and are nan if unknown. In
+    a string column, `texts` are the different values and `codes` (n,) the indices of the cases'
+    values. `choices` are the values of the filter: the strings, or the single tags if a string
+    joins several tags with "; ".
     """
 
     name: str
@@ -72,7 +73,7 @@ class TableColumn:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CaseTable:
-    """All columns, and the initial order of rows: ascending by `sorted_by`, unknown values last."""
+    """All columns, and the initial row order, ascending by `sorted_by` with unknown values last."""
 
     columns: tuple[TableColumn, ...]
     n_rows: int
@@ -94,13 +95,13 @@ class CaseTable:
 
 
 def case_table(models: Sequence[ModelReport]) -> CaseTable:
-    """Return the case table of all models; see `case_table_job`."""
+    """Return the case table of all models (see `case_table_job`)."""
     with listening(None):
         return case_table_job(models)
 
 
 def case_table_job(models: Sequence[ModelReport]) -> CaseTable:
-    """Return the cases of all models as one table, worst Dice (or pCR score) first.
+    """Return the cases of all models as one table, with the worst Dice (or pCR score) first.
 
     Columns without any known value are left out.
     """
@@ -128,7 +129,7 @@ def case_table_job(models: Sequence[ModelReport]) -> CaseTable:
 def script_json(table: CaseTable) -> str:
     """Return the table as JSON for the inside of a ``<script>`` element.
 
-    Numbers are rounded as shown; unknown values are null.
+    Numbers are rounded as displayed, and unknown values are null.
     """
     columns = []
     for index, column in enumerate(table.columns):
@@ -136,7 +137,7 @@ def script_json(table: CaseTable) -> str:
         cells, name = _list_cells(column)
         pieces = []
         for first in range(0, len(cells), _CELLS):
-            report_progress(index, len(table.columns), "Writing the table of cases")
+            report_progress(index, len(table.columns), "Writing the case table")
             pieces.append(_encode_json(cells[first : first + _CELLS])[1:-1])
         columns.append("{" + ",".join([*parts, f'"{name}":[{",".join(pieces)}]']) + "}")
     head = f'"sorted_by":{_encode_json(table.sorted_by)},"n_rows":{table.n_rows}'
@@ -158,7 +159,6 @@ def _encode_json(content: object) -> str:
 
 
 def _list_cells(column: TableColumn) -> tuple[list[Any], str]:
-    """Return the cells of a column and the name of their kind."""
     if column.numbers is None:
         return ([] if column.codes is None else column.codes.tolist()), "codes"
     rounded = np.round(column.numbers, column.decimals)
@@ -181,7 +181,7 @@ def _n_rows(model: ModelReport) -> int:
 def _collect_columns(columns: Iterable[TableColumn]) -> list[TableColumn]:
     table_columns = []
     for column in columns:
-        report_progress(0, 1, "Writing the table of cases")
+        report_progress(0, 1, "Writing the case table")
         table_columns.append(column)
     return table_columns
 
@@ -250,7 +250,6 @@ def _failure_kinds(model: ModelReport, ids: Sequence[str]) -> TableColumn:
 
 
 def _make_cost_columns(rows: Sequence[CaseScore]) -> Iterator[TableColumn]:
-    """Yield columns with the cost of each prediction, from its provenance."""
     seconds = np.array([row.prediction_seconds for row in rows], dtype=np.float64)
     peak = np.array([row.peak_memory_bytes for row in rows], dtype=np.float64)
     title = "Peak memory of the process"
@@ -260,7 +259,6 @@ def _make_cost_columns(rows: Sequence[CaseScore]) -> Iterator[TableColumn]:
 
 
 def _make_tag_column(name: str, label: str, cells: Sequence[str]) -> TableColumn:
-    """Return a column whose cells join tags with "; "; each tag is a choice of the filter."""
     column = _make_text_column(name, label, cells)
     single = dict.fromkeys(tag for text in column.texts for tag in text.split("; ") if tag)
     return TableColumn(
@@ -324,7 +322,6 @@ def _make_text_column(
 def _join_columns(
     name: str, several: Sequence[Sequence[TableColumn]], sizes: Sequence[int]
 ) -> TableColumn:
-    """Return a column over all models; a model without the column has unknown cells."""
     columns = [
         next((c for c in model_columns if c.name == name), None) for model_columns in several
     ]

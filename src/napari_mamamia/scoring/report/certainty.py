@@ -9,21 +9,21 @@ from napari_mamamia.scoring.ranking.ranking import MethodRanking, Stability
 
 _CERTAIN: Final = 0.95
 _LIKELY: Final = 0.75
-"""Shares of resamples above which a lead is called certain or likely (our choice)."""
+"""Fraction of resamples above which a lead is called likely (our choice)."""
 FEWEST_CASES: Final = 5
-"""Fewest cases for a certain lead: winning all of 4 cases has p = 0.06 (sign test)."""
+"""Smallest number of cases for a certain lead; winning all of 4 cases has p = 0.06 (sign test)."""
 
 
 def judge_certainty(lead: MethodRanking, n_cases: int) -> str:
     """Return a word for the certainty of the first rank.
 
-    The lead is certain if it is first in 95 % of the resamples, and likely in 75 %. With fewer than
-    `FEWEST_CASES` cases no lead is certain: their resamples agree by chance.
+    The lead is certain if the leader is first in 95 % of the resamples, and likely for 75 %. With
+    fewer than `FEWEST_CASES` cases, no lead is certain, because the resamples agree by chance.
 
     Parameters
     ----------
     lead
-        The algorithms by the method that leads.
+        The ranking of the algorithms by the leading method.
     n_cases
         Number of cases.
     """
@@ -35,14 +35,14 @@ def judge_certainty(lead: MethodRanking, n_cases: int) -> str:
 
 
 def describe_stability(names: Sequence[str], lead: MethodRanking, n_draws: int) -> str:
-    """Return how often the leader and its rival are first in the resamples, or "".
+    """Return a phrase on how often the leader and its rival are first in the resamples, or "".
 
     Parameters
     ----------
     names
         Names of the algorithms.
     lead
-        The algorithms by the method that leads.
+        The ranking of the algorithms by the leading method.
     n_draws
         Number of resamples.
     """
@@ -71,7 +71,7 @@ def few_cases(n_cases: int) -> str:
     """
     if n_cases >= FEWEST_CASES:
         return ""
-    return f"{n_cases} case{' is' if n_cases == 1 else 's are'} too few to tell"
+    return f"{n_cases} case{' is' if n_cases == 1 else 's are'} too few for a conclusion"
 
 
 def show_interval(stable: Stability, at: int, between: str = " to ") -> str:

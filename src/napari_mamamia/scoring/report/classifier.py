@@ -1,4 +1,4 @@
-"""The page of classifiers: models, operating points, comparisons, the reader, subgroups."""
+"""The classifier page with models, operating points, comparisons, the reader and subgroups."""
 
 from collections.abc import Iterator
 
@@ -44,7 +44,7 @@ def classifier_page(
     Parameters
     ----------
     result
-        The numbers.
+        The numbers of the classifiers.
     notes
         Warnings at the beginning.
     unit
@@ -59,7 +59,7 @@ def classifier_page(
         PageSection("Models", (models_table(result),), _draw_curves(cases, result)),
         PageSection("Operating points", tuple(_point_tables(result))),
         *(PageSection(*part) for part in (("Against the reader", _reader_tables(result)),
-                                          ("Models against models", pair_tables(result)),
+                                          ("Comparison of models", pair_tables(result)),
                                           ("Subgroups", tuple(_group_tables(result)))) if part[1]),
     ]  # fmt: skip
     return Page(
@@ -71,12 +71,14 @@ def classifier_page(
         ),
         tuple(sections),
         notes,
-        footer="Numbers are rounded for reading; the JSON file beside this page has them in full.",
+        footer=(
+            "Numbers are rounded for reading; the JSON file beside this page has the full numbers."
+        ),
     )
 
 
 def format_ends(ends: Ends) -> str:
-    """Return both ends of an interval as a text."""
+    """Return both ends of an interval as a string."""
     return range_text(ends.low, ends.high)
 
 
@@ -103,16 +105,19 @@ def models_table(result: ClassifierResult) -> ReportTable:
         (Column("Model", is_number=False), *(Column(text) for text in headings)),
         rows,
         (
-            f"Partial AUC: area above sensitivity {result.above:g}, at most "
-            f"{1 - result.above:.2g}; scaled: its share of that. Resampled: percentiles over "
-            f"{result.n_draws:,} resamples of {result.n_drawn:,}, {result.n_one_class:,} of which "
-            "lacked a class and were not used. Unusable: missing or invalid scores.",
+            (
+                f"Partial AUC: area above sensitivity {result.above:g}, at most "
+                f"{1 - result.above:.2g}; scaled: as a fraction of this maximum. Resampled: "
+                f"percentiles over {result.n_draws:,} resamples of {result.n_drawn:,}, "
+                f"{result.n_one_class:,} of which lacked a class and were not used. Unusable: "
+                "missing or invalid scores."
+            ),
         ),
     )
 
 
 def _point_tables(result: ClassifierResult) -> Iterator[ReportTable]:
-    headings = ("By threshold", "95 %", "Interpolated", "95 %", "Called from score")
+    headings = ("By threshold", "95 %", "Interpolated", "95 %", "Positive from score")
     for index, sensitivity in enumerate(result.sensitivities):
         is_own = result.reader is not None and sensitivity == result.reader.sensitivity
         rows = []
@@ -128,7 +133,7 @@ def _point_tables(result: ClassifierResult) -> Iterator[ReportTable]:
                 f"{cut:.6g}" if np.isfinite(cut) else "–",
             )
             rows.append(Row(cells))
-        owner = ", the reader's own on these cases" if is_own else ""
+        owner = ", which is that of the reader on these cases" if is_own else ""
         yield ReportTable(
             f"Specificity at sensitivity {sensitivity:.4g}{owner}",
             (Column("Model", is_number=False), *(Column(text) for text in headings)),
@@ -177,13 +182,13 @@ def _reader_tables(result: ClassifierResult) -> tuple[ReportTable, ...]:
         )
     headings = (
         "Sensitivity", "Specificity", "95 % of model - reader", (
-            "Negatives only the model calls negative"
+            "Negatives that only the model calls negative"
         ),
-        "Only the reader", "p (McNemar)",
+        "Negatives that only the reader calls negative", "p (McNemar)",
     )  # fmt: skip
     return (
         ReportTable(
-            "At the reader's own sensitivity",
+            "At the reader's sensitivity",
             (Column("", is_number=False), *(Column(text) for text in headings)),
             tuple(rows),
             ("The threshold of each model is the highest that reaches the reader's sensitivity on "
@@ -222,8 +227,11 @@ def pair_tables(result: ClassifierResult) -> tuple[ReportTable, ...]:
             tuple(rows),
             (
                 *map(_describe_leader, result.leaders),
-                "K: resamples in which the first model is better, divided by the others "
-                "(ties count against it); > B if none of B contradicts.",
+                (
+                    "K: number of resamples in which the first model is better, divided by the "
+                    "number of other resamples (ties count against the first model); > B if "
+                    "none of B resamples contradicts."
+                ),
             ),
         ),
     )

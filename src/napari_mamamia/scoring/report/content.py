@@ -1,4 +1,4 @@
-"""The input of `scoring.report.report`, made from the scores of models."""
+"""The input of `scoring.report.report`, created from the scores of models."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,15 +29,15 @@ FEATURED_STRATA: Final = (
 )
 """Strata with their own box plot and column in the case table.
 
-The other strata only have a table, since a clinical table can have dozens of columns.
+The other strata have only a table, because a clinical table can have dozens of columns.
 """
 
 MOST_GROUPS_SEARCHED: Final = 10
 LEAST_SHARE_SEARCHED: Final = 0.5
-"""Smallest share of cases with a known value for a column to be searched (our choice).
+"""Smallest fraction of cases with a known value for a column to be searched (our choice).
 
-Columns with a smaller share, or with more groups, are left out: each further slice raises the
-corrected p-values of all others.
+Columns with a smaller fraction, or with more groups, are left out, because each further slice
+increases the corrected p-values of all other slices.
 """
 
 
@@ -53,8 +53,8 @@ Each permutation of a large cohort takes 20 ms or more.
 class CaseColumn:
     """A further column of the case table, with values by case id; a missing id is unknown.
 
-    `values` are all texts or all numbers; `unit` is "" for a text or a share. Numbers are shown
-    with `decimals`.
+    `values` are either all strings or all numbers. `unit` is "" for strings and fractions. Numbers
+    are shown with `decimals`.
     """
 
     name: str
@@ -69,9 +69,9 @@ class ModelReport:
     """The scores of one model, with failure kinds, pictures, strata and worst subgroups.
 
     `strata` have their codes in the order of ``scores.segmentation.scores``. `failures` are the
-    failure kinds by case id; `pictures` are shown in this order; `slices` holds the search for the
-    worst subgroups of each metric. `has_failure_kinds` says whether failure kinds were determined,
-    `contrast_note` in which cases low contrast was not checked.
+    failure kinds by case id; `pictures` are shown in this order, and `slices` contains the search
+    for the worst subgroups of each metric. `has_failure_kinds` is whether failure kinds were
+    determined, and `contrast_note` names the cases in which low contrast was not checked.
     """
 
     scores: ModelScores
@@ -99,9 +99,10 @@ class RankedModels:
 class ReportContent:
     """The content of a report: one or several models under one profile, and their comparison.
 
-    `created` is ISO 8601 in UTC; `software` and `versions` name what made the numbers; `baseline`
-    is the baseline model ("" for none). With several models `summary` comes first, and `ranks` says
-    how certain their order is; models that are not `is_ranked` have no joint figures.
+    `created` is ISO 8601 in UTC. `software` and `versions` name the programs that computed the
+    numbers. `baseline` is the baseline model ("" for none). With several models, `summary` comes
+    first, and `ranks` describes the certainty of their order; if not `is_ranked`, there are no
+    joint figures.
     """
 
     models: tuple[ModelReport, ...]
@@ -123,13 +124,13 @@ class ReportContent:
         if len(profiles) != 1:
             names = ", ".join(sorted(profiles)) or "no model"
             raise ValueError(
-                f"expected at least one model, all under one profile, for a report, got {names}: "
-                "make a report for each profile"
+                "expected at least one model, all under one profile, for a report, but found "
+                f"{names}: create a report for each profile"
             )
 
     @property
     def defined_by(self) -> str:
-        """The definitions of the report's numbers, in words for its head."""
+        """The definitions of the report's numbers as text for the head."""
         words = dict.fromkeys(model.scores.defined_by for model in self.models)
         return "; ".join(words)
 
@@ -145,7 +146,6 @@ class ReportContent:
 
 
 def _title_of(models: Sequence[ModelReport]) -> str:
-    """Return the title of a report."""
     has_masks = any(model.scores.segmentation for model in models)
     has_responses = any(model.scores.response for model in models)
     if has_responses:
@@ -155,7 +155,7 @@ def _title_of(models: Sequence[ModelReport]) -> str:
 
 
 def is_featured(variable: str) -> bool:
-    """Return whether a stratum has its own box plot and column, as readers' tags always have."""
+    """Return whether a stratum has a separate box plot and column, as readers' tags always have."""
     return variable in FEATURED_STRATA or variable.startswith(TAG)
 
 
@@ -167,14 +167,14 @@ def report_of(
 ) -> ModelReport:
     """Return a model's part of a report, with strata and worst subgroups.
 
-    `failures` None means that failure kinds were not determined.
+    If `failures` is None, failure kinds were not determined.
     """
     result = scores.segmentation
     strata = tuple(stratum.grouping for stratum in result.strata) if result else ()
     slices: tuple[SliceSearch, ...] = ()
     if result:
         slices = _search_slices(result, strata)
-    report_progress(1, 1, "Worst subgroups found")
+    report_progress(1, 1, "Worst subgroups")
     return ModelReport(
         scores,
         strata,

@@ -1,4 +1,4 @@
-"""Drawing requests: a plotting function with its arguments, for drawing in another process."""
+"""Requests to draw figures in another process: a plotting function with its arguments."""
 
 import pickle
 from collections.abc import Callable
@@ -17,7 +17,7 @@ class Drawing:
     """A request to draw a figure: a top-level function of a module, and its arguments.
 
     `has_svg` and `has_png` select the formats: a page needs only the SVG of most figures, and a PNG
-    with 200 dots per inch takes as long again.
+    with 200 dots per inch doubles the time.
     """
 
     make: "Callable[..., Figure]"
@@ -39,9 +39,9 @@ Draw = Callable[[Drawing], Drawn]
 
 
 def draw_now(drawing: Drawing) -> Drawn:
-    """Return the figure, drawn in this process with matplotlib's own default settings.
+    """Return the figure, drawn in this process with matplotlib's default settings.
 
-    A ``matplotlibrc`` file in the current folder is ignored: it could ask for LaTeX to be run.
+    A ``matplotlibrc`` file in the current folder is ignored, because it could cause LaTeX to run.
     """
     from matplotlib import style
 
@@ -54,8 +54,8 @@ def draw_now(drawing: Drawing) -> Drawn:
 def draw_here(drawing: Drawing) -> Drawn:
     """Draw in this process.
 
-    Matplotlib holds the interpreter lock for up to 0.3 s at a time, so with an open window another
-    process should draw.
+    Matplotlib holds the interpreter lock for up to 0.3 s at a time, so another process should draw
+    while a window is open.
     """
     report_progress(0, 1, "Drawing")
     return draw_now(drawing)
@@ -64,7 +64,7 @@ def draw_here(drawing: Drawing) -> Drawn:
 def draw_each_once(draw: Draw) -> Draw:
     """Return a function that draws like `draw` but draws equal figures only once.
 
-    The page and the files next to it show the same figures, which are half the time of a small
+    The page and the files next to it show the same figures, which take half the time of a small
     report.
     """
     by_request: dict[bytes, Drawn] = {}

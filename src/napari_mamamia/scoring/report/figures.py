@@ -1,6 +1,6 @@
-"""Figures of a report, each a matplotlib `Figure` without global state.
+"""Figures of a report as matplotlib `Figure` objects without global state.
 
-Colours are those of M. Okabe and K. Ito, "Color Universal Design" (2008), as in the window.
+The colours are those of M. Okabe and K. Ito, "Color Universal Design" (2008), as in the window.
 """
 
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ class BoxGroup:
 
 @dataclass(frozen=True, slots=True)
 class ModelPoint:
-    """A model's performance and fairness, each with its interval if there is one."""
+    """A model's performance and fairness, each with any interval."""
 
     name: str
     performance: float
@@ -61,7 +61,7 @@ class ModelPoint:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RocCurve:
-    """Points of a ROC curve, 0 to 1: those of a model, or the single point of a reader."""
+    """Points of a ROC curve from 0 to 1: the points of a model, or the single point of a reader."""
 
     name: str
     false_share: NDArray[np.float64]
@@ -69,10 +69,10 @@ class RocCurve:
 
 
 def box_plot(groups: Sequence[BoxGroup], value_label: str, variable: str) -> "Figure":
-    """Return one box for each group, of values from 0 to 1.
+    """Return a box plot with one box for each group, for values from 0 to 1.
 
-    Median, quartiles, whiskers to 1.5 times the box, mean as a diamond. The number of cases is
-    written under each label; groups without a value keep their position.
+    The boxes show median, quartiles, whiskers up to 1.5 times the box, and the mean as a diamond.
+    The number of cases is under each label; groups without a value keep their position.
     """
     figure, axes = new_figure((max(_WIDE[0], 0.75 * len(groups) + 1.2), _WIDE[1]))
     defined = [group.values[~np.isnan(group.values)] for group in groups]
@@ -103,8 +103,8 @@ def fairness_performance(
 ) -> "Figure":
     """Return a scatter plot of fairness against performance, with intervals as crosses.
 
-    Dotted lines join equal ranking scores at weight of fairness 0.5. With `baseline`, the name of
-    one of the models, the region better than it in both is shaded.
+    Dotted lines join equal ranking scores for a fairness weight of 0.5. With `baseline`, the name
+    of a model, the region that is better than this model in both numbers is shaded.
     """
     figure, axes = new_figure((5.0, 3.7))
     named: Sequence[int] = range(len(points))
@@ -138,7 +138,6 @@ def fairness_performance(
 
 
 def _choose_named(scores: NDArray[np.float64]) -> list[int]:
-    """Return the indices of the best models, whose points get a colour and a name."""
     best = np.argsort(-np.nan_to_num(scores, nan=-np.inf), kind="stable")
     return sorted(best[: len(MODEL_COLOURS)].tolist())
 
@@ -170,7 +169,7 @@ def weight_sweep(sweep: Sweep) -> "Figure":
     axes.set_ylabel("rank (1 is best)" if several else "ranking score")
     ends = [f"0\n{sweep.ends[0]}", "0.25", "0.5", "0.75", f"1\n{sweep.ends[1]}"]
     axes.set_xticks((0, 0.25, 0.5, 0.75, 1), ends)
-    axes.set_xlabel("weight of fairness")
+    axes.set_xlabel("fairness weight")
     _add_legend(axes, is_beside=len(sweep.names) > len(MODEL_COLOURS))
     return figure
 
@@ -250,7 +249,7 @@ def volume_histogram(volumes_mm3: NDArray[np.float64]) -> "Figure":
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FrocLine:
-    """A curve of a FROC figure: false positives per case and sensitivity, or one marker."""
+    """A curve in a FROC figure, with false positives per case and sensitivity, or one marker."""
 
     label: str
     fp_per_case: NDArray[np.float64]
@@ -294,7 +293,7 @@ def froc_figure(lines: Sequence[FrocLine], fp_label: str, ceiling: float = np.na
 def svg_of(figure: "Figure") -> str:
     """Return a figure as an ``<svg>`` element that scales to the available width.
 
-    Text stays text, and nothing external is loaded. Equal figures give equal characters.
+    Text remains text, and nothing external is loaded. Equal figures give equal strings.
     """
     from matplotlib import rc_context
 
@@ -314,7 +313,7 @@ def png_of(figure: "Figure") -> bytes:
 
 
 def new_figure(size_inches: tuple[float, float]) -> "tuple[Figure, Axes]":
-    """Return an empty figure in the common style: axes left and below, small ticks, thin lines."""
+    """Return an empty figure in the common style, with left and bottom axes and thin lines."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=size_inches, layout="constrained", facecolor="w")
@@ -329,7 +328,6 @@ def new_figure(size_inches: tuple[float, float]) -> "tuple[Figure, Axes]":
 
 
 def _format_label(name: str) -> str:
-    """Return a legend label, changed if matplotlib would omit it because it starts with "_"."""
     return f" {name}" if name.startswith("_") else name
 
 
@@ -345,9 +343,9 @@ def _add_legend(axes: "Axes", *, is_beside: bool = False) -> None:
 def _measure_arms(
     value: float, interval: Interval | GapInterval | None
 ) -> NDArray[np.float64] | None:
-    """Return an error bar's lengths below and above; None without an interval around the value.
+    """Return an error bar's lengths below and above, or None if no interval contains the value.
 
-    A resampled number can lie outside its own interval; it gets no error bar.
+    A resampled number can lie outside its interval, and then gets no error bar.
     """
     if interval is None or np.isnan([value, interval.low, interval.high]).any():
         return None

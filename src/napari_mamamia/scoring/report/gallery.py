@@ -1,4 +1,4 @@
-"""Images of cases: the slice with the largest error, cropped to the masks."""
+"""Images of cases that show the slice with the largest error, cropped to the masks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ MOST_PICTURES: Final = 12
 
 MARGIN_MM: Final = 15.0
 LEAST_MM: Final = 60.0
-"""Margin around both masks, and the smallest width and height of an image (our choice)."""
+"""Smallest width and height of an image in mm; the margin around the masks follows (our choice)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,8 +27,8 @@ class CasePicture:
     """One slice of a case for the gallery.
 
     `image` (rows, columns) is float32 from 0 (black) to 1 (white), or None without images;
-    `reference` and `prediction` are bool of the same shape; `spacing_mm` is that of a row and a
-    column. `plane` and `place` name the slice ("axial", "slice 31 of 80").
+    `reference` and `prediction` are bool of the same shape; `spacing_mm` is the spacing of rows and
+    columns. `plane` and `place` name the slice ("axial", "slice 31 of 80").
     """
 
     case_id: str
@@ -52,9 +52,10 @@ def picture_of(
 ) -> CasePicture:
     """Return the slice where the two masks differ in most voxels, in the acquisition plane.
 
-    `volume` (z, y, x) is any phase or subtraction of the case, shown between its 1st and 99th
-    percentile in the crop. Without any difference the slice with most foreground is shown, and the
-    middle slice for two empty masks. The crop holds both masks with `MARGIN_MM` around them.
+    `volume` (z, y, x) is any phase or subtraction of the case, which is displayed between its 1st
+    and 99th percentile in the crop. Without any difference, the slice with most foreground is
+    returned, or the middle slice for two empty masks. The crop contains both masks with `MARGIN_MM`
+    around them.
 
     Raises
     ------
@@ -65,8 +66,8 @@ def picture_of(
     require_same_grid(grid, prediction.grid, "the reference", "the prediction")
     if volume is not None and volume.shape != grid.shape:
         raise GridMismatchError(
-            f"the masks have shape {grid.shape} (z, y, x), but the volume has {volume.shape}; "
-            "give a phase of the same case"
+            f"expected the volume to have the shape of the masks, {grid.shape} (z, y, x), but it "
+            f"has {volume.shape}: pass a phase of the same case"
         )
     frame = grid.display_frame()
     shown_r, shown_p = (frame.to_display(mask.array) for mask in (reference, prediction))
@@ -91,7 +92,6 @@ def picture_of(
 
 
 def _find_worst_slice(reference: NDArray[np.bool_], prediction: NDArray[np.bool_]) -> int:
-    """Return the index of the slice with the largest error."""
     for differing in (reference ^ prediction, reference):
         counts = np.count_nonzero(differing, axis=(1, 2))
         if counts.any():

@@ -1,4 +1,4 @@
-"""Image of one slice for a report, with the mask's contour, measurements and a scale bar."""
+"""An image of one slice for a report, with the mask's contour, measurements and a scale bar."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -15,7 +15,7 @@ _INCHES: Final = 3.2
 _BAR_MM: Final = 10.0
 _CONTOUR: Final = "#009E73"
 DRAWN: Final = "#FFD24D"
-"""Colour of a reader's drawings: readable on black and grey, different from all mask colours."""
+"""Colour of a reader's measurements, readable on black and grey and different from mask colours."""
 
 Line: TypeAlias = tuple[tuple[float, float], ...]
 """Points (x, y) in mm to the right of and below the picture's upper left corner."""
@@ -23,7 +23,7 @@ Line: TypeAlias = tuple[tuple[float, float], ...]
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A drawn measurement: its lines and their text; an arrow's tip is the last point."""
+    """A drawn measurement with lines and text; an arrow's tip is the last point."""
 
     lines: tuple[Line, ...]
     text: str = ""

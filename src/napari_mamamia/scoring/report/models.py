@@ -1,4 +1,4 @@
-"""Tables of several models in a report: ranks, paired tests, variants of the ranking score."""
+"""Tables of several models in a report: ranks, paired tests, and variants of the ranking score."""
 
 from collections.abc import Mapping, Sequence
 from math import nan
@@ -22,7 +22,7 @@ from napari_mamamia.scoring.report.text import (
 )
 
 _MOST_TESTS: Final = 30
-"""Largest number of paired tests on a page; above it, only neighbouring ranks are compared."""
+"""Largest number of paired tests on a page; beyond it, only neighbouring ranks are compared."""
 
 
 def composite_tables(composites: Sequence[CompositeResult]) -> tuple[ReportTable, ...]:
@@ -31,7 +31,7 @@ def composite_tables(composites: Sequence[CompositeResult]) -> tuple[ReportTable
         Column("Rank"),
         Column("Model", is_number=False),
         Column("Score"),
-        Column("Weight of fairness"),
+        Column("Fairness weight"),
         Column("Fairness counts", is_number=False),
         Column("Why", is_number=False),
     )
@@ -57,7 +57,7 @@ def _composite_row(score: CompositeScore) -> Row:
 
 
 def models_table(models: Sequence[ModelReport], links: Mapping[str, str]) -> ReportTable:
-    """Return the models with their main numbers, each linked to its own page."""
+    """Return the models with their main numbers, each linked to a separate page."""
     rows = []
     for model in models:
         scores = model.scores
@@ -79,7 +79,7 @@ def comparison_tables(
 ) -> tuple[ReportTable, ...]:
     """Return the ranking of several models, and the paired tests between them.
 
-    `links` maps a model's name to its own page.
+    `links` maps a model's name to the model's page.
     """
     ordered = sorted(comparison.ranking, key=lambda m: (m.rank != m.rank, m.rank))
     ranking = tuple(
@@ -112,7 +112,7 @@ def comparison_tables(
         ),
     )
     first = ReportTable(
-        f"Ranking (profile {comparison.profile}, weight of fairness "
+        f"Ranking (profile {comparison.profile}, fairness weight "
         f"{comparison.weight_of_fairness:g})",
         head,
         ranking,
@@ -135,7 +135,7 @@ def comparison_tables(
 
 
 def say_weights(sweep: Sweep, weight: float) -> str:
-    """Return the nearest fairness weights at which another model leads; "" if there are none.
+    """Return the nearest fairness weights at which another model leads, or "".
 
     The weights are those of the sweep, by default hundredths.
     """
@@ -151,12 +151,11 @@ def say_weights(sweep: Sweep, weight: float) -> str:
             verb = "leads" if len(leaders[place]) == 1 else "share the lead"
             texts.append(f"at {sweep.weights[place]:g} {names} {verb}")
     if not texts:
-        return "The same model leads at every weight of fairness."
-    return f"With another weight of fairness ({weight:g} here): {'; '.join(texts)}."
+        return "The same model leads at every fairness weight."
+    return f"With a fairness weight other than {weight:g}: {'; '.join(texts)}."
 
 
 def _find_first(ranks: NDArray[np.float64]) -> frozenset[int]:
-    """Return the indices of the models with rank 1."""
     return frozenset(np.flatnonzero(ranks == 1).tolist())
 
 

@@ -23,10 +23,9 @@ _LINE: Final = 90
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PageSection:
-    """A section of a page: sentences (`says`), notes, tables, figures and folded tables.
+    """A section of a page with sentences (`says`), notes, tables, figures and folded tables.
 
-    `pictures` of cases are shown side by side, each with its caption: small, or large enough to
-    read.
+    `pictures` of cases are shown side by side with captions, either small or large enough to read.
     """
 
     title: str
@@ -41,11 +40,11 @@ class PageSection:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Page:
-    """A page: `facts` below its title, `warnings` before the sections, `failures` at the end.
+    """A page with `facts` below its title, `warnings` before the sections, and final `failures`.
 
-    `summary` comes before everything else, `ways` link to other pages. `created` and `software` say
-    when and with what the page was made; "" means now and this software. The tables of a page that
-    `is_sortable` are sorted by a script in the page.
+    `summary` comes before everything else, and `ways` link to other pages. `created` and `software`
+    are the time and the program of creation; "" means now and this software. If the page
+    `is_sortable`, a script in the page sorts its tables.
     """
 
     title: str
@@ -116,7 +115,7 @@ def find_template(name: str) -> Template:
     return _open_templates().get_template(name)
 
 
-@cache  # keeps compiled templates: 10 to 20 ms each
+@cache  # This keeps compiled templates, which take 10 to 20 ms each.
 def _open_templates() -> Environment:
     environment = Environment(
         loader=PackageLoader("napari_mamamia.scoring", "templates"),
@@ -130,7 +129,6 @@ def _open_templates() -> Environment:
 
 
 def _quote_css(text: str) -> Markup:
-    """Return a text escaped for a quoted CSS string, cut to one line."""
     short = text if len(text) <= _LINE else f"{text[: _LINE - 1]}…"
     escaped = (char if char.isalnum() else f"\\{ord(char):x} " for char in short)
     return Markup("".join(escaped))  # noqa: S704 - letters, digits and escapes alone
@@ -144,7 +142,7 @@ def write_page(page: Page, path: Path, *, overwrite: bool = False, draw: Draw = 
     SaveConflictError
         If the file exists and `overwrite` is off.
     SaveError
-        If the system refuses to write.
+        If the system cannot write the file.
     """
     write_text_atomically(path, render_page(page, draw), overwrite=overwrite)
     return path

@@ -1,4 +1,4 @@
-"""Figures of a leaderboard: ranks with their stability, methods, pairs, cases and sites.
+"""Figures of a leaderboard for ranks and their stability, methods, pairs, cases and sites.
 
 Algorithms are rows, so that their names stay readable on a phone and with fifty of them.
 """
@@ -31,7 +31,7 @@ _MOST_NUMBERS: Final = 12
 def draw_stability(
     stem: str, names: Sequence[str], methods: Sequence[MethodRanking], n_draws: int
 ) -> Iterator[ReportFigure]:
-    """Yield the figures on the stability of ranks; their names end with `stem`."""
+    """Yield the figures on the stability of ranks, whose names end with `stem`."""
     lead = methods[0]
     order = np.argsort(lead.ranks, kind="stable")
     ordered = [names[index] for index in order.tolist()]
@@ -41,7 +41,7 @@ def draw_stability(
         yield ReportFigure(
             f"blobs-{stem}",
             f"Ranks by {lead.method} over {n_draws:,} resamples of the cases: the area of a blob "
-            "is the share of resamples, the cross the median, the bar holds 95 %.",
+            "is the fraction of resamples, the cross is the median, and the bar covers 95 %.",
             Drawing(
                 rank_blobs,
                 (ordered, shares, stable.median[order], stable.low[order], stable.high[order]),
@@ -52,7 +52,7 @@ def draw_stability(
         ranks = np.stack([method.ranks[order] for method in methods], axis=1)
         yield ReportFigure(
             f"lines-{stem}",
-            "Rank by each method: crossing lines show that the order depends on the method.",
+            "Rank by each method; crossing lines show that the order depends on the method.",
             Drawing(
                 rank_lines,
                 (ordered, [f"{method.method}" for method in methods], ranks),
@@ -72,9 +72,9 @@ def draw_stability(
 
 
 def share_ranks(ranks: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the share of resamples in which each algorithm (row) has each rank (column).
+    """Return the fraction of resamples in which each algorithm (row) has each rank (column).
 
-    Average ranks count at the next full one.
+    Average ranks count as the next whole rank.
     """
     n_draws, m = ranks.shape
     shares = np.zeros((m, m))
@@ -90,10 +90,10 @@ def rank_blobs(
     low: NDArray[np.float64],
     high: NDArray[np.float64],
 ) -> "Figure":
-    """Return a figure of each algorithm's ranks as blobs whose area is the share of resamples.
+    """Return a figure of each algorithm's ranks, with blob areas as fractions of resamples.
 
     `shares` (m, m) has an algorithm per row and a rank per column, from 1. The cross is the median,
-    the bar holds 95 %; all (m,).
+    and the bar covers 95 %; both are (m,).
     """
     figure, axes = _make_rows_figure(names)
     row, rank = np.nonzero(shares)
@@ -176,7 +176,7 @@ def rank_lines(
             range(len(methods)), row, color=colour, marker="o", markersize=4, zorder=n - index
         )
     last = len(methods) - 1
-    # names of algorithms with the same rank are written below each other
+    # Names of algorithms with the same rank are written below each other.
     for place, at in enumerate(np.argsort(ranks[:, -1], kind="stable").tolist()):
         axes.plot((last, last + 0.15), (ranks[at, -1], place + 1), color="#BDBDBD", linewidth=0.6)
         _write_text(axes, last + 0.2, place + 1, _shorten_name(names[at]), "left")
@@ -195,7 +195,7 @@ def rank_lines(
 def significance_map(names: Sequence[str], p_values: NDArray[np.float64], alpha: float) -> "Figure":
     """Return a figure of the pairs in which the row is significantly better than the column.
 
-    Pairs with p <= `alpha` are dark. `p_values` is (m, m), nan on the diagonal.
+    Pairs with p <= `alpha` are dark. `p_values` is (m, m) with nan on the diagonal.
     """
     cells = np.where(np.isnan(p_values), 0.5, p_values <= alpha)
     figure, axes = _make_map_figure(names, len(names))
@@ -249,7 +249,7 @@ def podium(
             label=f" {_shorten_name(name)}",
         )
     axes.set_xticks(range(m), [f"{index + 1}" for index in range(m)])
-    axes.set_xlabel("place in a case (1 is best)", fontsize=9)
+    axes.set_xlabel("position in a case (1 is best)", fontsize=9)
     axes.set_ylabel("value", fontsize=9)
     axes.tick_params(labelsize=8)
     axes.spines[["top", "right"]].set_visible(False)
@@ -282,9 +282,9 @@ def tau_violins(methods: Sequence[str], taus: Sequence[NDArray[np.float64]]) -> 
 def site_heat_map(
     sites: Sequence[str], names: Sequence[str], means: NDArray[np.float64], is_larger_better: bool
 ) -> "Figure":
-    """Return a heat map of each algorithm's mean at each site; a cross marks missing results.
+    """Return a heat map of each algorithm's mean at each site, with crosses for missing results.
 
-    `means` is (sites, algorithms); dark is good.
+    `means` is (sites, algorithms), and dark colours are good.
     """
     shown = means.T if is_larger_better else -means.T
     figure, axes = _make_map_figure(names, len(sites))
@@ -338,7 +338,6 @@ def _set_ranks(axes: "Axes", n: int) -> None:
 
 
 def _pick_ranks(n: int) -> list[int]:
-    """Return the ranks to label on an axis, including 1."""
     step = -(-n // 15)
     return list(range(1, n + 1, step))
 
@@ -355,5 +354,4 @@ def _write_text(axes: "Axes", x: float, y: float, text: str, side: str) -> None:
 
 
 def _shorten_name(name: str) -> str:
-    """Return a name shortened for a figure; the table has the full name."""
     return name if len(name) <= _MOST_LETTERS else f"{name[: _MOST_LETTERS - 1]}…"

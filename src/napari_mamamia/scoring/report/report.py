@@ -1,4 +1,4 @@
-"""Write ``report.html``: one self-contained page without network access."""
+"""Write ``report.html``, a self-contained page without network access."""
 
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -55,11 +55,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# A case of the gallery: grey image, outlines of reference and prediction, scale bar.
+# A case in the gallery is a grey image with outlines of reference and prediction, and a scale
+# bar.
 
 REFERENCE_COLOUR: Final = "#56B4E9"
 PREDICTION_COLOUR: Final = "#E69F00"
-"""Colours of reference and prediction (sky blue and orange of Okabe and Ito), as in the window."""
+"""Colour of the prediction (orange of Okabe and Ito), as in the window."""
 
 _INCHES: Final = 1.5
 _BAR_MM: Final = 10.0
@@ -68,7 +69,7 @@ _BAR_MM: Final = 10.0
 def case_figure(picture: CasePicture) -> "Figure":
     """Return a figure of a case, 1.5 inches wide, with a scale bar of 10 mm.
 
-    Proportions are true. Without an image the masks are outlined on dark grey.
+    Proportions are true. Without an image, the masks are outlined on dark grey.
     """
     from matplotlib.figure import Figure
 
@@ -111,11 +112,11 @@ def draw_outline(
     axes.contour(x, y, padded, levels=[0.5], colors=[colour], linewidths=1.2)
 
 
-# The definitions of a profile in words, for the head of a report.
+# The definitions of a profile are described in words for the head of a report.
 
 _WORDS = {
     "chosen_label": "the chosen label, otherwise any value above 0 (soft masks: at least 0.5)",
-    "mask": "the value 1 (soft masks: at least 0.5; 255 where it is the only value)",
+    "mask": "the value 1 (soft masks: at least 0.5), or 255 if it is the only value",
     "one": "only the stored value 1",
     "uint8": "not 0 as uint8",
     "same_place": "equal shape and position required",
@@ -128,7 +129,8 @@ _WORDS = {
 def profile_points(name: str, *, is_given: bool = False) -> tuple[tuple[str, str], ...]:
     """Return the definitions of a profile as pairs of name and text.
 
-    If the values of the cases were computed elsewhere, only the definitions of the cohort.
+    If the values of the cases were computed elsewhere, only the definitions of the cohort are
+    returned.
     """
     profile, rules = profile_named(name), rules_of(name)
     of_cases = () if is_given else _of_cases(profile)
@@ -180,7 +182,7 @@ def _of_groups(rules: GroupRules) -> tuple[tuple[str, str], ...]:
         ),
         ("Breast density", f"{', '.join(rules.density_groups)}; missing: unassigned"),
         ("Small groups", f"{least}; included in the numbers"),
-        ("Weight of fairness", f"{rules.weight_of_fairness:g}"),
+        ("Fairness weight", f"{rules.weight_of_fairness:g}"),
     )
 
 
@@ -190,7 +192,7 @@ def _or_undefined(value: float | None) -> str:
 
 PAGE_ROWS: Final = 50
 MOST_JOINED: Final = 5000
-"""Largest number of rows of a joint case table; above it, each model's page has its own table."""
+"""Largest number of rows in a joint case table; beyond it, each model's page has a table."""
 NO_LINKS: Final[Mapping[str, str]] = MappingProxyType({})
 
 T = TypeVar("T")
@@ -239,9 +241,9 @@ def render_report(
 ) -> str:
     """Return the report as the text of one HTML page that loads nothing.
 
-    With `links` to a page of each model it only holds what concerns all models; `ways` link to
-    further pages. All text is escaped. Tables hold the first `PAGE_ROWS` cases as HTML and all of
-    them as data, which the page's script sorts, filters and pages.
+    With `links` to a page for each model, the report contains only information about all models;
+    `ways` link to further pages. All text is escaped. Tables contain the first `PAGE_ROWS` cases as
+    HTML and all cases as data, which the page's script sorts, filters and divides into pages.
     """
     total = len(content.models) + 1
     figures = _list_figures(content) if content.ranks else figures_of_cohort(content)
@@ -252,7 +254,7 @@ def render_report(
         section = _make_section(model, now, draw)
         sections.append(section)
     report_progress(total - 1, total, "Writing the report")
-    now = Progress(total - 1, total, "Writing the table of cases")
+    now = Progress(total - 1, total, "Writing the case table")
     with _standing_at(now):
         n_rows = sum(model.scores.n_cases for model in content.models)
         cases = case_table_job(content.models if not links or n_rows <= MOST_JOINED else ())
@@ -287,7 +289,6 @@ def _list_figures(content: ReportContent) -> Iterator[ReportFigure]:
 
 
 def _compare_models(content: ReportContent, links: Mapping[str, str]) -> tuple[ReportTable, ...]:
-    """Return the tables of several models; without a ranking, a table that names the models."""
     if content.comparison is not None:
         return comparison_tables(content.comparison, links)
     return (models_table(content.models, links),) if links else ()
@@ -302,14 +303,16 @@ def write_report(
     links: Mapping[str, str] = NO_LINKS,
     ways: Sequence[Way] = (),
 ) -> Path:
-    """Write the report to `path` and return it; `links` and `ways` as in `render_report`.
+    """Write the report to `path` and return the path.
+
+    `links` and `ways` are as in `render_report`.
 
     Raises
     ------
     SaveConflictError
         If the file exists and `overwrite` is off.
     SaveError
-        If the system refuses to write.
+        If the system cannot write the file.
     """
     page = render_report(content, draw, links, ways)
     write_text_atomically(path, page, overwrite=overwrite)
@@ -321,7 +324,7 @@ def write_reports(
 ) -> Path:
     """Write the joint report of several models to `path`, and one page per model next to it.
 
-    A model's page is ``NAME/report.html`` if `path` is ``report.html``. Errors are those of
+    A model's page is ``NAME/report.html`` if `path` is ``report.html``. The errors are those of
     `write_report`.
     """
     names = _order_names(content)
@@ -341,7 +344,6 @@ def write_reports(
 
 
 def _order_names(content: ReportContent) -> list[str]:
-    """Return the names of the models by rank; models without a rank are last."""
     names = [model.scores.name for model in content.models]
     places: dict[str, float] = {}
     if content.comparison is not None:
@@ -446,6 +448,5 @@ def _make_thumbnails(model: ModelReport, now: Progress, draw: Draw) -> tuple[_Th
 
 @contextmanager
 def _standing_at(now: Progress) -> Iterator[None]:
-    """Report every inner step as the progress `now`, so that progress never decreases."""
     with changing(lambda _: now):
         yield

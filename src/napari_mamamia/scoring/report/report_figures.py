@@ -1,4 +1,4 @@
-"""The figures of a report, each with its name and caption."""
+"""The figures of a report, with names and captions."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ from napari_mamamia.scoring.statistics.bootstrap import interval_named
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReportFigure:
-    """A figure to draw, its file name without suffix, and its caption."""
+    """A figure to draw, with a file name without suffix and a caption."""
 
     name: str
     caption: str
@@ -42,18 +42,22 @@ def figures_of_cohort(content: ReportContent) -> Iterator[ReportFigure]:
     points = [point for model in content.models if (point := _make_point(model))]
     n_named = len(MODEL_COLOURS)
     is_long = len(points) > n_named
-    named = f" The best {n_named} are named, the others grey." if is_long else ""
+    named = f" The best {n_named} models are named, and the others are grey." if is_long else ""
     if any(not np.isnan([p.performance, p.fairness]).any() for p in points):
         label = "performance (1 is best)"
         if content.models[0].scores.segmentation is None:
             label = "balanced accuracy (0.5 is chance)"
-        shaded = " The shaded region beats the baseline in both." if content.baseline else ""
+        shaded = (
+            " The shaded region is better than the baseline in both numbers."
+            if content.baseline
+            else ""
+        )
         yield ReportFigure(
             "fairness_performance",
             (
                 f"Fairness against performance (profile {content.profile}). Crosses: 95 % "
-                "intervals, if they contain the value (those of fairness leave small groups out). "
-                "Dotted: equal ranking scores at weight of fairness 0.5."
+                "intervals that contain the value (for fairness, small groups are left out). "
+                "Dotted: equal ranking scores for a fairness weight of 0.5."
             )
             + shaded
             + named,
@@ -64,8 +68,8 @@ def figures_of_cohort(content: ReportContent) -> Iterator[ReportFigure]:
         what = "Rank of each model" if len(sweep.names) > 1 else "Ranking score"
         yield ReportFigure(
             "weight_sweep",
-            f"{what} as the weight of fairness goes from 0 (performance only) to 1 (fairness "
-            f"only); {sweep.composite}, profile {content.profile}.{named}",
+            f"{what} for fairness weights from 0 (performance only) to 1 (fairness only); "
+            f"{sweep.composite}, profile {content.profile}.{named}",
             Drawing(weight_sweep, (sweep,)),
         )
 
@@ -81,14 +85,14 @@ def write_figures(
 ) -> tuple[Path, ...]:
     """Write every figure as PNG (200 dots per inch) and SVG, and return the paths.
 
-    With several models each model's figures are in a folder of its name.
+    With several models, the figures of each model are in a folder with the model's name.
 
     Raises
     ------
     SaveConflictError
         If a file exists and `overwrite` is off.
     SaveError
-        If the system refuses to write.
+        If the system cannot write a file.
     """
     paths: list[Path] = []
     total = len(content.models) + 1
@@ -129,7 +133,8 @@ def _segmentation_figures(model: ModelReport) -> Iterator[ReportFigure]:
         yield ReportFigure(
             f"dice_by_{_file_stem(grouping.variable)}",
             f"Dice by {label[:1].lower()}{label[1:]} (profile {model.scores.profile}): median, "
-            "quartiles, whiskers to 1.5 times the box, mean as a diamond. Grey: small group.",
+            "quartiles, whiskers up to 1.5 times the box, and mean as a diamond. Grey: small "
+            "group.",
             Drawing(box_plot, (groups, "Dice", label)),
         )
     volumes = np.array([row.volume_reference_mm3 for row in model.scores.rows], dtype=np.float64)
@@ -156,7 +161,6 @@ def _response_figures(model: ModelReport) -> Iterator[ReportFigure]:
 
 
 def _make_box_groups(grouping: Grouping, values: np.ndarray, least: int) -> list[BoxGroup]:
-    """Return the groups that have a case."""
     sizes = grouping.sizes
     return [
         BoxGroup(label, values[grouping.codes == code], bool(sizes[code] < least))

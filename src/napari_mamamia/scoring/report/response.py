@@ -59,14 +59,14 @@ def response_table(result: ResponseResult) -> ReportTable:
         ("Average precision", "average_precision", measures.average_precision, measures.reason),
         ("Recall of responders", "", cohort.recall.responders, "TPR"),
         ("Recall of non-responders", "", cohort.recall.non_responders, "TNR"),
-        ("Recall gap", "", cohort.recall.gap, "absolute difference of both recalls"),
+        ("Recall gap", "", cohort.recall.gap, "absolute difference of the two recalls"),
         ("Brier score", "", measures.calibration.brier, "0 is best"),
         ("ECE", "", measures.calibration.ece, "expected calibration error over quantile bins"),
     ]
     uncertainty = result.uncertainty
     rows = interval_rows(numbers, result.intervals, uncertainty.by_name("disparity_"))
     return ReportTable(
-        f"Response numbers (profile {cohort.profile}; shares of 1, no unit)",
+        f"Response numbers (profile {cohort.profile}; fractions without unit)",
         INTERVAL_COLUMNS,
         rows,
         (
@@ -91,7 +91,7 @@ def _describe_tests(result: ResponseResult) -> tuple[str, ...]:
 
 
 def odds_tables(result: ResponseResult) -> tuple[ReportTable, ...]:
-    """Return the rates of each group, one table for each variable."""
+    """Return the rates of the groups, with one table for each variable."""
     return tuple(
         _make_rates_table(variable, result.uncertainty) for variable in result.cohort.odds.variables
     )
@@ -118,7 +118,10 @@ def _make_rates_table(variable: VariableOdds, uncertainty: GroupUncertainty) -> 
         " ".join(say_disparity(estimate, uncertainty.minimum_group)),
     ]
     if any(group.is_small for group in variable.groups):
-        notes.append("Grey: fewer cases than the profile requires; included in the numbers.")
+        notes.append(
+            "Grey groups have fewer cases than the profile requires, but are included in "
+            "the numbers."
+        )
     return ReportTable(
         variable_label(variable.variable),
         (Column("Group", is_number=False), *(Column(text) for text in headings)),

@@ -1,4 +1,4 @@
-"""Tables of a model in a report: numbers, cost, failures, groups, and disparities in sentences."""
+"""Tables of a model in a report: numbers, cost, failures, groups, and sentences on disparities."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import isnan
@@ -38,19 +38,19 @@ from napari_mamamia.scoring.statistics.bootstrap import Interval, IntervalMethod
 Result = SegmentationResult | ResponseResult
 
 RESAMPLING_RANGE: Final = (
-    "Resampling range, as in the paper: the range of the number if the same cases are drawn "
-    "again. Resampling shifts a disparity up and a fairness down, so this is not a confidence "
-    "interval, and for a disparity it never contains 0."
+    "The resampling range, as in the paper, is the range of the number if the same cases are "
+    "drawn again. Resampling increases disparities and decreases fairness, so the range is not a "
+    "confidence interval, and for a disparity it never contains 0."
 )
 BY_CONTRASTS: Final = (
     "95 % intervals of fairness, disparity and ranking score: from the contrasts of all pairs of "
-    "groups with at least {least} cases. The value also counts smaller groups; an interval that "
-    "does not contain the value is not shown."
+    "groups with at least {least} cases. The value also includes smaller groups, and an interval "
+    "that does not contain the value is not shown."
 )
 PROFILE_WITH_RANGES: Final = "paper"
 """The only profile whose report shows resampling ranges.
 
-For the other profiles, the ranges are only in summary.json.
+For other profiles, the ranges are only in summary.json.
 """
 
 _MEASURES: Final = {
@@ -82,8 +82,8 @@ IDS_LISTED: Final = 40
 def say_disparity(estimate: DisparityEstimate, minimum_group: int) -> tuple[str, ...]:
     """Return sentences on the conclusions that a disparity allows.
 
-    Every sentence except the one on the scored value refers to groups of `minimum_group` cases or
-    more.
+    All sentences, except that on the scored value, refer to groups with at least `minimum_group`
+    cases.
     """
     name, interval = f"{_MEASURES[estimate.measure]} disparity", estimate.interval
     sentences = [f"{name} {_format_gap(estimate.value)}."]
@@ -93,8 +93,11 @@ def say_disparity(estimate: DisparityEstimate, minimum_group: int) -> tuple[str,
         return (*sentences, f"No interval: {interval.reason}.", *_say_left_out(interval))
     if not estimate.is_of_all:
         sentences = [
-            f"{name} {_format_gap(estimate.value)} as scored, over all groups; "
-            f"{_format_gap(estimate.counted)} between those of {minimum_group} cases or more."
+            (
+                f"{name} {_format_gap(estimate.value)} as scored over all groups, and "
+                f"{_format_gap(estimate.counted)} between groups with at least {minimum_group} "
+                "cases."
+            )
         ]
     sentences.append(
         f"Chance alone gives {_format_gap(estimate.by_chance)} on average between groups of these "
@@ -125,7 +128,7 @@ def interval_cell(interval: GapInterval) -> str:
 
 
 def gap_notes(interval: GapInterval) -> tuple[str, ...]:
-    """Return the notes next to an interval: groups left out, and groups that make it wide."""
+    """Return the notes next to an interval on omitted groups and groups that make it wide."""
     left_out, wide = interval.left_out, interval.wide_because
     texts = []
     if left_out:
@@ -137,7 +140,7 @@ def gap_notes(interval: GapInterval) -> tuple[str, ...]:
 
 
 def say_without(uncertainty: GroupUncertainty) -> tuple[str, ...]:
-    """Return a sentence on the variables that the fairness interval does not cover, and why."""
+    """Return sentences on the variables that the fairness interval does not cover."""
     fairness = uncertainty.fairness
     if not fairness.without or not fairness.is_defined:
         return ()
@@ -146,7 +149,7 @@ def say_without(uncertainty: GroupUncertainty) -> tuple[str, ...]:
 
 
 def disparity_table(result: Result) -> ReportTable | None:
-    """Return a table of all disparities with chance level and intervals, or None without groups."""
+    """Return a table of all disparities with chance level and intervals, or None."""
     uncertainty = result.uncertainty
     if not uncertainty.disparities:
         return None
@@ -155,14 +158,14 @@ def disparity_table(result: Result) -> ReportTable | None:
     columns = (
         Column("Disparity", is_number=False),
         *(Column(text) for text in headings),
-        Column("Groups left out, width", is_number=False),
+        Column("Omitted groups, width", is_number=False),
     )
     least = uncertainty.minimum_group
     notes = (
         (
-            f"As scored: over all groups. Other columns: over groups of {least} cases or more (for "
-            "a rate: of its class). By chance: the mean gap of groups of these sizes that do not "
-            "differ. Beyond chance: √(counted² − by chance²), at least 0."
+            f"As scored: over all groups. Other columns: over groups with at least {least} cases "
+            "(for a rate, cases of its class). By chance: the mean gap between groups of these "
+            "sizes that do not differ. Beyond chance: √(counted² − by chance²), at least 0."
         ),
         *say_tests(result.permutation_tests),
     )
@@ -170,7 +173,7 @@ def disparity_table(result: Result) -> ReportTable | None:
 
 
 def say_tests(tests: Sequence[PermutationTest]) -> tuple[str, ...]:
-    """Return a sentence on the computation and correction of the p-values; () without a test."""
+    """Return a sentence on the computation and correction of the p-values, or ()."""
     defined = [test for test in tests if test.p_value == test.p_value]
     if not defined:
         return ()
@@ -184,7 +187,7 @@ def say_tests(tests: Sequence[PermutationTest]) -> tuple[str, ...]:
 
 
 def range_table(result: Result) -> ReportTable | None:
-    """Return the resampling ranges as in the paper, greyed; None if the profile has none."""
+    """Return the greyed resampling ranges as in the paper, or None if the profile has none."""
     if result.cohort.profile != PROFILE_WITH_RANGES:
         return None
     ranges = [(interval.name, interval) for interval in result.intervals if _is_range(interval)]
@@ -239,7 +242,7 @@ def _disparity_row(estimate: DisparityEstimate, result: Result) -> Row:
 def find_test(
     tests: Sequence[PermutationTest], variable: str, measure: str
 ) -> PermutationTest | None:
-    """Return the permutation test of one disparity, None if there is none."""
+    """Return the permutation test of one disparity, or None if there is none."""
     return next((t for t in tests if (t.variable, t.measure) == (variable, measure)), None)
 
 
@@ -247,11 +250,10 @@ def _say_left_out(interval: GapInterval) -> tuple[str, ...]:
     if not interval.left_out:
         return ()
     names = ", ".join(f"{group.group} ({group.said})" for group in interval.left_out)
-    return (f"Left out because too small: {names}.",)
+    return (f"Left out because they are too small: {names}.",)
 
 
 def _format_gap(value: float) -> str:
-    """Return a gap with two decimals, three below 0.1, or "0"."""
     if value <= _ROUNDING:
         return "0"
     if value < _LEAST_SHOWN:
@@ -262,7 +264,7 @@ def _format_gap(value: float) -> str:
 def numbers_table(result: SegmentationResult, defined_by: str = "") -> ReportTable:
     """Return the cohort's numbers of Task 1 with their intervals.
 
-    `defined_by` names their definitions; by default the profile.
+    `defined_by` names the definitions of the numbers; by default the profile.
     """
     cohort, means = result.cohort, result.cohort.performance
     weight = cohort.weight_of_fairness
@@ -272,8 +274,7 @@ def numbers_table(result: SegmentationResult, defined_by: str = "") -> ReportTab
             "ranking_score",
             cohort.ranking_score,
             cohort.reason
-            or f"{1 - weight:g} × performance + {weight:g} × fairness (weight of fairness "
-            f"{weight:g})",
+            or f"{1 - weight:g} × performance + {weight:g} × fairness (fairness weight {weight:g})",
         ),
         (
             "Performance",
@@ -281,12 +282,12 @@ def numbers_table(result: SegmentationResult, defined_by: str = "") -> ReportTab
             means.value,
             means.reason or "(mean Dice + 1 − mean NormHD)/2",
         ),
-        ("Mean Dice (DSC)", "mean_dsc", means.mean_dsc, f"share of 1, over {means.n_dsc} cases"),
+        ("Mean Dice (DSC)", "mean_dsc", means.mean_dsc, f"fraction, over {means.n_dsc} cases"),
         (
             "Mean NormHD",
             "mean_norm_hd",
             means.mean_norm_hd,
-            f"share of the largest distance, 0 is best, over {means.n_norm_hd} cases",
+            f"fraction of the largest distance, 0 is best, over {means.n_norm_hd} cases",
         ),
         (
             "Fairness",
@@ -305,7 +306,7 @@ def numbers_table(result: SegmentationResult, defined_by: str = "") -> ReportTab
         for v in cohort.fairness.variables
     ]
     return ReportTable(
-        f"Cohort numbers ({defined_by or f'profile {cohort.profile}'}; shares of 1, no unit)",
+        f"Cohort numbers ({defined_by or f'profile {cohort.profile}'}; fractions without unit)",
         INTERVAL_COLUMNS,
         interval_rows(numbers, result.intervals, result.uncertainty.by_name("fairness_")),
         (
@@ -324,7 +325,7 @@ def measured_notes(result: SegmentationResult) -> tuple[str, ...]:
         return ()
     measured = result.measured
     text = (
-        f"Over the {means.n_cases} scored cases alone: Dice {number(means.mean_dsc)}, NormHD "
+        f"For the {means.n_cases} scored cases alone: Dice {number(means.mean_dsc)}, NormHD "
         f"{number(means.mean_norm_hd)}, performance {number(means.value)}, fairness "
         f"{number(measured.fairness.value)}, ranking score {number(measured.ranking_score)}; "
         "groups, disparities and tests refer to these cases. Not for ranking."
@@ -337,9 +338,9 @@ def interval_rows(
     intervals: Sequence[Interval],
     contrasts: Mapping[str, GapInterval],
 ) -> tuple[Row, ...]:
-    """Return one row for each number, with its interval by the main and the further methods.
+    """Return one row for each number, with intervals by the main and further methods.
 
-    A number that contains gaps between groups has the interval in `contrasts`, and no other.
+    A number that contains gaps between groups has only the interval in `contrasts`.
     """
     rows = []
     for label, name, value, definition in shown:
@@ -357,7 +358,6 @@ def interval_rows(
 
 
 def _mark_interval(interval: Interval) -> str:
-    """Return both ends of an interval, with a star if it has a warning, or a reason for none."""
     is_odd = interval.warning or (interval.reason and not isnan(interval.estimate))
     return range_text(interval.low, interval.high) + ("*" if is_odd else "")
 
@@ -367,7 +367,10 @@ def interval_notes(intervals: Sequence[Interval], uncertainty: GroupUncertainty)
     contrasts = BY_CONTRASTS.format(least=uncertainty.minimum_group)
     of_groups = (contrasts,) if uncertainty.disparities else ()
     if not intervals:
-        off = "No resampling: the bootstrap was switched off, or nothing could be resampled."
+        off = (
+            "There are no resamples, because the bootstrap was switched off or nothing could be "
+            "resampled."
+        )
         return (off, *of_groups)
     most = max(interval.n_resamples + interval.n_undefined for interval in intervals)
     note = f"Intervals of means and rates: percentiles of {most} resamples of the cases."
@@ -375,7 +378,7 @@ def interval_notes(intervals: Sequence[Interval], uncertainty: GroupUncertainty)
 
 
 def interval_warnings(intervals: Sequence[Interval]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return a heading and the warnings of intervals; () if there are none."""
+    """Return a heading and the warnings of intervals, or () if there are none."""
     odd = tuple(
         f"{i.name.replace('_', ' ')}, {i.method.value}: {i.warning or i.reason}"
         for i in intervals
@@ -387,7 +390,7 @@ def interval_warnings(intervals: Sequence[Interval]) -> tuple[tuple[str, tuple[s
 
 
 def cost_table(rows: Sequence[CaseScore]) -> ReportTable:
-    """Return time, memory and device of the predictions, median and worst."""
+    """Return a table of the predictions' time, memory and device, with medians and maxima."""
     costs = prediction_costs(rows)
     megabytes = costs.peak_memory_bytes
     devices = ", ".join(f"{name} ({n})" for name, n in costs.devices) or UNKNOWN
@@ -414,11 +417,11 @@ def cost_table(rows: Sequence[CaseScore]) -> ReportTable:
     )
     notes = (
         (
-            f"Device: {devices}. From the provenance of each prediction; memory is the peak of the "
-            "whole process up to that case."
+            f"Device: {devices}. The values come from the provenance of each prediction; memory "
+            "is the peak of the whole process up to that case."
         ),
     )
-    return ReportTable("What the predictions cost", headings, lines, notes)
+    return ReportTable("Cost of the predictions", headings, lines, notes)
 
 
 def failure_table(model: ModelReport) -> ReportTable | None:
@@ -468,7 +471,7 @@ def _variable_table(variable: VariableFairness, result: SegmentationResult) -> R
         " ".join(say_disparity(result.uncertainty.of(variable.variable, measure), least))
         for measure in ("dsc", "norm_hd")
     ]
-    # No sentence is based on a single patient.
+    # Sentences are never based on a single patient.
     counted = [g for g in variable.groups if g.n >= least and g.mean_dsc == g.mean_dsc]
     if len(counted) > 1:
         worst = min(counted, key=lambda group: group.mean_dsc)
@@ -506,7 +509,13 @@ def _groups_table(
         for group in groups
     )
     if any(group.is_small for group in groups):
-        notes = [*notes, "Grey: fewer cases than the profile requires; included in the numbers."]
+        notes = [
+            *notes,
+            (
+                "Grey groups have fewer cases than the profile requires, but are "
+                "included in the numbers."
+            ),
+        ]
     headings = (Column("Group", is_number=False), *(Column(text) for text in columns))
     return ReportTable(label, headings, rows, tuple(notes), unassigned_lists(unassigned))
 

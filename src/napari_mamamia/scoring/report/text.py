@@ -1,4 +1,4 @@
-"""Texts, numbers and table records of reports."""
+"""Strings, numbers and table records of reports."""
 
 from dataclasses import dataclass
 from math import isnan
@@ -30,10 +30,10 @@ _VARIABLES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column's heading; numbers are right-aligned, and short `is_whole` cells are not broken.
+    """The heading of a column; numbers are right-aligned, and short `is_whole` cells do not wrap.
 
-    `WHOLE_LETTERS` is the width of such a cell, such as a case's id: our choice. A single longer id
-    is broken, and the others stay on one line.
+    `WHOLE_LETTERS` is the largest width of such a cell, for example a case id (our choice). A
+    longer id wraps, and the other ids stay on one line.
     """
 
     label: str
@@ -44,7 +44,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The texts of a row; `is_small` greys it, `link` is the target of its name."""
+    """The strings of a row; `is_small` greys the row, and `link` is the target of its name."""
 
     cells: tuple[str, ...]
     is_small: bool = False
@@ -53,7 +53,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class ReportTable:
-    """A table with a title above and notes below it; `listed` holds long lists, folded away."""
+    """A table with a title above and notes below; `listed` contains long collapsed lists."""
 
     title: str
     columns: tuple[Column, ...]
@@ -79,7 +79,7 @@ class Way:
 
 
 def number(value: float, decimals: int = DECIMALS) -> str:
-    """Return a number as a report shows it, "–" for nan.
+    """Return a number in the form for reports, or "–" for nan.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def number(value: float, decimals: int = DECIMALS) -> str:
 
 
 def range_text(low: float, high: float, decimals: int = DECIMALS) -> str:
-    """Return both ends of an interval, "–" without an interval.
+    """Return both ends of an interval, or "–" without an interval.
 
     Examples
     --------

@@ -11,7 +11,7 @@ from napari_mamamia.scoring.statistics.performance import ratio
 from napari_mamamia.scoring.statistics.resampling import count_in_rows
 
 _ROUNDING: Final = 1e-15
-"""Variance below which a difference is due to rounding: both models order the cases alike."""
+"""Variance below which two models order the cases in the same way, except for rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class AucInterval:
 
 @dataclass(frozen=True, slots=True)
 class AucComparison:
-    """DeLong's test of two AUCs on the same cases; `p_value` is two-sided, nan with `reason`."""
+    """DeLong's test of two AUCs on the same cases; `p_value` is two-sided (nan with a `reason`)."""
 
     auc_a: float
     auc_b: float
@@ -40,7 +40,7 @@ class AucComparison:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankedCases:
-    """Cases ranked by score, sorted once and then counted for any resample.
+    """Cases that are sorted by score once and then counted for any resample.
 
     `places` (n,) is 2 * (number of lower distinct scores) + (1 for a responder), and `n_scores` is
     the number of distinct scores.
@@ -51,16 +51,16 @@ class RankedCases:
 
     @classmethod
     def of(cls, label: NDArray[np.float64], score: NDArray[np.float64]) -> Self:
-        """Rank cases; `label` (n,) holds 0 and 1, `score` (n,) any numbers."""
+        """Rank cases; `label` (n,) contains 0 and 1, and `score` (n,) any numbers."""
         distinct, rank = np.unique(score, return_inverse=True)
         return cls(2 * rank.astype(np.int64) + (label == 1), distinct.size)
 
     def counts(
         self, drawn: NDArray[np.int64] | None = None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the numbers of responders and of others at each score, ascending, both (b, u).
+        """Return the numbers of responders and non-responders at each ascending score, both (b, u).
 
-        `drawn` (b, n) holds the cases of each resample; without it each case counts once.
+        `drawn` (b, n) contains the cases of each resample; without it, each case counts once.
         """
         places = self.places[None] if drawn is None else self.places[drawn]
         both = count_in_rows(places, 2 * self.n_scores).astype(np.float64)
@@ -79,16 +79,16 @@ class RankedCases:
             ],
             axis=1,
         )
-        # `places` is twice the rank of a score plus the class: the index into this flattened
-        # table.
+        # `places` is twice the rank of a score plus the class, which is the index into this
+        # flattened table.
         aucs: NDArray[np.float64] = without.ravel()[self.places]
         return aucs
 
     def average_precision_without_each(self) -> NDArray[np.float64]:
         """Return the average precisions that result if each case is left out in turn, (n,).
 
-        Thresholds above the case's score keep their precision. At its score and below, one case
-        less is called positive, and one hit less if the case is a responder.
+        Thresholds above the case's score keep their precision. At this score and below, one case
+        less is called positive, with one hit less if the case is a responder.
         """
         yes, no = (counts[0, ::-1] for counts in self.counts())
         n_yes, hits, n_called = yes.sum(), np.cumsum(yes), np.cumsum(yes + no)
@@ -99,16 +99,16 @@ class RankedCases:
         without_no = kept_above + _sums_from(fewer_said)
         without_yes = kept_above + _sums_from(yes * fewer_hits) - fewer_hits
         without = np.stack([ratio(without_no, n_yes), ratio(without_yes, n_yes - 1)], axis=1)
-        # The thresholds above descend; `places` counts the scores in ascending order.
+        # The thresholds above descend, whereas `places` counts the scores in ascending order.
         precisions: NDArray[np.float64] = without[::-1].ravel()[self.places]
         return precisions
 
 
 def auc(label: NDArray[np.float64], score: NDArray[np.float64]) -> float:
-    """Return the share of (responder, non-responder) pairs that the score orders correctly.
+    """Return the fraction of (responder, non-responder) pairs that the score orders correctly.
 
-    `label` (n,) holds 0 and 1, `score` (n,) any numbers; ties count half. nan with one class only.
-    Source: J. A. Hanley, B. J. McNeil, Radiology 143 (1982) 29.
+    `label` (n,) contains 0 and 1, and `score` (n,) any numbers; ties count half. With only one
+    class, the result is nan. Source: J. A. Hanley, B. J. McNeil, Radiology 143 (1982) 29.
 
     Examples
     --------
@@ -119,10 +119,10 @@ def auc(label: NDArray[np.float64], score: NDArray[np.float64]) -> float:
 
 
 def average_precision(label: NDArray[np.float64], score: NDArray[np.float64]) -> float:
-    """Return the sum over thresholds of precision times the increase of recall, not interpolated.
+    """Return the sum over thresholds of precision times the increase in recall.
 
-    Arguments are as in `auc`. Chance level is the share of responders; nan without a responder.
-    Equal scores form one threshold.
+    The sum is not interpolated, and equal scores form one threshold. The arguments are those of
+    `auc`. The chance level is the fraction of responders. Without responders, the result is nan.
 
     Examples
     --------
@@ -151,7 +151,7 @@ def average_precision_of_counts(
 def auc_interval(
     label: NDArray[np.float64], score: NDArray[np.float64], level: float = 0.95
 ) -> AucInterval:
-    """Return the AUC with DeLong's interval; nan with fewer than two cases of a class.
+    """Return the AUC with DeLong's interval, or nan with fewer than two cases in a class.
 
     Source: E. R. DeLong et al., Biometrics 44 (1988) 837.
     """
@@ -166,10 +166,10 @@ def auc_interval(
 def compare_aucs(
     label: NDArray[np.float64], score_a: NDArray[np.float64], score_b: NDArray[np.float64]
 ) -> AucComparison:
-    """Return DeLong's test of two models' AUCs on the same cases; all arrays (n,) without nan.
+    """Return DeLong's test of two models' AUCs on the same cases.
 
-    Source: E. R. DeLong et al., Biometrics 44 (1988) 837, with the mid-ranks of X. Sun, W. Xu, IEEE
-    Signal Processing Letters 21 (2014) 1389.
+    All arrays are (n,) without nan. Source: E. R. DeLong et al., Biometrics 44 (1988) 837, with the
+    mid-ranks of X. Sun, W. Xu, IEEE Signal Processing Letters 21 (2014) 1389.
     """
     values, covariance = _compute_delong(label, np.stack([score_a, score_b]))
     variance = covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1]
@@ -177,7 +177,7 @@ def compare_aucs(
     if np.isnan(variance):
         reason = "fewer than two responders or two non-responders"
     elif variance < _ROUNDING:
-        reason = "both models order the cases alike, so their difference has no variance"
+        reason = "both models order the cases in the same way, so their difference has no variance"
     else:
         z = float((values[0] - values[1]) / np.sqrt(variance))
         p_value = float(2 * ndtr(-abs(z)))
@@ -186,7 +186,6 @@ def compare_aucs(
 
 
 def _sums_from(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the sum of each value and all values after it."""
     sums: NDArray[np.float64] = np.cumsum(values[::-1])[::-1]
     return sums
 
@@ -194,7 +193,6 @@ def _sums_from(values: NDArray[np.float64]) -> NDArray[np.float64]:
 def _compute_delong(
     label: NDArray[np.float64], scores: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the AUCs (k,) and their covariance (k, k) of k models' scores (k, n)."""
     from scipy.stats import rankdata
 
     yes = label == 1

@@ -26,17 +26,17 @@ LEVEL: Final = 0.95
 _PRODUCTS: Final = 1 << 18
 """Largest number of multiplications in one matrix product.
 
-OpenBLAS starts threads above 2^18. On a busy machine these threads wait for each other: 12 ms
-instead of 2 ms for 1000 x 574 x 52 with both cores in use.
+OpenBLAS starts threads above 2^18. On a busy machine these threads wait for each other, which takes
+12 ms instead of 2 ms for 1000 x 574 x 52 with both cores in use.
 """
 
 _ROWS: Final = 1 << 12
-"""Number of leave-one-out cases computed in one step."""
+"""Number of leave-one-out cases that are computed in one step."""
 
 _RESAMPLING: Final = "Resampling cases"
 
 _ROUNDING: Final = 1e-12
-"""Tolerance for rounding of estimates and leave-one-out values.
+"""Rounding tolerance of estimates and leave-one-out values.
 
 An estimate this close to an end counts as inside its interval. Leave-one-out values that differ by
 less (root of the sum of squares) count as equal.
@@ -56,11 +56,11 @@ class IntervalMethod(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An interval of the number `name`; undefined ends are nan, with the `reason`.
+    """An interval of the number `name`; undefined ends are nan with a `reason`.
 
-    It contains the estimate, or is undefined, unless it is a range of resampled values.
-    `n_resamples` values were used, and `n_undefined` further values were nan. `warning` says what
-    is unusual: a range beside its estimate, or undefined resamples.
+    The interval contains the estimate or is undefined, unless it is a range of resampled values.
+    `n_resamples` values were used, and `n_undefined` further values were nan. `warning` describes
+    unusual properties: a range that excludes its estimate, or undefined resamples.
     """
 
     name: str
@@ -87,7 +87,8 @@ class Bootstrap:
     """The resampled values of m numbers.
 
     `estimates` (m,) are computed from all cases, `replicates` (B, m) from the resamples, and
-    `leave_one_out` (n, m) with each case left out once; all float64, nan where undefined.
+    `leave_one_out` (n, m) with each case left out once. All are float64, with nan for undefined
+    values.
     """
 
     names: tuple[str, ...]
@@ -104,14 +105,16 @@ class Bootstrap:
         *,
         is_range: bool = False,
     ) -> Interval:
-        """Return the interval of one number, at `level` between 0 and 1.
+        """Return the interval of one number at a `level` between 0 and 1.
 
-        `bounds` are the lowest and highest possible values: the ends of the basic interval are
-        clipped to them. With `is_range`, the ends are a range of resampled values, which may lie
-        beside the estimate; without it they then are undefined.
+        `bounds` are the lowest and highest possible values, to which the ends of the basic interval
+        are clipped. With `is_range`, the ends are a range of resampled values, which may exclude
+        the estimate. Otherwise, the ends are undefined if they exclude the estimate.
         """
         if not 0 < level < 1:
-            raise ValueError(f"expected an interval level between 0 and 1, got {level:g}")
+            raise ValueError(
+                f"expected the interval level to be between 0 and 1, but it is {level:g}"
+            )
         method, index = IntervalMethod(method), self.names.index(name)
         column = self.replicates[:, index]
         defined = column[~np.isnan(column)]
@@ -125,8 +128,8 @@ class Bootstrap:
         warnings = []
         if isnan(keep_around(estimate, low, high)[0]) and not isnan(low):
             outside = (
-                f"the estimate {estimate:.4f} lies outside its own {method.value} interval "
-                f"({low:.4f} to {high:.4f}): resampling shifts this number"
+                f"the estimate {estimate:.4f} lies outside its {method.value} interval ({low:.4f} "
+                f"to {high:.4f}), because resampling shifts this number"
             )
             if is_range:
                 warnings.append(outside)
@@ -154,9 +157,10 @@ def bootstrap(
     leave_one_out: NDArray[np.float64],
     n_resamples: int = N_RESAMPLES,
 ) -> Bootstrap:
-    """Return the bootstrap of m numbers from resampled values given in blocks (b, m).
+    """Return the bootstrap of m numbers from blocks (b, m) of resampled values.
 
-    `estimates` (m,) are computed from all cases, `leave_one_out` (n, m) with each case left out.
+    `estimates` (m,) are computed from all cases, and `leave_one_out` (n, m) with each case left
+    out.
     """
     blocks, n_drawn = [], 0
     for block in replicates:
@@ -175,9 +179,9 @@ def bootstrap_sums(
 ) -> Bootstrap:
     """Return the bootstrap of numbers that are functions of sums over the cases.
 
-    `parts` (n, k) is what each case adds to k sums; `numbers` maps sums (b, k) to values (b, m).
-    Calls with the same number of cases and seed use the same resamples, so that models can be
-    compared resample by resample.
+    `parts` (n, k) are the contributions of each case to k sums, and `numbers` maps sums (b, k) to
+    values (b, m). Calls with the same number of cases and seed use the same resamples, so models
+    can be compared resample by resample.
 
     Raises
     ------
@@ -198,8 +202,9 @@ def bootstrap_sums(
 def _weighted_sums(weights: NDArray[np.uint8], parts: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the matrix product of weights (b, n) and parts (n, k), computed in tiles.
 
-    Tiles stay in the cache and below the size at which OpenBLAS starts threads: some resamples with
-    all cases for a cohort of ordinary size, otherwise some cases of all resamples.
+    Tiles fit in the cache and are below the size at which OpenBLAS starts threads. A tile contains
+    some resamples with all cases for a cohort of ordinary size, otherwise some cases of all
+    resamples.
     """
     n_rows, (n_cases, n_sums) = len(weights), parts.shape
     rows = min(n_rows, _PRODUCTS // max(1, parts.size) or n_rows)
@@ -233,7 +238,6 @@ def _find_ends(
     method: IntervalMethod,
     level: float,
 ) -> tuple[tuple[float, float], str]:
-    """Return both ends of an interval and "", or nan and the reason."""
     if not replicates.size:
         return (np.nan, np.nan), "the number is undefined in every resample"
     tails = np.array([(1 - level) / 2, (1 + level) / 2])
@@ -253,7 +257,7 @@ def _find_ends(
 
 
 def _estimate_bias(estimate: float, replicates: NDArray[np.float64]) -> float:
-    """Return z0 from the share of resampled values below the estimate, with ties counted half.
+    """Return z0 from the fraction of resampled values below the estimate, with ties counted half.
 
     Source: B. Efron, R. J. Tibshirani, An Introduction to the Bootstrap (1993), Eq. 14.14.
     """
@@ -262,7 +266,7 @@ def _estimate_bias(estimate: float, replicates: NDArray[np.float64]) -> float:
 
 
 def acceleration(leave_one_out: NDArray[np.float64]) -> float:
-    """Return the BCa acceleration from the leave-one-out values, 0 if all are equal.
+    """Return the BCa acceleration from the leave-one-out values, or 0 if all are equal.
 
     Source: B. Efron, R. J. Tibshirani, An Introduction to the Bootstrap (1993), Eq. 14.15.
     """

@@ -12,9 +12,10 @@ N_BINS: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class ReliabilityBin:
-    """Cases with a score above `low` up to and including `high` (the first bin includes `low`).
+    """Cases with scores above `low` up to and including `high` (the first bin also includes `low`).
 
-    `mean_score` is the mean predicted probability, `response_rate` the observed rate, both 0 to 1.
+    `mean_score` is the mean predicted probability and `response_rate` the observed rate, both from
+    0 to 1.
     """
 
     low: float
@@ -26,7 +27,7 @@ class ReliabilityBin:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The Brier score, the expected calibration error (ECE) and its bins, over n cases."""
+    """The Brier score, and the expected calibration error (ECE) with its bins, over n cases."""
 
     brier: float
     ece: float
@@ -37,16 +38,16 @@ class Calibration:
 def calibration(
     label: NDArray[np.float64], score: NDArray[np.float64], n_bins: int = N_BINS
 ) -> Calibration:
-    """Return the Brier score, the ECE and reliability bins of scores 0 to 1 against labels 0 and 1.
+    """Return the Brier score, the ECE and the reliability bins of scores against labels 0 and 1.
 
-    Both arrays are (n,) without nan. Bin edges are quantiles of the scores, linearly
-    interpolated; equal edges are merged, so equal scores share a bin and no bin is empty. ECE
-    is the mean over cases of |mean score - response rate| of their bin. Without cases the
-    numbers are nan, without bins. Source: arXiv 2603.01250v2 (quantile bins); C. Guo et al.,
-    ICML 2017, Eq. 3 (ECE).
+    Both arrays are (n,) without nan, and scores are from 0 to 1. Bin edges are quantiles of
+    the scores, linearly interpolated; equal edges are merged, so equal scores share a bin and
+    no bin is empty. ECE is the mean over cases of |mean score - response rate| in their bin.
+    Without cases, the numbers are nan and there are no bins. Source: arXiv 2603.01250v2
+    (quantile bins); C. Guo et al., ICML 2017, Eq. 3 (ECE).
     """
     if n_bins < 1:
-        raise ValueError(f"expected at least 1 bin for a reliability diagram, got {n_bins}")
+        raise ValueError(f"expected at least 1 bin for a reliability diagram, but found {n_bins}")
     if not len(score):
         return Calibration(float("nan"), float("nan"), (), 0)
     bins = _make_bins(label, score, n_bins)
@@ -55,7 +56,7 @@ def calibration(
 
 
 def brier_score(label: NDArray[np.float64], score: NDArray[np.float64]) -> float:
-    """Return the mean squared difference of score and label, 0 (best) to 1; nan without cases.
+    """Return the mean squared difference of score and label, from 0 (best) to 1; nan without cases.
 
     Source: G. W. Brier, Monthly Weather Review 78 (1950) 1, for two classes, counted once.
 

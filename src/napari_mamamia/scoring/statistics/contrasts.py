@@ -1,7 +1,8 @@
 """Intervals of the largest gap between groups, by inverting pairwise contrasts.
 
-The largest minus the smallest group mean is not smooth where groups tie, is never negative, and is
-biased upwards by noise: resampling adds the noise a second time. Pairwise contrasts avoid both.
+The largest minus the smallest group mean is not smooth if groups tie, is never negative, and is
+biased upwards by noise, which resampling adds a second time. Pairwise contrasts avoid these
+problems.
 """
 
 from collections.abc import Sequence
@@ -20,10 +21,10 @@ Array = NDArray[np.float64]
 
 LEVEL: Final = 0.95
 TRUSTED_SIZE: Final = 20
-"""Group size below which the pooled variance is used if the group's own is smaller.
+"""Group size below which the pooled variance is used if the group's variance is smaller.
 
-A small group may contain no failure by chance, so that its spread looks tiny. Coverage with and
-without this rule: docs/methods/intervals.md.
+A small group may contain no failure by chance, so its spread may look tiny.
+docs/methods/intervals.md gives the coverage with and without this rule.
 """
 
 _WIDEST: Final = 14.0
@@ -33,9 +34,9 @@ _FREEDOMS: Final = np.array([1, 1.3, 1.7, 2, 2.5, 3, 4, 5, 6, 8, 10, 15, 20, 30,
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupMoments:
-    """Sizes, means and variances (n - 1) of g groups with two cases or more, (g,) each.
+    """Sizes, means and variances (n - 1), each (g,), of g groups with at least two cases.
 
-    `used` is the variance that intervals use: for a group under `TRUSTED_SIZE` cases, at least the
+    `used` is the variance for intervals; for a group under `TRUSTED_SIZE` cases, it is at least the
     pooled variance.
     """
 
@@ -68,10 +69,10 @@ class GapEnds:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GapColumns:
-    """The groups of one gap: their moments, and each case's share in the errors of the means.
+    """The groups of one gap, with moments and each case's contribution to the errors of the means.
 
     `apart` (n, g) is (value - group mean)/group size if a case is in the group, otherwise 0. The
-    rows of all gaps are the same cases.
+    rows are the same cases in all gaps.
     """
 
     moments: GroupMoments
@@ -79,10 +80,10 @@ class GapColumns:
 
 
 def range_point(level: float, n_groups: int, freedom: Array) -> Array:
-    """Return q(level; groups, freedom)/sqrt 2, q the studentised range, for freedoms from 1 on.
+    """Return q(level; groups, freedom)/sqrt 2 for freedoms from 1, with studentised range q.
 
-    With two groups this is Student's t at (1 + level)/2. Interpolated in 1/freedom, with a relative
-    error below 1e-5 from two degrees of freedom on.
+    With two groups, this is Student's t at (1 + level)/2. The value is interpolated in 1/freedom,
+    with a relative error below 1e-5 from two degrees of freedom.
     """
     inverse = np.clip(1 / np.maximum(freedom, 1), 0, 1)
     points: Array = np.exp(_range_spline(level, n_groups)(inverse))
@@ -105,19 +106,17 @@ def range_by_chance(errors: Array) -> float:
 
 
 def beyond_chance(gap: float, by_chance: float) -> float:
-    """Return sqrt(max(0, gap^2 - by_chance^2)): the gap without the part that noise explains."""
+    """Return sqrt(max(0, gap^2 - by_chance^2)), the gap beyond the part that noise explains."""
     return float(np.sqrt(max(0.0, gap**2 - by_chance**2)))
 
 
 def gap_ends(groups: GroupMoments, low: float = LEVEL, high: float = LEVEL) -> GapEnds:
-    """Return the interval of the largest difference between the means of two groups or more.
+    """Return the interval of the largest difference between the means of at least two groups.
 
-    `low` and `high` are the levels of the two ends. The lower end corrects for choosing the largest
-    of
-    many gaps (Games-Howell). The upper end is the highest upper end of all pairs: the true worst
-    pair
-    is one of them, and its own bound covers it. With two groups this is Welch's interval of
-    |difference|.
+    `low` and `high` are the levels of the two ends. The lower end corrects for choosing the
+    largest of many gaps (Games-Howell). The upper end is the highest upper end of all pairs,
+    because the true worst pair is one of these pairs and its own bound covers it. With two
+    groups, this is Welch's interval of |difference|.
     """
     higher, lower = _ordered_pairs(len(groups.n))
     errors = groups.errors
@@ -138,9 +137,9 @@ def gap_ends(groups: GroupMoments, low: float = LEVEL, high: float = LEVEL) -> G
 def mean_gap_high(gaps: Sequence[GapColumns], level: float = LEVEL) -> float:
     """Return the upper end of the interval of the mean of several gaps over the same cases.
 
-    One pair of groups is chosen for each gap: the pairs with the highest upper end for the mean of
-    their differences, whose variance includes the covariance of all group means. The search changes
-    one pair at a time while the end rises.
+    For each gap, one pair of groups is chosen, so that the upper end for the mean of the
+    differences is highest; its variance includes the covariance of all group means. The search
+    changes one pair at a time as long as the end increases.
     """
     sizes = np.concatenate([gap.moments.n for gap in gaps])
     means = np.concatenate([gap.moments.mean for gap in gaps])
@@ -170,10 +169,11 @@ def mean_gap_high(gaps: Sequence[GapColumns], level: float = LEVEL) -> float:
 
 
 def rate_gap_ends(hits: Array, n: Array, low: float = LEVEL, high: float = LEVEL) -> GapEnds:
-    """Return the interval of the largest difference of rates hits/n between two groups or more.
+    """Return the interval of the largest difference in rates hits/n between at least two groups.
 
-    Newcombe's interval of each pair (square-and-add of Wilson's limits), inverted as in `gap_ends`,
-    so that rates of 0 and 1 have an error too. Source: R. G. Newcombe, Stat. Med. 17 (1998) 873.
+    Newcombe's interval of each pair (square-and-add of Wilson's limits) is inverted as in
+    `gap_ends`, so rates of 0 and 1 also have an error. Source: R. G. Newcombe, Stat. Med. 17 (1998)
+    873.
     """
     higher, lower = _ordered_pairs(len(n))
     rate = hits / n
@@ -202,7 +202,7 @@ def wilson_limits(hits: Array, n: Array, z: float) -> tuple[Array, Array]:
     return centre - reach, centre + reach
 
 
-@cache  # imported here because SciPy would delay the program's start by 40 ms and more
+@cache  # Imported here because SciPy would delay the program's start by 40 ms or more.
 def _gauss_rule(n_nodes: int) -> tuple[Array, Array]:
     nodes, weights = np.polynomial.legendre.leggauss(n_nodes)
     return nodes, weights
@@ -214,7 +214,6 @@ def _ordered_pairs(n_groups: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 
 def _welch_freedom(errors: Array, n: Array) -> Array:
-    """Return the degrees of freedom of each pair (g, g), infinite where both errors are 0."""
     both = (errors[:, None] + errors) ** 2
     shares = errors**2 / (n - 1)
     return _divide_freely(both, shares[:, None] + shares)
@@ -236,7 +235,6 @@ def _student_point(level: float, freedom: Array) -> Array:
 def _ends_of_sums(
     signs: Array, means: Array, covariance: Array, errors: Array, n: Array, level: float
 ) -> Array:
-    """Return the upper end of each row's sum of signed means."""
     used = np.abs(signs)
     freedom = _divide_freely((used @ errors) ** 2, used @ (errors**2 / (n - 1)))
     variance = np.maximum(((signs @ covariance) * signs).sum(axis=1), 0)
@@ -245,7 +243,6 @@ def _ends_of_sums(
 
 
 def _join_covariance(gaps: Sequence[GapColumns], errors: Array) -> Array:
-    """Return the covariance of all group means, with the variances used on its diagonal."""
     apart = np.hstack([gap.apart for gap in gaps])
     covariance = apart.T @ apart
     plain = np.diagonal(covariance).copy()
@@ -258,7 +255,6 @@ def _join_covariance(gaps: Sequence[GapColumns], errors: Array) -> Array:
 
 @lru_cache(maxsize=64)
 def _range_spline(level: float, n_groups: int) -> "CubicSpline":
-    """Return a spline of log(q/sqrt 2) over 1/freedom."""
     from scipy.interpolate import CubicSpline
     from scipy.optimize import brentq
 

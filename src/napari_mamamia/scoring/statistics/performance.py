@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SegmentationScores:
-    """Dice and NormHD of n cases, nan where undefined.
+    """Dice and NormHD of n cases, with nan for undefined values.
 
-    `dsc` (n,) is float64, 0 to 1; `norm_hd` (n,) is float64, 0 (best) upwards, and above 1 if the
-    profile does not clip it. The profile defines both numbers.
+    `dsc` (n,) is float64 from 0 to 1. `norm_hd` (n,) is float64 from 0 (best) upwards, and may
+    exceed 1 if the profile does not clip it. The profile defines both numbers.
     """
 
     case_ids: tuple[str, ...]
@@ -28,7 +28,7 @@ class SegmentationScores:
             object.__setattr__(self, name, column)
         if len(set(self.case_ids)) < len(self.case_ids):
             twice = next(i for i in self.case_ids if self.case_ids.count(i) > 1)
-            raise ValueError(f"expected one score for case {twice}, but there are two")
+            raise ValueError(f"expected one score for case {twice}, but found two")
 
     @classmethod
     def of(cls, rows: Iterable[tuple[str, float, float]]) -> "SegmentationScores":
@@ -49,8 +49,8 @@ class SegmentationScores:
 class Performance:
     """Means over the cases with a defined value, and (mean DSC + 1 - mean NormHD)/2.
 
-    `n_dsc` and `n_norm_hd` are the numbers of cases in each mean, `excluded` the ids of the cases
-    that lack one or both. `reason` says why `value` is nan ("" otherwise).
+    `n_dsc` and `n_norm_hd` are the numbers of cases in each mean, and `excluded` are the ids of the
+    cases that lack either value. `reason` explains why `value` is nan, or is "".
     """
 
     value: float
@@ -87,7 +87,7 @@ def segmentation_performance(scores: SegmentationScores) -> Performance:
 
 
 def performance_of(mean_dsc: Any, mean_norm_hd: Any) -> Any:
-    """Return (mean DSC + 1 - mean NormHD)/2, at most 1; for floats or arrays of one shape.
+    """Return (mean DSC + 1 - mean NormHD)/2, which is at most 1, for floats or arrays of one shape.
 
     Source: arXiv 2603.01250v2, Task 1.
 
@@ -100,14 +100,13 @@ def performance_of(mean_dsc: Any, mean_norm_hd: Any) -> Any:
 
 
 def ratio(part: NDArray[Any], whole: NDArray[Any]) -> NDArray[np.float64]:
-    """Return part / whole elementwise, nan where the whole is 0."""
+    """Return part / whole elementwise, with nan if the whole is 0."""
     shares = np.full(np.broadcast_shapes(part.shape, whole.shape), np.nan)
     np.divide(part, whole, out=shares, where=whole != 0)
     return shares
 
 
 def _explain_undefined(has_dsc: NDArray[np.bool_], has_norm_hd: NDArray[np.bool_]) -> str:
-    """Return which mean has no defined case, or "" if both means have one."""
     if not has_dsc.size:
         return "there is no case with a defined score"
     if has_dsc.any() and has_norm_hd.any():
@@ -127,13 +126,13 @@ def _check_column(
 ) -> None:
     if column.shape != (len(case_ids),):
         raise ValueError(
-            f"expected {len(case_ids)} values of {name}, one for each case, got an array of shape "
-            f"{column.shape}"
+            f"expected {len(case_ids)} values of {name}, one for each case, but found an array of "
+            f"shape {column.shape}"
         )
     wrong = np.flatnonzero((column < 0) | (column > highest) | np.isinf(column))
     if wrong.size:
         bounds = "from 0 to 1" if highest == 1 else "0 or above and finite"
         raise ValueError(
-            f"expected {name} to be {bounds} (nan: undefined), got {column[wrong[0]]:g} for case "
-            f"{case_ids[wrong[0]]}; correct the table"
+            f"expected {name} to be {bounds} (nan: undefined), but it is {column[wrong[0]]:g} for "
+            f"case {case_ids[wrong[0]]}: correct the table"
         )

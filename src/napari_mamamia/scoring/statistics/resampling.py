@@ -1,4 +1,4 @@
-"""Resamples of cases as weights: the number of times that each case is drawn."""
+"""Resamples of cases as weights, which count how often each case is drawn."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -8,17 +8,17 @@ from numpy.typing import NDArray
 
 N_RESAMPLES: Final = 1000
 SEED: Final = 42
-"""Default number of resamples and seed. Source: arXiv 2603.01250v2, intervals."""
+"""Default seed; the default number of resamples follows. Source: arXiv 2603.01250v2, intervals."""
 
 _BLOCK: Final = 1 << 17
-"""Number of indices held at a time (1 MB), which fits into the cache.
+"""Number of indices that are stored at a time (1 MB), which fit into the cache.
 
-So memory use does not grow with the number of resamples.
+Thus memory use does not grow with the number of resamples.
 """
 
 _ROWS: Final = 60
 _WEIGHTS: Final = 1 << 24
-"""Largest number of weights held at a time (16 MB)."""
+"""Largest number of weights that are stored at a time (16 MB)."""
 
 
 def draw_cases(
@@ -27,16 +27,17 @@ def draw_cases(
     """Return an iterator over the drawn cases of each resample, in blocks of rows (b, n).
 
     Resample k is row k of `numpy.random.default_rng(seed).integers(0, n, (n_resamples, n))`,
-    whatever the block size: calls with the same number of cases and seed draw the same cases.
+    regardless of the block size, so calls with the same number of cases and seed draw the same
+    cases.
 
     Raises
     ------
     ValueError
-        If there is no case or no resample; raised at the call, not by the iterator.
+        If there is no case or no resample. The error is raised by the call, not by the iterator.
     """
     if n_cases < 1 or n_resamples < 1:
         raise ValueError(
-            f"expected at least one case and one resample, got {n_cases} and {n_resamples}"
+            f"expected at least one case and one resample, but found {n_cases} and {n_resamples}"
         )
     rng = np.random.default_rng(seed)
     blocks = row_blocks(n_resamples, n_cases)
@@ -44,7 +45,7 @@ def draw_cases(
 
 
 def count_in_rows(places: NDArray[np.int64], n_places: int) -> NDArray[np.int64]:
-    """Return the counts of 0 to `n_places` - 1 in each row of `places` (b, n), (b, m)."""
+    """Return the counts (b, m) of 0 to `n_places` - 1 in each row of `places` (b, n)."""
     n_rows = len(places)
     if n_rows > 1:
         places = places + np.arange(n_rows)[:, None] * n_places
@@ -55,10 +56,11 @@ def count_in_rows(places: NDArray[np.int64], n_places: int) -> NDArray[np.int64]
 def weigh_cases(
     resamples: Iterable[NDArray[np.int64]], n_cases: int
 ) -> Iterator[NDArray[np.uint8]]:
-    """Yield how often each resample of `draw_cases` contains each case, in blocks of rows (b, n).
+    """Yield the counts of each case in each resample of `draw_cases`, in blocks of rows (b, n).
 
     Blocks have up to `_ROWS` resamples, so that a matrix product reads the cases' values once for
-    the whole block. uint8 is enough: a case drawn 256 times has a probability below 1e-500.
+    the whole block. uint8 is sufficient, because drawing a case 256 times has a probability below
+    1e-500.
     """
     held: list[NDArray[np.uint8]] = []
     rows = min(_ROWS, max(1, _WEIGHTS // n_cases))

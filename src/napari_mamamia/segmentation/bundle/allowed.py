@@ -1,7 +1,7 @@
-"""Names of the MONAI classes that a bundle may use, listed so that MONAI is not needed.
+"""Names of the MONAI classes that a bundle may use; the list does not need MONAI itself.
 
-Not in the list are classes that take a function or a class as a value, read or write files,
-download weights, draw random numbers, or have an output other than one volume.
+The list excludes classes that take a function or a class as a value, read or write files, download
+weights, draw random numbers, or have an output other than one volume.
 """
 
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ SPATIAL: Final = frozenset(
         "Zoomd",
     )
 )
-"""Transforms that change only the grid, so that they can be planned without the images."""
+"""Transforms that change only the grid, and can therefore be planned without the images."""
 
 _PLAIN: Final = frozenset(("CastToTyped", "EnsureTyped", "Identityd", "ToTensord"))
 
@@ -85,26 +85,26 @@ NETWORKS: Final = frozenset(
         "VNet",
     )
 )
-"""Allowed networks: they take only plain values, load nothing, and have one output."""
+"""Allowed networks, which take only plain values, load no file, and have one output."""
 
 _ALIASES: Final = {"Unet": "UNet", "BasicUnet": "BasicUNet", "AttentionUNet": "AttentionUnet"}
 _ISOLATED: Final = f"or {IN_A_ROOM}"
 
 
 def objections(config: BundleConfig, data_format: DataFormat, weights: str) -> Iterator[str]:
-    """Yield sentences with the reasons why a bundle cannot be run here.
+    """Yield the reasons why a bundle cannot be run, as sentences.
 
     Parameters
     ----------
     config, data_format
         The config and data format of the bundle.
     weights
-        Name of the file with the network; "" if there is none.
+        The name of the file with the network, or "".
 
     Raises
     ------
     ModelError
-        If the network is not a class of MONAI, or an argument of the network or of a step is an
+        If the network is not a class of MONAI, or an argument of the network or a step is an
         expression.
     """
     for steps, allowed in ((config.preprocessing, BEFORE), (config.postprocessing, AFTER)):
@@ -116,8 +116,8 @@ def objections(config: BundleConfig, data_format: DataFormat, weights: str) -> I
     axes = len(data_format.spatial_shape)
     if axes not in (0, 3):
         yield (
-            f"expected the network of {config.where} to take volumes, but metadata.json gives its "
-            f"input {axes} axes; choose a bundle with three axes"
+            f"expected the network of {config.where} to take volumes, but its input in "
+            f"metadata.json has {axes} axes; choose a bundle with three axes"
         )
     channels = len(data_format.channels)
     if len(config.images) not in (1, channels):
@@ -127,8 +127,8 @@ def objections(config: BundleConfig, data_format: DataFormat, weights: str) -> I
         )
     if not any(step.name == "AsDiscreted" for step in config.postprocessing):
         yield (
-            f"{config.where}: postprocessing should make labels with AsDiscreted, but has "
-            f"{', '.join(step.name for step in config.postprocessing) or 'no step'}: add "
+            f"{config.where}: expected the postprocessing to make labels with AsDiscreted, but it "
+            f"has {', '.join(step.name for step in config.postprocessing) or 'no step'}: add "
             '{"_target_": "AsDiscreted", "keys": "pred", "argmax": true}, or what the model needs'
         )
     yield from _about_network(config, weights)
@@ -140,7 +140,7 @@ def network_name(step: Step, where: str) -> str:
     Raises
     ------
     ModelError
-        If it is not a class of MONAI.
+        If the network is not a class of MONAI.
     """
     name = short_name(step.name, f"{where}: {step.key}")
     name = _ALIASES.get(name, name)
@@ -150,13 +150,13 @@ def network_name(step: Step, where: str) -> str:
 def _about_network(config: BundleConfig, weights: str) -> Iterator[str]:
     if not weights:
         yield (
-            f"expected the bundle of {config.where} to have its network as models/model.ts or "
+            f"expected the bundle of {config.where} to have the network models/model.ts or "
             "models/model.pt, but it has neither; copy that file too"
         )
     elif weights.endswith(".pt") and config.network is None:
         yield (
             f"expected {config.where} to have network_def with the network's class, because "
-            f"{weights} holds only weights; complete the bundle, or export models/model.ts"
+            f"{weights} contains only weights; complete the bundle, or export models/model.ts"
         )
     elif weights.endswith(".pt") and config.network is not None:
         step = config.network

@@ -1,4 +1,4 @@
-"""The description of a MONAI bundle, read from its text files before loading, without MONAI."""
+"""The description of a MONAI bundle, read from its text files before it is loaded."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -45,10 +45,10 @@ _BLENDED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class BundleFacts:
-    """Facts from the text files of a bundle; fields are as in `ModelCard`.
+    """Facts from the text files of a bundle, with the same fields as `ModelCard`.
 
-    `root` is its folder, `files` are the names of the files that determine its result: network and
-    configs.
+    `root` is the folder of the bundle. `files` names the files that determine its result, which are
+    the network and the configs.
     """
 
     root: str = ""
@@ -62,7 +62,7 @@ class BundleFacts:
 
 
 def describe_bundle(files: ModelFiles) -> BundleFacts:
-    """Return the facts from a bundle's files, with reasons why it cannot be run in `missing`."""
+    """Return the facts from a bundle's files; `missing` has the reasons why it cannot be run."""
     try:
         root = bundle_root(files)
         metadata = read_metadata(files)
@@ -117,7 +117,7 @@ def _run_facts(config: BundleConfig) -> Iterator[tuple[str, Setting]]:
 
 
 def _blends_labels(config: BundleConfig) -> bool:
-    """Return whether labels (not probabilities) are resampled linearly to the image's grid."""
+    """Return whether labels, and not probabilities, are resampled linearly to the image's grid."""
     names = [step.name for step in config.postprocessing]
     if "AsDiscreted" not in names:
         return False
@@ -126,7 +126,7 @@ def _blends_labels(config: BundleConfig) -> bool:
 
 
 def _format_spacing(pixdim: Any) -> str:
-    """Return a spacing along (z, y, x) as text; MONAI uses the order (x, y, z)."""
+    """Return a spacing along (z, y, x) as text from MONAI's order (x, y, z)."""
     values = pixdim if isinstance(pixdim, list | tuple) else [pixdim] * 3
     texts = (f"{v:g}" if isinstance(v, int | float) else "not known" for v in reversed(values))
     return " x ".join(texts)

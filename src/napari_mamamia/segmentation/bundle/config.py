@@ -1,10 +1,10 @@
-"""Records of a MONAI bundle's configs, steps and run; none of its classes is imported.
+"""Records of a MONAI bundle's configs, steps and run, without importing its classes.
 
-In a bundle, a text that begins with ``@`` refers to another value of the same file, and one that
-begins with ``$`` is a Python expression that MONAI would run. References are followed here, the few
-expressions that are plain values are read as such, and everything else becomes a `Refused`, which
-matters only if the value is needed. Source: MONAI 1.6.1, bundle/reference_resolver.py and
-config_item.py (the syntax).
+In a bundle, a string that begins with ``@`` refers to another value in the same file, and a string
+that begins with ``$`` is a Python expression that MONAI would run. This module resolves references,
+reads the few expressions that are plain values, and replaces every other expression by `Refused`,
+which causes an error only if the value is needed. Source: MONAI 1.6.1, bundle/reference_resolver.py
+and config_item.py (the syntax).
 """
 
 import ast
@@ -20,7 +20,7 @@ _MOST_VALUES: Final = 20_000  # a real inference.json has a few hundred
 _DEEPEST: Final = 50
 _LONGEST: Final = 2_000
 UNUSED: Final = frozenset({"device", "sw_device", "_requires_", "_desc_", "_target_"})
-"""Arguments that choose MONAI's device; here the user chooses it."""
+"""Arguments that choose MONAI's device, which the user chooses in this program."""
 _LOADER: Final = "LoadImaged"
 WRITERS: Final = frozenset({"SaveImaged", "SaveClassificationd"})
 _REPAIR: Final = "correct the bundle, or ask its author"
@@ -37,7 +37,7 @@ _NUMBER_TYPE: Final = re.compile(
 )
 _NO_DATA: Final = "is a Python expression"
 IN_A_ROOM: Final = "wrap it as a program that runs in a sandbox"
-"""The remedy for every refused bundle."""
+"""The remedy for every rejected bundle."""
 WRAP: Final = Remedy(command="models wrap")
 _REMEDY: Final = f"write it as a value into the bundle's inference.json, or {IN_A_ROOM}"
 
@@ -51,7 +51,7 @@ class NumberType:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A value that is not data: its key, its text, and the reason."""
+    """A value that is not data: its key, its text and the reason."""
 
     key: str
     text: str
@@ -59,14 +59,14 @@ class Refused:
 
 
 class References:
-    """The values of one config, by key such as ``inferer#roi_size``.
+    """The values of a config by key, such as ``inferer#roi_size``.
 
     Parameters
     ----------
     config
-        The file's content.
+        The content of the file.
     where
-        Name of the file for messages.
+        The name of the file in messages.
     """
 
     def __init__(self, config: Mapping[str, Any], where: str) -> None:
@@ -78,12 +78,12 @@ class References:
         return not isinstance(self._find_value(key), Refused)
 
     def value(self, key: str) -> Any:
-        """Return the value at `key` with every reference followed; it may contain `Refused`.
+        """Return the value at `key` with all references resolved; it may contain `Refused`.
 
         Raises
         ------
         ModelError
-            If there is no value, references form a cycle, or the value is too large for a config.
+            If the value is missing or too large for a config, or references form a cycle.
         """
         self._count = 0
         content = self._find_value(key)
@@ -96,8 +96,8 @@ class References:
         if self._count > _MOST_VALUES or len(followed) > _DEEPEST or key.count("#") > _DEEPEST:
             raise ModelError(
                 f"expected {self.where} to be a small config, but {key} expands to more than "
-                f"{_MOST_VALUES} values or {_DEEPEST} levels; reading stopped; ask its author for "
-                "a simpler one"
+                f"{_MOST_VALUES} values or {_DEEPEST} levels and was not read further; ask its "
+                "author for a simpler config"
             )
         if isinstance(value, Mapping):
             return {
@@ -119,7 +119,7 @@ class References:
             if not _REFERENCE.match(plain):
                 return self._resolve_expression(plain, key, text, followed)
         if plain.startswith("%"):
-            return Refused(key, text, "takes text from another value")
+            return Refused(key, text, "takes text from a different value")
         if not plain.startswith("@"):
             return text
         reference = _REFERENCE.match(plain)
@@ -130,7 +130,7 @@ class References:
     def _resolve_expression(
         self, plain: str, key: str, text: str, followed: tuple[str, ...]
     ) -> Any:
-        """Return the value of an expression, if it has one of the few known forms."""
+        """Return the value of an expression in one of the few known forms."""
         length = _LENGTH.match(plain)
         if length:
             counted = self._resolve_text(length[1], key, followed)
@@ -161,7 +161,7 @@ class References:
             elif isinstance(value, list) and name.isdigit() and int(name) < len(value):
                 value = value[int(name)]
             else:
-                return Refused(key, key, f"{key!r} is not in it")
+                return Refused(key, key, f"{key!r} is not in the file")
         return value
 
 
@@ -171,7 +171,7 @@ def understood(value: Any, where: str) -> Any:
     Raises
     ------
     ModelError
-        If it contains a `Refused`; the message has the key and the expression.
+        If `value` contains a `Refused`; the message has the key and the expression.
     """
     refused = _first_refused(value)
     if refused is not None:
@@ -195,7 +195,7 @@ def _first_refused(value: Any) -> Refused | None:
 
 
 def _read_literal(plain: str, key: str, text: str) -> Any:
-    """Return the value of an expression that is a name of MONAI's, a number type or a literal.
+    """Return the value of an expression that is a MONAI name, a number type or a literal.
 
     Source of the names: MONAI 1.6.1, utils/enums.py, CommonKeys.
     """
@@ -207,7 +207,7 @@ def _read_literal(plain: str, key: str, text: str) -> Any:
         return NumberType(number_type[1])
     if len(plain) <= _LONGEST:
         try:
-            return ast.literal_eval(plain)  # reads literals only, calls nothing
+            return ast.literal_eval(plain)  # This reads only literals and calls no function.
         except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
             pass
     shown = text if len(text) <= 200 else f"{text[:200]}…"
@@ -216,7 +216,7 @@ def _read_literal(plain: str, key: str, text: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One class of MONAI with its arguments; `key` is its key in the config.
+    """A MONAI class with its arguments; `key` is its key in the config.
 
     Arguments are data, but may contain `Refused` values until `objections` has checked them.
     """
@@ -226,7 +226,7 @@ class Step:
     key: str
 
     def argument(self, name: str, default: Any = None) -> Any:
-        """Return an argument, or `default`."""
+        """Return an argument, or `default` if it is missing."""
         return dict(self.arguments).get(name, default)
 
     @property
@@ -248,17 +248,17 @@ def short_name(target: Any, where: str) -> str:
     """
     if not isinstance(target, str):
         raise ModelError(
-            f"expected {where} to name a class of MONAI, but it has {target!r}; {_REPAIR}"
+            f"expected {where} to name a MONAI class, but it has {target!r}; {_REPAIR}"
         )
     module, _, name = target.rpartition(".")
     if module and module.split(".")[0] != "monai":
         raise ModelError(
-            f"expected {where} to name a class of MONAI, but it names {target!r}, which was "
-            "neither imported nor run; use MONAI's own classes, export the network as "
-            f"models/model.ts, or {IN_A_ROOM}",
+            f"expected {where} to name a MONAI class, but it names {target!r}, which was neither "
+            "imported nor run; use MONAI's own classes, export the network as models/model.ts, "
+            f"or {IN_A_ROOM}",
             remedies=(WRAP,),
         )
-    # MONAI has each of them under three names: Flipd, FlipD and FlipDict.
+    # Each class has three names in MONAI: Flipd, FlipD and FlipDict.
     for ending in ("Dict", "D"):
         if name.endswith(ending) and len(name) > len(ending):
             return f"{name.removesuffix(ending)}d"
@@ -271,7 +271,7 @@ def read_steps(references: References, key: str) -> tuple[tuple[Step, ...], bool
     Raises
     ------
     ModelError
-        If there are none, one is not a class of MONAI, or an argument is an expression.
+        If there are no steps, a step is not a MONAI class, or an argument is an expression.
     """
     if key not in references:
         raise ModelError(f"expected {references.where} to have {key!r}, but it does not; {_REPAIR}")
@@ -306,10 +306,10 @@ def _make_step(name: str, found: Mapping[str, Any], key: str, references: Refere
     if arguments.pop("_mode_", "default") != "default":
         raise ModelError(
             f"{references.where}: expected {key} to be created in the default mode, but it has "
-            f"_mode_ {found['_mode_']!r}; leave that out"
+            f"_mode_ {found['_mode_']!r}; remove that entry"
         )
     if name in WRITERS:
-        # It writes nothing here, so that its arguments may be expressions.
+        # This step writes no file here, so its arguments may be expressions.
         return Step(name, (), key)
     if name == _LOADER:
         loader_keys = {"keys", "ensure_channel_first", "dtype"}
@@ -330,18 +330,17 @@ def _check_inverse(transform: Any, key: str, references: References) -> str:
 
 
 def without_loader(steps: Sequence[Step], where: str) -> tuple[tuple[str, ...], tuple[Step, ...]]:
-    """Return the keys that images are read into, and the steps after reading.
+    """Return the keys into which images are read, and the steps after reading.
 
     Raises
     ------
     ModelError
-        Unless the first step, and only the first, reads images in single precision.
+        If the first step does not read images in single precision, or a later step reads images.
     """
     if not steps or steps[0].name != _LOADER or any(s.name == _LOADER for s in steps[1:]):
         raise ModelError(
-            f"{where}: expected preprocessing to begin with one {_LOADER}, whose images come from "
-            f"the case here, but it has {', '.join(step.name for step in steps) or 'no step'}; "
-            f"{_REPAIR}"
+            f"{where}: expected preprocessing to begin with exactly one {_LOADER}, but it has "
+            f"{', '.join(step.name for step in steps) or 'no step'}; {_REPAIR}"
         )
     loader = steps[0]
     read_as = getattr(loader.argument("dtype"), "name", loader.argument("dtype", "float32"))
@@ -363,7 +362,7 @@ def _is_disabled(found: Mapping[str, Any], where: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class DataFormat:
-    """Input and output in metadata.json; channels by name, in order."""
+    """Input and output in metadata.json, with the channels by name in order."""
 
     channels: tuple[str, ...]
     outputs: tuple[str, ...]
@@ -377,16 +376,17 @@ class DataFormat:
 
     @property
     def labels(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
-        """Labels as (name, values): output k has value k if there is background, else k + 1."""
+        """Labels as (name, values); output k has the value k with background, or else k + 1."""
         first = 1 if self.has_background else 0
         return tuple((name, (number,)) for number, name in enumerate(self.outputs[first:], start=1))
 
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """MONAI's sliding window; with `roi_size` None the network runs once on the whole volume.
+    """MONAI's sliding window; if `roi_size` is None, the network runs once on the whole volume.
 
-    Extents below 1 stand for the extents of the volume. The defaults are SlidingWindowInferer's.
+    An extent below 1 stands for the extent of the volume. The defaults are those of
+    SlidingWindowInferer.
     """
 
     roi_size: tuple[int, int, int] | None = None
@@ -402,9 +402,9 @@ class Windows:
 class BundleConfig:
     """Configuration of a bundle's run.
 
-    `preprocessing` starts after the images are read into `images`. `images` are the keys for the
-    channels: one key for all of them, or one for each. `mixed` says whether the bundle computes in
-    half precision on a CUDA GPU.
+    `preprocessing` has the steps after reading. `images` are the keys into which the images are
+    read: one key for all channels, or one for each. `mixed` is True if the bundle computes in half
+    precision on a CUDA GPU.
     """
 
     where: str
@@ -447,7 +447,7 @@ def read_config(references: References) -> BundleConfig:
     Raises
     ------
     ModelError
-        If a needed value is missing or an expression, or a bundle cannot have such a step.
+        If a needed value is missing or is an expression, or a step is not allowed in a bundle.
     """
     where = references.where
     before, lazy = read_steps(references, "preprocessing")
@@ -466,7 +466,7 @@ def read_config(references: References) -> BundleConfig:
 
 
 def has_background(data_format: DataFormat, config: BundleConfig) -> bool:
-    """Return whether output 0 is background: by its name, or because the largest output wins."""
+    """Return whether output 0 is background, by its name or because the largest output wins."""
     named = data_format.outputs[0].strip().casefold() == "background"
     wins = any(
         step.name == "AsDiscreted" and step.argument("argmax") not in (None, False, [False])
@@ -478,7 +478,7 @@ def has_background(data_format: DataFormat, config: BundleConfig) -> bool:
 def label_names(
     data_format: DataFormat, config: BundleConfig
 ) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """Return labels as (name, values): output k has value k if there is background, else k + 1."""
+    """Return labels as (name, values); output k has the value k with background, or else k + 1."""
     names = data_format.outputs[1 if has_background(data_format, config) else 0 :]
     return tuple((name, (value,)) for value, name in enumerate(names, start=1))
 
@@ -532,7 +532,6 @@ def _window_record(found: Mapping[str, Any]) -> Windows:
 
 
 def _find_network(references: References) -> Step | None:
-    """Return the network's class and arguments, or None if the config has none."""
     key = next((name for name in ("network_def", "network") if name in references), "")
     definition = references.value(key) if key else None
     if not isinstance(definition, Mapping) or "_target_" not in definition:

@@ -1,4 +1,4 @@
-"""The cost of a run of a MONAI bundle, estimated from its configs without MONAI.
+"""The cost of running a MONAI bundle, estimated from its configs without MONAI.
 
 Source of shapes and windows: MONAI 1.6.1, data/utils.py (compute_shape_offset, dense_patch_slices)
 and inferers/utils.py.
@@ -27,10 +27,11 @@ _SPACING_ARGUMENTS: Final = frozenset(
 
 
 def tiles_of_bundle(card: ModelCard, settings: EngineSettings, grid: Grid) -> TilePlan | None:
-    """Return an upper limit of the windows of a case on `grid`: empty borders are not cropped.
+    """Return an upper limit of the cost of a case on `grid`, or None if it is unknown.
 
-    None for another kind of model, for a window as large as the volume (its time is not that of a
-    tile), and if only MONAI knows the extents after a step of preprocessing.
+    Cropping of empty borders is not considered. The cost is unknown for a different kind of model,
+    for a window as large as the volume (whose time differs from that of a tile), and if only MONAI
+    can compute the extents after a preprocessing step.
 
     Raises
     ------
@@ -62,11 +63,10 @@ def tiles_of_bundle(card: ModelCard, settings: EngineSettings, grid: Grid) -> Ti
 
 
 def bundle_bytes(inputs: int, outputs: int, padded: Sequence[int], grid: Grid) -> int:
-    """Return an upper limit of the windows of a case on `grid`, or None if it is unknown.
+    """Return an upper limit of the memory in bytes that a run needs on `grid`.
 
-    Cropping of empty borders is not considered. The limit is unknown for another kind of model, for
-    a window as large as the volume (its time is not that of a tile), and if only MONAI knows the
-    extents after a step of preprocessing.
+    `inputs` and `outputs` are the numbers of channels, and `padded` are the extents of the volume
+    padded to at least one window.
     """
     voxels, case_voxels = math.prod(padded), math.prod(grid.shape)
     return 4 * (voxels * (2 * inputs + 2 * outputs + 1) + case_voxels * (inputs + 2 * outputs))
@@ -105,7 +105,7 @@ def _follow_shape(steps: Sequence[Step], grid: Grid) -> tuple[int, int, int] | N
 
 
 def _find_order(letters: str, wanted: str) -> list[int] | None:
-    """Return the current axis of each axis of `wanted`, or None if they are not letters."""
+    """Return the current axis of each axis in `wanted`, or None if they are not letters."""
     order = [
         next((k for k, now in enumerate(letters) if any({now, one} <= set(p) for p in _PAIRS)), -1)
         for one in wanted
@@ -116,7 +116,7 @@ def _find_order(letters: str, wanted: str) -> list[int] | None:
 def _find_spacing(step: Step, now: Sequence[float]) -> list[float] | None:
     """Return the spacing (x, y, z) after a step.
 
-    Values of 0 or less keep the present one, as in MONAI.
+    A value of 0 or below keeps the current spacing, as in MONAI.
     """
     strange = {name for name, _ in step.arguments} - _SPACING_ARGUMENTS
     pixdim = _make_triple(step.argument("pixdim"))
@@ -126,7 +126,7 @@ def _find_spacing(step: Step, now: Sequence[float]) -> list[float] | None:
 
 
 def _count_windows(shape: Sequence[int], windows: Windows) -> tuple[int, tuple[int, ...]] | None:
-    """Return the number of windows, and the volume's extents padded to at least one window."""
+    """Return the number of windows, and the extents of the volume padded to at least one window."""
     if windows.roi_size is None or min(windows.roi_size) < 1:
         return None
     count, padded = 1, []
@@ -139,6 +139,6 @@ def _count_windows(shape: Sequence[int], windows: Windows) -> tuple[int, tuple[i
 
 
 def _make_triple(value: Any) -> tuple[Any, ...]:
-    """Return a value for each axis, or nan values if their number is wrong."""
+    """Return one value for each axis, or NaN values if their number is wrong."""
     values = tuple(value) if isinstance(value, list | tuple) else (value,) * 3
     return values if len(values) == 3 else (math.nan,) * 3

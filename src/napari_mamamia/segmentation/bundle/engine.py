@@ -1,15 +1,14 @@
 """The engine of MONAI bundles, which reproduces MONAI's result without running bundle code.
 
 Transforms and networks are MONAI's classes with arguments from the bundle's configs; windows are
-blended as in MONAI. With torch in single precision on the CPU, labels and probabilities equal
-those of the bundle's own workflow.
+blended as in MONAI. With torch in single precision on the CPU, labels and probabilities equal those
+of the bundle's own workflow.
 
-MONAI reads files in the order of nibabel, (x, y, z), and arrays of a case are ``(z, y, x)``, so
-that axes are reversed on the way in and out. MONAI's own ``Invertd`` undoes its changes to the
-images.
+MONAI reads files in nibabel's order (x, y, z), but arrays of a case are ``(z, y, x)``, so axes are
+reversed for input and output. MONAI's own ``Invertd`` reverses its changes to the images.
 
-Windows, weights, batches and the order of sums are MONAI's, so that the result is bit-identical.
-Source: MONAI 1.6.1, inferers/utils.py, sliding_window_inference.
+Windows, weights, batches and the order of sums are the same as in MONAI, so the result is
+bit-identical. Source: MONAI 1.6.1, inferers/utils.py, sliding_window_inference.
 """
 
 import inspect
@@ -102,7 +101,8 @@ Slices = tuple[slice, slice, slice]
 Forward = Callable[[Any], Any]
 
 _WHOLE: Final = (-1, -1, -1)
-# The network of a MONAI bundle: TorchScript, or an allowed class with weights read as data.
+# The network of a MONAI bundle: TorchScript, or an allowed class with weights that are read as
+# data.
 
 _INNER: Final = ("model", "state_dict", "network")
 _COPY: Final = "copy the bundle again from its source"
@@ -110,7 +110,7 @@ _COPY: Final = "copy the bundle again from its source"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BundleTransforms:
-    """The transforms of a bundle. Create them with `make_transforms`."""
+    """The transforms of a bundle, which `make_transforms` creates."""
 
     config: BundleConfig
     data_format: DataFormat
@@ -124,7 +124,7 @@ class BundleTransforms:
         Parameters
         ----------
         arrays
-            One ``(z, y, x)`` volume for each channel, on `grid`.
+            One volume ``(z, y, x)`` on `grid` for each channel.
 
         Raises
         ------
@@ -146,12 +146,12 @@ class BundleTransforms:
         return data
 
     def shape(self, grid: Grid) -> tuple[tuple[int, int, int], NDArray[np.float64]]:
-        """Return shape and affine (x, y, z) of the network's input, if nothing is cropped.
+        """Return the shape and affine (x, y, z) of the network's input, assuming no cropping.
 
-        Nothing is computed: MONAI's lazy mode follows the grid through the transforms.
+        No voxel is computed, because MONAI's lazy mode applies the transforms only to the grid.
         """
         z, y, x = grid.shape
-        # One number that appears as a whole volume: its voxels are never read.
+        # This is one number that appears as a whole volume, whose voxels are never read.
         nothing = torch.zeros(1).expand(1, x, y, z)
         data: dict[str, Any] = {
             key: MetaTensor(nothing, meta=_make_meta(grid, 0)) for key in self.config.images
@@ -205,7 +205,7 @@ class BundleTransforms:
         return labels, np.ascontiguousarray(np.clip(share, 0, 1).astype(np.float16))
 
     def _read_images(self, arrays: Sequence[NDArray[Any]], grid: Grid) -> dict[str, Any]:
-        """Return the data as LoadImaged reads them: (x, y, z), float32, channels stacked."""
+        """Return the data as LoadImaged reads them: (x, y, z), float32, stacked channels."""
         turned = [array.T.astype(np.float32) for array in arrays]
         if len(self.config.images) == 1 and len(turned) > 1:
             turned = [np.stack(turned, axis=0)]
@@ -223,13 +223,13 @@ class BundleTransforms:
         if not isinstance(image, MetaTensor) or image.ndim != 4 or image.shape[0] != count:
             got = f"{tuple(image.shape)}" if torch.is_tensor(image) else "none"
             raise ModelError(
-                f"{self.config.where}: expected preprocessing to make 'image' with "
-                f"{count_of(count, 'channel')} and three axes, but it makes {got}; correct the "
+                f"{self.config.where}: expected preprocessing to return 'image' with "
+                f"{count_of(count, 'channel')} and three axes, but it returns {got}; correct the "
                 "bundle, or ask its author"
             )
 
     def _compute_foreground(self, now: Mapping[str, Any], done: Sequence[str]) -> Any:
-        """Return the probability of not being background ``(1, x, y, z)``, on the images' grid."""
+        """Return the foreground probability ``(1, x, y, z)`` on the images' grid."""
         pred = now[_PRED]
         shares = pred
         exclusive = self.has_background and pred.shape[0] > 1
@@ -240,14 +240,14 @@ class BundleTransforms:
         return first if "Invertd" in done else self._undo_transforms(now, first, nearest=False)
 
     def _undo_transforms(self, now: Mapping[str, Any], values: Any, *, nearest: bool) -> Any:
-        """Return `values` on the grid of the images as read."""
+        """Return `values` on the grid on which the images were read."""
         key = _IMAGE if _IMAGE in self.config.images else self.config.images[0]
         undo = Invertd(_PRED, self.before, orig_keys=key, nearest_interp=nearest)
         with said_by_monai(f"{self.config.where}: undoing the preprocessing"):
             return undo({**now, _PRED: values})[_PRED]
 
     def _decide_labels(self, pred: NDArray[Any]) -> NDArray[Any]:
-        """Return one label for each voxel; where outputs overlap, the later one counts."""
+        """Return one label for each voxel; if outputs overlap, the later output counts."""
         if pred.shape[0] == 1:
             labels = np.rint(pred[0])
         else:
@@ -270,7 +270,7 @@ def make_transforms(config: BundleConfig, data_format: DataFormat) -> BundleTran
     Raises
     ------
     ModelError
-        If one is not in the allow-list, or MONAI does not accept its arguments.
+        If a transform is not allowed, or MONAI does not accept its arguments.
     """
     steps = [_make_transform(step, BEFORE, config.where) for step in config.preprocessing]
     before = Compose(steps, lazy=config.lazy)
@@ -285,12 +285,12 @@ def make_transforms(config: BundleConfig, data_format: DataFormat) -> BundleTran
 
 @contextmanager
 def said_by_monai(where: str) -> Iterator[None]:
-    """Convert exceptions of MONAI within the block to `ModelError`, and hide its warnings."""
+    """Convert exceptions of MONAI in this context to `ModelError`, and hide its warnings."""
     try:
         with warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter(
                 "ignore"
-            )  # warnings about MONAI's own defaults, meant for programmers
+            )  # These are warnings about MONAI's own defaults, which are meant for programmers.
             yield
     except ModelError:
         raise
@@ -298,17 +298,17 @@ def said_by_monai(where: str) -> Iterator[None]:
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise ModelError(
             f"{where} does not work with MONAI {monai.__version__} ({type(error).__name__}: "
-            f"{reason}); check which version the bundle was made for"
+            f"{reason}); check for which version the bundle was made"
         ) from error
 
 
 def _make_transform(step: Step, allowed: frozenset[str], where: str, before: Any = None) -> Any:
-    """Return a transform: MONAI's class with this allowed name."""
+    """Return a transform, which is the MONAI class with this allowed name."""
     kind = getattr(monai.transforms, step.name, None) if step.name in allowed else None
     if kind is None:
         raise ModelError(
             f"{where}: expected {step.key} to be a transform of MONAI {monai.__version__}, but it "
-            f"is {step.name}, which was not imported; check which version the bundle was made for"
+            f"is {step.name}, which was not imported; check for which version the bundle was made"
         )
     values = understood(dict(step.arguments), where)
     arguments = {name: _convert_value(value) for name, value in values.items()}
@@ -327,7 +327,7 @@ def _convert_value(value: Any) -> Any:
 
 
 def _make_meta(grid: Grid, channel_dim: float) -> dict[str, Any]:
-    """Return the metadata that MONAI's reader gives.
+    """Return the metadata that MONAI's reader would return.
 
     Source: data/image_reader.py, NibabelReader.
     """
@@ -341,7 +341,7 @@ def _make_meta(grid: Grid, channel_dim: float) -> dict[str, Any]:
 
 
 def _as_array(values: Any, grid: Grid, where: str) -> NDArray[Any]:
-    """Return ``(channel, z, y, x)`` of a tensor ``(channel, x, y, z)`` that lies on `grid`."""
+    """Return ``(channel, z, y, x)`` from a tensor ``(channel, x, y, z)`` on `grid`."""
     array: NDArray[Any] = np.asarray(values.detach().cpu())
     if array.shape[1:] != grid.shape[::-1]:
         raise ModelError(
@@ -352,16 +352,16 @@ def _as_array(values: Any, grid: Grid, where: str) -> NDArray[Any]:
 
 
 class WindowTimeIsUp(Exception):  # noqa: N818 - an outcome, not a fault
-    """The time limit was reached; the result is incomplete and is not used."""
+    """Raised if the time limit is reached; an incomplete result is not used."""
 
 
 @dataclass(frozen=True, slots=True)
 class WindowGrid:
-    """The positions of windows in a padded volume, all extents along (x, y, z).
+    """The positions of windows in a padded volume, with all extents along (x, y, z).
 
-    `groups` are the windows that go through the network together, `every` all windows of the
-    volume; `skipped` windows are not computed. `offset` is the position of the volume in the padded
-    one.
+    `groups` lists the windows that the network processes together, and `every` lists all windows of
+    the volume, of which `skipped` are not computed. `offset` is the position of the volume in the
+    padded volume.
     """
 
     shape: tuple[int, int, int]
@@ -373,7 +373,7 @@ class WindowGrid:
 
     @property
     def count(self) -> int:
-        """Number of computed windows."""
+        """Number of windows that are computed."""
         return sum(len(group) for group in self.groups)
 
     @property
@@ -385,8 +385,8 @@ class WindowGrid:
 def window_grid(shape: Sequence[int], windows: Windows, region: Box | None = None) -> WindowGrid:
     """Return the windows of a volume; with `region`, only the groups that overlap it.
 
-    Windows and groups are those of the whole volume in both cases, so that sums inside the region
-    are the same.
+    The windows and groups are the same as for the whole volume, so sums inside the region are
+    identical.
 
     Examples
     --------
@@ -408,7 +408,7 @@ def window_grid(shape: Sequence[int], windows: Windows, region: Box | None = Non
     ]
     inner_groups = (
         inner_groups or groups[:1]
-    )  # a region between windows needs outputs too, if only to be cropped
+    )  # A region between windows also needs outputs, even if only for cropping.
     return WindowGrid(_make_triple(shape), padded, offset, size, tuple(inner_groups), every)
 
 
@@ -427,20 +427,20 @@ def blend_windows(
     Parameters
     ----------
     forward
-        The network, from ``(windows, channel, x, y, z)`` to outputs of the same extents.
+        The network, which maps ``(windows, channel, x, y, z)`` to outputs with the same extents.
     image
-        ``(channel, x, y, z)`` tensor on the CPU.
+        The image tensor ``(channel, x, y, z)`` on the CPU.
     grid
         The result of `window_grid` for the image's shape and `windows`.
     device, sums_on
         The device of the network, and the device of the sums.
     deadline
-        Value of ``time.monotonic()`` after which no group is begun.
+        The value of ``time.monotonic()`` after which no further group is processed.
 
     Raises
     ------
     WindowTimeIsUp
-        At the deadline.
+        If the deadline is reached.
     ModelError
         If the network's output is not a tensor with the windows' extents.
     """
@@ -467,7 +467,7 @@ def blend_windows(
 
 
 def _average_sums(sums: Any, grid: WindowGrid, weight: Any) -> Any:
-    """Return sums over weights without the padding; weights include skipped windows."""
+    """Return sums divided by weights without the padding; weights include skipped windows."""
     weights = torch.zeros(grid.padded, dtype=sums.dtype, device=sums.device)
     for place in grid.every:
         weights[place] += weight
@@ -512,29 +512,29 @@ def _make_triple(values: Any) -> tuple[int, int, int]:
 
 
 def load_network(path: Path, step: Step | None, where: str) -> nn.Module:
-    """Return the network with its weights, ready to predict, on the CPU.
+    """Return the network with its weights on the CPU, ready for prediction.
 
     Parameters
     ----------
     path
-        ``models/model.ts`` or ``models/model.pt``.
+        The path of ``models/model.ts`` or ``models/model.pt``.
     step
-        The class and its arguments, for weights without a network; None if the config has none.
+        The class of the network and its arguments, for a file that has only weights, or None.
     where
-        Name of the config for messages.
+        The name of the config in messages.
 
     Raises
     ------
     ModelError
-        If the file is damaged or contains code, the class is not in the allow-list, or the weights
-        do not fit it.
+        If the file is damaged or contains code, the class is not allowed, or the weights do not
+        match the class.
     """
     if path.suffix == ".ts":
         return read_script(path)
     if step is None:
         raise ModelError(
             f"expected {where} to have network_def with the network's class, because {path.name} "
-            "holds only weights; complete the bundle, or export the network as models/model.ts"
+            "contains only weights; complete the bundle, or export the network as models/model.ts"
         )
     network = _build_network(step, where)
     weights = _find_weights(path)
@@ -543,21 +543,21 @@ def load_network(path: Path, step: Step | None, where: str) -> nn.Module:
     except RuntimeError as error:
         reason = "; ".join(line.strip() for line in str(error).splitlines()[1:4])
         raise ModelError(
-            f"expected {path} to hold the weights of {step.name} as described by {where}, but "
-            f"they do not fit ({reason}); {_COPY}"
+            f"expected {path} to contain the weights of {step.name} as described in {where}, but "
+            f"they do not match ({reason}); {_COPY}"
         ) from error
     return network.eval()
 
 
 def _build_network(step: Step, where: str) -> nn.Module:
-    """Return the network without weights, an instance of MONAI's class with this allowed name."""
+    """Return the network without weights, an instance of the MONAI class with this allowed name."""
     name = network_name(step, where)
     kind: Any = getattr(monai.networks.nets, name, None) if name else None
     if not inspect.isclass(kind):
         raise ModelError(
             f"{where}: expected {step.key} to be a network of MONAI {monai.__version__}, but it "
-            f"is {step.name}, which was not imported; check which version the bundle was made "
-            "for, or export the network as models/model.ts"
+            f"is {step.name}, which was not imported; check for which version the bundle was "
+            "made, or export the network as models/model.ts"
         )
     arguments = understood(dict(step.arguments), where)
     if any(isinstance(value, NumberType) for value in arguments.values()):
@@ -568,15 +568,15 @@ def _build_network(step: Step, where: str) -> nn.Module:
 
 
 def _find_weights(path: Path) -> Mapping[str, Any]:
-    """Return the table of tensors in a file: the whole file, or an entry with a common name."""
+    """Return the weights in a file, which are the whole file or an entry with a common name."""
     table = _load_file(path)
     for name in _INNER:
         if isinstance(table, Mapping) and isinstance(table.get(name), Mapping):
             table = table[name]
     if not isinstance(table, Mapping) or not all(torch.is_tensor(v) for v in table.values()):
         raise ModelError(
-            f"expected {path} to hold a network's weights by name, but it holds other objects; "
-            f"{_COPY}"
+            f"expected {path} to contain a network's weights by name, but it contains other "
+            f"objects; {_COPY}"
         )
     return unwrapped({str(name): value for name, value in table.items()})
 
@@ -591,8 +591,8 @@ def _load_file(path: Path) -> Any:
     except pickle.UnpicklingError as error:
         names = ", ".join(unsafe_globals(path)) or "an unknown function"
         raise ModelError(
-            f"expected {path} to hold only numbers, but loading it would call {names}; it was not "
-            f"opened and nothing was run. Ask its author for a clean file, or {IN_A_ROOM}",
+            f"expected {path} to contain only numbers, but loading it would call {names}, so it "
+            f"was not loaded. Ask its author for a file without code, or {IN_A_ROOM}",
             remedies=(WRAP,),
         ) from error
     except DAMAGE as error:
@@ -608,7 +608,7 @@ _PREPARED: Final = 100
 _PREDICTED: Final = 930
 _MARGIN: Final = 2  # voxels of the network's grid that linear interpolation at an edge uses
 _USUAL: Final = 96
-"""Extent in voxels of a window for timing, if the real one is as large as the volume.
+"""Window extent in voxels for timing, if the real window is as large as the volume.
 
 Source: most windows of MONAI's Model Zoo.
 """
@@ -616,7 +616,7 @@ Source: most windows of MONAI's Model Zoo.
 
 @dataclass(slots=True, eq=False)
 class BundleEngine:
-    """A loaded bundle. Create it with `load_bundle`; release it with `close`."""
+    """A loaded bundle; `load_bundle` creates it, and `close` releases it."""
 
     card: ModelCard
     settings: EngineSettings
@@ -643,16 +643,18 @@ class BundleEngine:
         )
 
     def predict(self, given: EngineInput) -> EngineResult:
-        """Label one case, as `Engine.predict`; every step and group of windows reports progress.
+        """Label one case as in `Engine.predict`; every step and group of windows reports progress.
 
         All windows are computed if a step after the network depends on voxels outside the region.
 
         Raises
         ------
         ModelError
-            If the channels do not fit the bundle, a setting does not apply to it, or a step fails.
+            If the channels do not match the bundle, a setting does not apply to it, or a step
+            fails.
         OverLimitError
-            If it is not finished at the deadline: one network has no partial result.
+            If the run is not finished at the deadline, because a single network has no partial
+            result.
         CaseError
             If the volumes are not finite.
         """
@@ -662,14 +664,14 @@ class BundleEngine:
             return self._predict_case(given, threads)
 
     def run_one_tile(self) -> None:
-        """Run the network once on an empty window, to measure its time."""
+        """Run the network once on an empty window to measure the time."""
         require_meant(self.settings, self.card.name)
         size = self.transforms.config.windows.roi_size or (0, 0, 0)
         usual = [n if n > 0 else _USUAL for n in size]
         with threads_set(self.settings.threads):
             inputs = len(self.transforms.data_format.channels)
             output = self._run_network(torch.zeros((1, inputs, *usual), device=self.device))
-            output.flatten()[:1].cpu()  # a GPU returns before it has finished
+            output.flatten()[:1].cpu()  # A GPU call returns before the computation has finished.
 
     def close(self) -> None:
         """Release the network and the memory of a GPU."""
@@ -735,9 +737,9 @@ class BundleEngine:
 
     @property
     def _looks_around(self) -> bool:
-        """Return whether labels depend on distant outputs, so that every window is needed."""
+        """Return whether labels depend on distant outputs, which requires every window."""
         config = self.transforms.config
-        # A mode that is a number is a spline order; its values depend on the whole volume.
+        # A mode that is a number is a spline order, whose values depend on the whole volume.
         return any(step.name in LOOKING_AROUND for step in config.postprocessing) or any(
             isinstance(step.argument("mode"), int) for step in config.preprocessing
         )
@@ -746,14 +748,14 @@ class BundleEngine:
         channels = self.transforms.data_format.channels
         if len(arrays) != len(channels):
             raise ModelError(
-                f"{self.card.name} takes {count_of(len(channels), 'channel')} "
-                f"({', '.join(channels)}), but "
-                f"got {len(arrays)}; choose a recipe that makes these"
+                f"expected {count_of(len(channels), 'channel')} ({', '.join(channels)}) for "
+                f"{self.card.name}, but got {len(arrays)}; choose a recipe that makes these "
+                "channels"
             )
         if not all(np.isfinite(array).all() for array in arrays):
             raise CaseError(
-                "expected the images to be finite numbers, but they hold NaN or infinity; repair "
-                "the files"
+                "expected the images to have only finite values, but they have NaN or infinity; "
+                "repair the files"
             )
 
     def _describe_run(
@@ -776,13 +778,13 @@ class BundleEngine:
 
 
 def load_bundle(card: ModelCard, settings: EngineSettings | None = None) -> BundleEngine:
-    """Load a bundle: unpack a zip, and read configs and weights as data.
+    """Load a bundle: unpack it if it is a zip, and read configs and weights as data.
 
     Raises
     ------
     ModelError
-        If the card is of another kind of model, a file is missing, damaged or contains code, a
-        setting does not apply to a bundle, or the weights do not fit.
+        If the card describes a different kind of model, a file is missing, damaged or contains
+        code, a setting does not apply to a bundle, or the weights do not match.
     """
     settings = settings or EngineSettings()
     if card.kind is not ModelKind.MONAI_BUNDLE or card.missing:

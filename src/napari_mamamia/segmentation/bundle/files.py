@@ -1,4 +1,4 @@
-"""The files of a MONAI bundle: its folder, its configs as values, its weights."""
+"""The files of a MONAI bundle: its folder, its configs as values, and its weights."""
 
 from collections.abc import Mapping
 from pathlib import PurePosixPath
@@ -16,12 +16,12 @@ _REPAIR: Final = "correct the bundle, or ask its author"
 
 
 def bundle_root(files: ModelFiles) -> str:
-    """Return the folder of a bundle below `files`; "" is `files` itself.
+    """Return the folder of a bundle below `files`, or "" for `files` itself.
 
     Raises
     ------
     ModelError
-        If there is none, or several.
+        If there is no bundle, or several bundles.
     """
     roots = [
         str(PurePosixPath(name).parent.parent)
@@ -30,8 +30,8 @@ def bundle_root(files: ModelFiles) -> str:
     ]
     if len(roots) != 1:
         raise ModelError(
-            f"expected one MONAI bundle at {files.path}, but found {len(roots)}; choose the "
-            "folder of one of them"
+            f"expected {files.path} to contain one MONAI bundle, but found {len(roots)}; choose "
+            "the folder of one of them"
         )
     return "" if roots[0] == "." else roots[0]
 
@@ -42,17 +42,18 @@ def read_metadata(files: ModelFiles) -> Mapping[str, Any]:
 
 
 def read_inference(files: ModelFiles) -> References:
-    """Return the values of inference.json (or .yaml), or raise `ModelError` if it has none."""
+    """Return the values in inference.json (or .yaml), or raise `ModelError` without a file."""
     names = config_names(files)[1:]
     if not names:
         raise ModelError(
-            f"{files.path} has no {_RUNS[0]}, which describes how the bundle is run; {_REPAIR}"
+            f"expected {files.path} to have {_RUNS[0]}, which describes how the bundle is run, "
+            f"but it has no such file; {_REPAIR}"
         )
     return References(_parse_config(files, names[0]), f"{files.path}/{names[0]}")
 
 
 def config_names(files: ModelFiles) -> tuple[str, ...]:
-    """Return the names of metadata.json and of the file that describes the run, if present."""
+    """Return the existing names of metadata.json and of the file that describes the run."""
     root = bundle_root(files)
     runs = (join_path(root, run) for run in _RUNS)
     names = [name for name in runs if name in files.names]
@@ -62,7 +63,7 @@ def config_names(files: ModelFiles) -> tuple[str, ...]:
 def bundle_weights(files: ModelFiles) -> str:
     """Return the name of the file with the network, or "" if there is none.
 
-    A TorchScript network is preferred: it needs no class of MONAI.
+    A TorchScript network is preferred, because it needs no MONAI class.
     """
     root = bundle_root(files)
     return next(
@@ -73,7 +74,7 @@ def bundle_weights(files: ModelFiles) -> str:
 def _parse_config(files: ModelFiles, name: str) -> Mapping[str, Any]:
     """Return the content of a config file.
 
-    YAML is read by its safe loader, which makes data only.
+    YAML is read with its safe loader, which creates only data.
     """
     where = f"{files.path}/{name}"
     text = files.text(name)

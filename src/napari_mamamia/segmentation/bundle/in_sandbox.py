@@ -1,8 +1,8 @@
 """The program that runs a MONAI bundle with its own code: ``model.py`` of a submission.
 
-``mamamia models wrap`` copies it next to the bundle and its ``wrap.json``. It runs in a sandbox, in
-a Python with MONAI, and executes the expressions and pickles of the bundle. It imports nothing of
-napari_mamamia.
+``mamamia models wrap`` copies this file next to the bundle and its ``wrap.json``. The program runs
+in a sandbox with a Python that has MONAI, and executes the expressions and pickles in the bundle.
+It does not import napari_mamamia.
 """
 
 import json
@@ -16,7 +16,7 @@ _BUNDLE = _HERE / "bundle"
 
 
 class Model:
-    """A bundle with the interface of the challenge."""
+    """A bundle with the challenge's model interface."""
 
     def __init__(self, dataset: Any) -> None:
         self.dataset = dataset

@@ -1,4 +1,4 @@
-"""Settings of a run that do not apply to a MONAI bundle, which defines how it is run."""
+"""Check the settings of a run that do not apply to a MONAI bundle, which defines its own run."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -7,19 +7,19 @@ from napari_mamamia.core.errors import ModelError
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 
 ONLY_NETWORK: Final = "network"
-"""Name used in `Ran` in place of folds, because a bundle has one network."""
+"""Name used in `Ran` instead of folds, because a bundle has one network."""
 
 
 def require_meant(settings: EngineSettings, name: str) -> None:
     """Raise a `ModelError` that names every setting that a bundle cannot follow.
 
-    Mirroring switched off is not such a setting, since a bundle makes no mirrored copies.
+    Turning mirroring off is allowed, because a bundle makes no mirrored copies.
     """
     reasons = "; ".join(_list_meaningless(settings))
     if reasons:
         raise ModelError(
-            f"{name} is a MONAI bundle, which defines how it is run, but {reasons}; leave that "
-            "out, or change the bundle's inference.json"
+            f"{name} is a MONAI bundle, which defines how it is run, but {reasons}; omit these "
+            "settings, or change the bundle's inference.json"
         )
 
 

@@ -1,6 +1,6 @@
-"""The default segmenter, which needs no training: breast, search, candidates, score, outline.
+"""The default segmenter, which needs no training.
 
-`kinetic` is the entry point: `breast` finds the breast, `search` the enhancement in it,
-`candidates` measures regions, `judgement` scores them and explains the scores, `ranking` orders and
-outlines them. Its parameters are in `kinetic_settings`.
+`kinetic` is the entry point. `breast` finds the breast, and `search` the enhancement in it.
+`candidates` measures regions; `ranking` scores them, explains the scores, and outlines the best
+regions. The parameters are in `kinetic_settings`.
 """

@@ -1,7 +1,8 @@
 """The breast mask: the body without air and skin, anterior to the chest wall.
 
-The mask uses anatomy only, no contrast. Volumes are in the *patient frame* here: ``(superior,
-posterior, left)``, each axis in that direction of the patient, whatever the order of the file.
+The mask depends only on anatomy, not on contrast. Volumes in this module are in the *patient frame*
+``(superior, posterior, left)``: each axis increases in that direction of the patient, regardless of
+the order in the file.
 """
 
 import warnings
@@ -37,8 +38,8 @@ from napari_mamamia.segmentation.model.morphology import (
 from napari_mamamia.segmentation.model.postprocess import BreastArea, PostKind
 from napari_mamamia.segmentation.model.recipe import Recipe
 
-# Where the breast ends and the chest begins, from the shape of the body's front. Arrays are in
-# the patient frame, ``(superior, posterior, left)``.
+# The boundary between breast and chest, from the shape of the body's front. Arrays are in the
+# patient frame, ``(superior, posterior, left)``.
 
 _DEEPEST: Final = 85.0  # percentile of the skin's depth in a window that represents the chest
 _BOTH_BREASTS_MM: Final = 240.0  # a view this wide across the patient shows both breasts
@@ -46,7 +47,7 @@ _WHOLE_BREAST_MM: Final = (
     150.0  # a view this long from head to foot shows chest above or below the breast
 )
 _STEADY_MM: Final = 30.0  # the chest's surface is a median over this length
-_STANDS_OUT: Final = 0.02  # least share of the body's front that is breast
+_STANDS_OUT: Final = 0.02  # smallest fraction of the body's front that is breast
 
 
 Bools = NDArray[np.bool_]
@@ -58,9 +59,9 @@ Spacing = tuple[float, float, float]
 class ChestCut:
     """The posterior limit of the breast, on (superior, left).
 
-    `depth_mm` is the depth of that limit behind the anterior face, infinite where nothing is cut
-    off; `stands_out` is true within half of `protrusion_mm` of a breast that protrudes from the
-    chest, and everywhere if none does. `notes` say what could not be detected.
+    `depth_mm` is the depth of that limit behind the anterior face, or infinite if nothing is cut
+    off. `stands_out` is True within half of `protrusion_mm` of a breast that protrudes from the
+    chest, and everywhere if no breast protrudes. `notes` state what could not be detected.
     """
 
     depth_mm: Floats
@@ -82,11 +83,11 @@ def chest_cut(body: Bools, spacing: Spacing, settings: BreastSettings) -> ChestC
     chest = ndimage.median_filter(chest, size=across, mode="nearest")
     standing_out = skin < chest - settings.protrusion_mm
     if np.count_nonzero(standing_out) < _STANDS_OUT * skin.size:
-        note = "no breast protrudes from the chest in this view: the whole body is searched"
+        note = "no breast protrudes from the chest in this view, so the whole body is searched"
         return _nothing_cut(skin, note)
     cut = np.maximum(chest, skin) + settings.chest_depth_mm
     if np.median(cut[standing_out]) >= body.shape[1] * spacing[1]:
-        return _nothing_cut(skin, "no chest wall is in view: the chest was not cut off")
+        return _nothing_cut(skin, "no chest wall is in view, so the chest was not cut off")
     beside_mm = ndimage.distance_transform_edt(~standing_out, sampling=(spacing[0], spacing[2]))
     return ChestCut(cut, beside_mm <= settings.protrusion_mm / 2)
 
@@ -98,9 +99,8 @@ def _nothing_cut(skin: Floats, note: str) -> ChestCut:
 def _skin_depth(body: Bools, step: float) -> Floats:
     """Return the depth in mm of the body's surface behind the anterior face of the volume.
 
-    Columns without body get the maximum.
-
-    A 3 x 3 median removes single columns with a signal drop.
+    Columns without body have the maximum depth. A 3 x 3 median removes single columns in which the
+    signal drops.
     """
     first = np.where(body.any(axis=1), body.argmax(axis=1), body.shape[1])
     depth: Floats = ndimage.median_filter(first * step, size=3, mode="nearest")
@@ -108,7 +108,7 @@ def _skin_depth(body: Bools, step: float) -> Floats:
 
 
 def _beyond_body(skin: Floats, there: Bools) -> Floats:
-    """Return the depths, with columns without body filled from the nearest column in their row."""
+    """Return the depths, in which columns without body have the nearest depth in their row."""
     n = there.shape[1]
     columns = np.where(there, np.arange(n), -n)
     before = np.maximum.accumulate(columns, axis=1)
@@ -122,7 +122,7 @@ def _beyond_body(skin: Floats, there: Bools) -> Floats:
 
 
 def _resting_disc(skin: Floats, step: float, radius_mm: float) -> Floats:
-    """Return, for each row, the depth of the surface reached by a disc under the skin.
+    """Return for each row the depth of the surface that a disc reaches from below the skin.
 
     This is the grey closing of the depth (the opening of the height) with the upper half of a disc;
     the body is assumed to continue beyond the image as at its edge.
@@ -132,18 +132,18 @@ def _resting_disc(skin: Floats, step: float, radius_mm: float) -> Floats:
     disc = np.sqrt(np.maximum(radius_mm**2 - away**2, 0.0)) - radius_mm
     wide = np.pad(skin, ((0, 0), (2 * reach, 2 * reach)), mode="edge")
     rested = ndimage.grey_closing(wide, structure=disc[None, :], mode="nearest")
-    # With a radius of 0 the slice would end where it begins.
+    # With a radius of 0, the slice would end at its start.
     surface: Floats = rested[:, 2 * reach : -2 * reach or None]
     return surface
 
 
 def _deep_level(rows: Floats, there: Bools, step: float, width_mm: float) -> Floats:
-    """Return, for each row of skin depths, a flat grey opening of the surface.
+    """Return a flat grey opening of the surface for each row of skin depths.
 
     Every window of `width_mm` within the row reaches the chest somewhere; its deep percentile is
     the level of the chest there. Each point takes the most anterior level of the windows that
-    contain it, so that windows which reach the neck do not count. Only skin that is `there` is
-    used: at the ends of a view, far from the coil, the signal of the body fades.
+    contain it, so windows that reach the neck do not count. Only skin that is `there` is used,
+    because the signal of the body fades at the ends of a view, far from the coil.
     """
     n = rows.shape[1]
     width = min(max(round(width_mm / step), 1), n)
@@ -163,9 +163,9 @@ def _round_to_odd(size: float) -> int:
     return int(size) // 2 * 2 + 1
 
 
-_BODY_GRID_MM: Final = 4.0  # grid on which body and chest wall are detected
-_AIR_AT_MOST: Final = 0.7  # share of the 95th percentile: a higher threshold is not that of air
-_BLANKED_AIR: Final = 0.4  # share of the front half: a border that a scanner fills is thinner
+_BODY_GRID_MM: Final = 4.0  # grid spacing on which body and chest wall are detected
+_AIR_AT_MOST: Final = 0.7  # fraction of the 95th percentile; a higher threshold cannot be air
+_BLANKED_AIR: Final = 0.4  # fraction of the front half; a border that a scanner fills is thinner
 _LEVELS: Final = 200  # bins of the histogram from 0 to the 95th percentile
 _TEXT: Final = "Searching for the breast"
 _POOLED, _FOUND, _STEPS = 250, 950, 1000  # approximate shares of the time
@@ -176,10 +176,10 @@ class BreastRegion:
     """The breast in the patient frame.
 
     `inside` is the body without its skin. `cut_mm` (superior, left) is the depth of the breast's
-    posterior limit behind the anterior face of the volume (infinite where nothing is cut off).
-    `stands_out` (superior, left) is true where a breast protrudes from the chest or is near.
-    `breast` is the part of `inside` in front of the limit. `notes` say in plain words what could
-    not be detected.
+    posterior limit behind the anterior face of the volume, or infinite if nothing is cut off.
+    `stands_out` (superior, left) is True if a breast protrudes from the chest at this position or
+    nearby. `breast` is the part of `inside` in front of the limit. `notes` state what could not be
+    detected.
     """
 
     inside: Bools
@@ -189,7 +189,7 @@ class BreastRegion:
     notes: tuple[str, ...] = ()
 
     def before_cut(self, rows: NDArray[Any], extra_mm: float, spacing_mm: Spacing) -> Bools:
-        """Return, for posterior indices `rows`, whether they lie before the cut plus `extra_mm`."""
+        """Return whether the posterior indices `rows` are in front of the cut plus `extra_mm`."""
         depth = (rows * spacing_mm[1])[None, :, None]
         before: Bools = depth < self.cut_mm[:, None, :] + extra_mm
         return before
@@ -197,7 +197,7 @@ class BreastRegion:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BreastMask:
-    """The breast on the case's own grid, bool ``(z, y, x)``, and notes on undetected parts."""
+    """The breast on the case's own grid, bool ``(z, y, x)``, and notes on undetected anatomy."""
 
     array: Bools
     notes: tuple[str, ...] = ()
@@ -208,10 +208,10 @@ def breast_mask(
 ) -> BreastMask:
     """Return the mask of the breasts in one ``(z, y, x)`` volume, such as phase 0.
 
-    It works on axial, sagittal and coronal scans of one or two breasts: directions come from the
-    affine, sizes from the spacing. If no air, no chest or no protruding breast is detected, the
-    mask is larger (up to the whole volume) and `notes` says why. It is computed on a grid of at
-    most 4 mm and is not meant for measurements of the breast.
+    The method works on axial, sagittal and coronal scans of one or two breasts, because directions
+    are taken from the affine and sizes from the spacing. If no air, chest or protruding breast is
+    detected, the mask is larger (up to the whole volume) and `notes` explain why. The mask is
+    computed on a grid of at most 4 mm and is not meant for measurements of the breast.
     """
     frame = grid.display_frame("axial")
     spacing = frame.per_axis(grid.spacing_mm)
@@ -248,7 +248,7 @@ def find_breast(
     coarse = smoothed(pooled(volume, factors), 2.0, steps)
     threshold = _tissue_from(coarse, pooled(volume, factors) <= 0, settings)
     if threshold is None:
-        note = "no air was detected in front of the breast: the whole image was searched"
+        note = "no air was detected in front of the breast, so the whole image was searched"
         return _whole_image(volume, (note,))
     report_progress(1, 5, _TEXT)
     with part(1000, 2000, 5000):
@@ -279,12 +279,12 @@ def _whole_image(volume: NDArray[np.float32], notes: tuple[str, ...]) -> BreastR
 def _tissue_from(
     coarse: NDArray[np.float32], blank: Bools, settings: BreastSettings
 ) -> float | None:
-    """Return the signal above which a voxel is tissue, or None without air in front of the body.
+    """Return the signal above which a voxel is tissue, or None if no air is detected.
 
-    In the front half, air is a peak of the histogram and tissue its long tail: the threshold is the
-    level farthest below the line from the peak to the end of the tail (Zack 1977). Voxels that hold
-    exact zeros, and their neighbours, do not count: scanners fill the border of a corrected image
-    with them. If they are 40 % or more, the air was set to zero.
+    In the front half, air is a peak of the histogram and tissue is its long tail. The threshold is
+    the level farthest below the line from the peak to the end of the tail (Zack 1977). Voxels that
+    are exactly zero, and their neighbours, do not count, because scanners fill the border of a
+    corrected image with zeros. If they make up 40 % or more, the air was set to zero.
     """
     bright = float(np.percentile(coarse, 95))
     half = np.s_[:, : max(coarse.shape[1] // 2, 1)]
@@ -306,10 +306,10 @@ def _end_of_air(front: NDArray[np.float32], bright: float) -> float:
 
 
 def _find_body(tissue: Bools, spacing: Spacing, settings: BreastSettings) -> Bools:
-    """Return the large components of `tissue` with gaps and holes filled and nipples removed.
+    """Return the large components of `tissue` with gaps and holes filled, without nipples.
 
-    A body of which half would be removed with the nipples is too small for this step and stays
-    unchanged.
+    If this step would remove half of a body with the nipples, the body is too small and is not
+    changed.
     """
     tissue = closed(tissue, ball_offsets(6.0, spacing))
     report_progress(1, 4, _TEXT)
@@ -351,16 +351,16 @@ def breast_area(
 ) -> tuple[BreastArea | None, tuple[str, ...]]:
     """Return the breast of a case, and notes on its origin.
 
-    The result is None if the recipe does not need the breast. The reader's box `drawn` has
-    precedence. The next choice is the box of the case (`Case.breast_box`), which the challenge
-    gives to every submission and the published pipelines use for cropping. Otherwise the breast is
-    detected in phase 0, and a note says that this is not the box of the published pipeline. A step
-    that needs the outline of the breast always detects it.
+    The result is None if the recipe does not need the breast. The reader's box `drawn` is used
+    first, and then the box of the case (`Case.breast_box`), which the challenge gives to every
+    submission and which the published pipelines use for cropping. Otherwise the breast is detected
+    in phase 0, with a note that this is not the box of the published pipeline. For a step that
+    needs the outline of the breast, the breast is always detected.
 
     Raises
     ------
     ModelError
-        If the breast must be detected and is not.
+        If the breast must be detected but cannot be.
     """
     if not recipe.needs_breast:
         return None, ()
@@ -373,8 +373,8 @@ def breast_area(
     if needs_outline:
         return area, notes
     note = (
-        "the case's patient file gives no usable breast_coordinates: the breast was detected in "
-        "phase 0, and a published pipeline may give another mask"
+        "the case's patient file has no usable breast_coordinates, so the breast was detected in "
+        "phase 0, and a published pipeline may return a different mask"
     )
     return area, (*notes, note)
 
@@ -386,8 +386,8 @@ def find_breast_area(case: Case) -> tuple[BreastArea, tuple[str, ...]]:
     around = Box.around(outline.array)
     if around.is_empty:
         raise ModelError(
-            f"{case.case_id}: the breast is needed, but none was detected in phase 0; draw a box "
-            "around it, give breast_coordinates in the patient file, or choose a recipe that "
-            "uses the whole volume"
+            f"expected to detect a breast in phase 0 of {case.case_id}, but none was detected; "
+            "draw a box around the breast, add breast_coordinates to the patient file, or choose "
+            "a recipe that uses the whole volume"
         )
     return BreastArea(around, outline.array), outline.notes

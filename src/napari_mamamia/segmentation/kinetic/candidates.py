@@ -19,7 +19,7 @@ _AROUND_MM: Final = (2.0, 6.0)  # the tissue around a region with which it is co
 
 
 _ALL_NEIGHBOURS: Final = np.ones((3, 3, 3), dtype=np.bool_)
-_UNCHANGED: Final = 0.9  # share of its volume: a region that keeps more has no strands
+_UNCHANGED: Final = 0.9  # fraction of the volume; a region that keeps more has no strands
 
 Bools = NDArray[np.bool_]
 Spacing = tuple[float, float, float]
@@ -27,9 +27,9 @@ Spacing = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Region:
-    """A connected region: `core` is its enhancing part, `crop` is the core with holes filled.
+    """A connected region; `core` is its enhancing part, and `crop` is the core with holes filled.
 
-    `share` is its share, by volume, of the connected region from which it was opened.
+    `share` is its volume as a fraction of the connected region from which it was separated.
     """
 
     box: Box
@@ -80,10 +80,10 @@ def regions_of(
 def pieces_of(
     whole: Region, thickness_mm: float, spacing_mm: Spacing, settings: KineticSettings
 ) -> Iterator[Region]:
-    """Yield the parts of a region after an opening that removes strands of `thickness_mm`.
+    """Yield the parts of a region after an opening that removes strands up to `thickness_mm`.
 
-    This separates a lesion from its vessels. Nothing is returned if the region has hardly any
-    strands.
+    The opening separates a lesion from its vessels. No part is returned if the region has hardly
+    any strands.
     """
     rest = opened(whole.crop, ball_offsets(thickness_mm / 2, spacing_mm))
     before = np.count_nonzero(whole.crop)
@@ -103,12 +103,12 @@ def pieces_of(
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The position of a region; the default is used with a prompt, which gives the position.
+    """The position of a region; the default is used if a prompt gives the position.
 
     `behind_chest`, `at_wall` (behind the surface of the chest), `near_skin` and `beside` (where no
-    breast protrudes) are shares of its volume; `height` is its centre, from 0 at the lower end of
-    the image to 1 at the upper end. `tissue` is the median signal of the breast in the early phase,
-    0 if unknown.
+    breast protrudes) are fractions of its volume. `height` is the height of its centre, from 0 at
+    the lower end of the image to 1 at the upper end. `tissue` is the median signal of the breast in
+    the early phase, or 0 if unknown.
     """
 
     behind_chest: float = 0.0
@@ -124,11 +124,11 @@ class Place:
 class Features:
     """The features of a region.
 
-    `percent` is the mean early PE of the core, `contrast` the excess over the mean PE of the tissue
-    2 to 6 mm around it; `ratio` is the SER of the core, NaN without a late phase. `compactness` is
-    1 for an ellipsoid whose two longest axes are equal, near 0 for a strand; `long_mm` and
-    `thick_mm` are the longest and the second axis of the ellipsoid with equal moments. `signal` is
-    the mean of the core in the early phase.
+    `percent` is the mean early PE of the core, and `contrast` is its excess over the mean PE of the
+    tissue at a distance of 2 to 6 mm. `ratio` is the SER of the core, or NaN without a late phase.
+    `compactness` is 1 for an ellipsoid whose two longest axes are equal, and near 0 for a strand.
+    `long_mm` and `thick_mm` are the longest and second longest axis of the ellipsoid with equal
+    moments. `signal` is the mean signal of the core in the early phase.
     """
 
     volume_mm3: float
@@ -155,8 +155,8 @@ class Scored:
 def measured(region: Region, found: Enhancement, spacing_mm: Spacing, place: Place) -> Features:
     """Return the features of `region`, whose box indexes the maps of `found`.
 
-    PE and SER are ratios of mean rises, so that dark noisy voxels cannot inflate them. The shape is
-    computed from the second moments of the filled region: an ellipsoid with semi-axes sqrt(5
+    PE and SER are ratios of mean rises, so dark, noisy voxels cannot inflate them. The shape is
+    computed from the second moments of the filled region; an ellipsoid with semi-axes sqrt(5
     lambda) has the variances lambda.
     """
     inside = region.box.slices
@@ -189,11 +189,10 @@ def measured(region: Region, found: Enhancement, spacing_mm: Spacing, place: Pla
 def separate(
     ranked: Sequence[Scored], at_most: int, shape: Sequence[int], shared: float = 0.0
 ) -> list[Scored]:
-    """Return the first regions of `ranked` that are separate, in that order.
+    """Return the first regions in `ranked` that are separate, in the same order.
 
-    Regions of several levels are nested; of nested regions only the one with the best score
-    remains. A region is dropped if more than the share `shared` of its voxels belongs to earlier
-    regions.
+    Regions of several levels are nested, and only the nested region with the best score is kept. A
+    region is dropped if more than the fraction `shared` of its voxels belongs to earlier regions.
     """
     taken = np.zeros(tuple(shape), dtype=np.bool_)
     chosen: list[Scored] = []
@@ -209,7 +208,7 @@ def separate(
 
 
 def _percent_around(region: Region, found: Enhancement, spacing_mm: Spacing) -> float:
-    """Return the PE of the mean signals 2 to 6 mm around a region, at least 0.
+    """Return the PE of the mean signals at 2 to 6 mm from a region, at least 0.
 
     Without such voxels the result is 0.
     """

@@ -1,4 +1,4 @@
-"""Smoothed maps of signal rise and enhancement, with the noise that remains."""
+"""Smoothed maps of signal rise and enhancement, with the remaining noise."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ _SIGNAL_FLOOR: Final = 0.02  # share of the 99th percentile of phase 0; below it
 
 
 def pool_factors(spacing_mm: Sequence[float], coarsest_mm: float) -> Factors:
-    """Return how many voxels to average along each axis so that none exceeds `coarsest_mm`.
+    """Return the number of voxels to average along each axis for a spacing up to `coarsest_mm`.
 
     Examples
     --------
@@ -35,22 +35,23 @@ def pool_factors(spacing_mm: Sequence[float], coarsest_mm: float) -> Factors:
 
 
 def pooled_job(volume: NDArray[Any], factors: Factors, text: str) -> NDArray[np.float32]:
-    """Average blocks of `factors` voxels; progress counts the first axis.
+    """Average blocks of `factors` voxels; progress counts planes along the first axis.
 
     Parameters
     ----------
     volume
-        ``(a, b, c)``, any real type and memory order. Values that are not finite count as 0.
+        An array ``(a, b, c)`` of any real data type and memory order. Values that are not finite
+        count as 0.
     factors
-        Block size; blocks start at index 0, incomplete blocks at the far end average the voxels
-        that exist.
+        The block size. Blocks start at index 0; incomplete blocks at the far end average the
+        existing voxels.
     text
-        Text of the progress.
+        The text of the progress reports.
 
     Returns
     -------
     numpy.ndarray
-        float32, contiguous, of shape ``ceil(volume.shape / factors)``.
+        A contiguous float32 array of shape ``ceil(volume.shape / factors)``.
     """
     n = volume.shape[0]
     step = max(_CHUNK_VOXELS // max(volume[0].size, 1) // factors[0], 1) * factors[0]
@@ -67,7 +68,7 @@ def pooled(volume: NDArray[Any], factors: Factors) -> NDArray[np.float32]:
     if np.issubdtype(volume.dtype, np.floating):
         volume = np.where(np.isfinite(volume), volume, 0)
     first = volume[tuple(slice(None, None, f) for f in factors)]
-    total = np.zeros_like(first, dtype=np.float32)  # keeps the memory order of `volume`
+    total = np.zeros_like(first, dtype=np.float32)  # This keeps the memory order of `volume`.
     for offset in product(*(range(f) for f in factors)):
         part = volume[tuple(slice(o, None, f) for o, f in zip(offset, factors, strict=True))]
         total[tuple(slice(0, n) for n in part.shape)] += part
@@ -90,8 +91,8 @@ def smoothed(
 ) -> NDArray[np.float32]:
     """Return `volume` smoothed by a Gaussian of `sigma_mm` along each sufficiently fine axis.
 
-    Axes of a single voxel, and those with a spacing above three sigma, are skipped, because all
-    weights except the central one vanish. Values beyond the edge repeat the last value.
+    Axes with a single voxel or a spacing above three sigma are skipped, because all weights except
+    the central weight are negligible. Values beyond the edge repeat the last value.
     """
     for axis, sigma in _select_axes(volume.shape, sigma_mm, spacing_mm):
         volume = ndimage.gaussian_filter1d(
@@ -106,11 +107,11 @@ def noise_left(
     sigma_mm: float,
     spacing_mm: Sequence[float],
 ) -> float:
-    """Return the standard deviation of the noise of `volume` that remains after `smoothed`.
+    """Return the standard deviation of the noise in `volume` that remains after `smoothed`.
 
-    The noise is estimated from the median absolute difference of neighbours along the axis with the
-    finest spacing, over the voxels `where`, which separates it from anatomy; it is assumed to be
-    white. 0 without neighbours.
+    The noise, which is assumed to be white, is estimated from the median absolute difference of
+    neighbours along the axis with the finest spacing, over the voxels `where`. This separates noise
+    from anatomy. Without neighbours, the result is 0.
     """
     axis = min(range(3), key=lambda a: (spacing_mm[a] if volume.shape[a] > 1 else np.inf, a))
     ahead, behind = np.moveaxis(volume, axis, 0)[1:], np.moveaxis(volume, axis, 0)[:-1]
@@ -139,7 +140,7 @@ def _select_axes(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scan:
-    """Phase 0, the early and the late phase (None if missing), and their spacing.
+    """Phase 0, the early phase, the late phase or None, and their spacing.
 
     The arrays are views of the case as ``(superior, posterior, left)``, in its own data type.
     `bright` is the 99th percentile of phase 0, the reference for darkness.
@@ -153,18 +154,18 @@ class Scan:
 
     @property
     def shape(self) -> Voxel:
-        """Voxels along (superior, posterior, left)."""
+        """Number of voxels along (superior, posterior, left)."""
         a, b, c = self.pre.shape
         return (a, b, c)
 
     def cut(self, box: Box) -> Self:
-        """Return the part of the scan in `box`, as views."""
+        """Return the part of the scan in `box` as views."""
         late = None if self.late is None else self.late[box.slices]
         return replace(self, pre=self.pre[box.slices], early=self.early[box.slices], late=late)
 
 
 def times(index: Sequence[float], factors: Sequence[int]) -> Voxel:
-    """Return an `index` of a grid pooled by `factors` as an index of the original grid."""
+    """Return an `index` on a grid pooled by `factors` as an index on the original grid."""
     a, b, c = (int(i * f) for i, f in zip(index, factors, strict=True))
     return (a, b, c)
 
@@ -183,9 +184,9 @@ Bools = NDArray[np.bool_]
 class Enhancement:
     """Smoothed maps of one region, all float32 and of one shape.
 
-    `pre` is phase 0, `rise` the early phase minus phase 0, `late_rise` the late phase minus phase 0
-    (None without a late phase), all in the signal's unit; `percent` is the early PE, 0 where phase
-    0 is too dark. `noise` is the standard deviation of `rise` due to noise alone, 0 if it was not
+    `pre` is phase 0, `rise` is the early phase minus phase 0, and `late_rise` is the late phase
+    minus phase 0 (or None), all in units of the signal. `percent` is the early PE, or 0 if phase 0
+    is too dark. `noise` is the standard deviation of `rise` due to noise alone, or 0 if it was not
     measured.
     """
 
@@ -199,8 +200,8 @@ class Enhancement:
 def enhancement_of(pre: Floats, early: Floats, late: Floats | None, bright: float) -> Enhancement:
     """Return the maps of smoothed phases.
 
-    PE is 0 where phase 0 is below 2 % of `bright` (its 99th percentile): noise divided by almost 0
-    has no meaning.
+    PE is 0 if phase 0 is below 2 % of `bright` (its 99th percentile), because noise divided by
+    almost 0 has no meaning.
     """
     rise = early - pre
     percent = np.zeros_like(rise)
@@ -217,15 +218,15 @@ def enhancement_job(
     Parameters
     ----------
     scan
-        The phases, of which only the late one is read.
+        The phases, of which only the late phase is read.
     factors
-        Number of voxels to average along each axis.
+        The number of voxels to average along each axis.
     given
-        Phase 0 and the early phase, already pooled.
+        Phase 0 and the early phase after pooling.
     where
-        Voxels over which the noise is measured.
+        The voxels over which the noise is measured.
     sigma_mm
-        Standard deviation of the Gaussian.
+        The standard deviation of the Gaussian in mm.
     """
     a, b, c = (s * f for s, f in zip(scan.spacing_mm, factors, strict=True))
     phases: list[Floats] = list(given)

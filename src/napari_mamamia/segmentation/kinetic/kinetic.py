@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from napari_mamamia.core.case import Case, Mask
+from napari_mamamia.core.counting import phase_name
 from napari_mamamia.core.grid import DisplayFrame
 from napari_mamamia.core.progress import part, report_progress
 from napari_mamamia.core.provenance import MODEL_SHA256, Setting, hash_model
@@ -43,44 +44,42 @@ from napari_mamamia.segmentation.model.segmenter import (
 
 @dataclass(frozen=True, slots=True)
 class KineticSegmenter:
-    """Segments regions that enhance fast and have the shape of a lesion.
-
-    Needs no weights and no GPU.
+    """A segmenter of regions that enhance fast and have the shape of a lesion.
 
     The steps, formulas and limits are in docs/methods/kinetic_segmenter.md. All sizes are in mm and
-    all directions come from the affine, so that the result does not depend on the order of axes in
-    the file.
+    all directions come from the affine, so the result does not depend on the order of axes in the
+    file.
     """
 
     settings: KineticSettings = field(default_factory=KineticSettings)
 
     @property
     def name(self) -> str:
-        """Short name, suitable for a folder."""
+        """Short name that can be used for a folder."""
         return "kinetic"
 
     @property
     def title(self) -> str:
-        """Name shown to people."""
+        """The name that is shown to users."""
         return "Kinetic threshold"
 
     @property
     def note(self) -> str:
-        """The caveat shown with every result."""
+        """The caveat that is shown with every result."""
         return "kinetic threshold, not a trained model"
 
     def predict(self, case: Case, prompt: Prompt | None = None) -> Prediction:
         """Segment `case`; progress counts to 100.
 
-        Without a prompt the breast is searched. With a `Click` the result is the clicked region, or
-        the nearest one within `click_reach_mm`. With a `BoxPrompt` only the box is searched, with
-        an adapted threshold, and its best region is returned if anything in it enhances.
+        Without a prompt, the breast is searched. With a `Click`, the result is the clicked region,
+        or the nearest region within `click_reach_mm`. With a `BoxPrompt`, only the box is searched,
+        with an adapted threshold, and the best region is returned if anything in the box enhances.
 
         Returns
         -------
         Prediction
-            Up to `candidates` regions, best first; `mask` is that of the first. If nothing
-            enhances, the mask is empty, there are no candidates, and `notes` says so.
+            Up to `candidates` regions, best first; `mask` is the mask of the first. If nothing
+            enhances, the mask is empty, there are no candidates, and `notes` states this.
 
         Raises
         ------
@@ -105,7 +104,7 @@ class KineticSegmenter:
                 ("unsure", why or "no"),
             ),
             seconds=time.perf_counter() - started,
-            notes=tuple(_list_notes(choice, search, prompt, candidates)),
+            notes=tuple(_list_notes(case, choice, search, prompt, candidates)),
             unsure=why,
         )
 
@@ -136,8 +135,8 @@ class KineticSegmenter:
                 seeds = strongest_in_box(search, settings)
             with part(97, 99, 100):
                 regions = outlined(search, seeds, settings)
-        # After a click the order of the seeds stays: it includes their distance, which the score
-        # does not.
+        # After a click, the order of the seeds is kept, because it includes their distance, which
+        # the score does not.
         return search, best_apart(regions, search, settings, by_score=index is None)
 
 
@@ -163,7 +162,7 @@ def _list_candidates(
             crop=np.ascontiguousarray(frame.from_display(item.region.crop)),
             volume_mm3=int(np.count_nonzero(item.region.crop)) * case.grid.voxel_volume_mm3,
             score=item.value,
-            reasons=reasons(item.features, _describe_time(choice), settings),
+            reasons=reasons(item.features, _describe_time(case, choice), settings),
         )
 
 
@@ -174,9 +173,9 @@ def _make_mask(case: Case, candidates: tuple[Candidate, ...]) -> Mask:
     return Mask(case.grid, array)
 
 
-def _describe_time(choice: PhaseChoice) -> str:
+def _describe_time(case: Case, choice: PhaseChoice) -> str:
     if choice.early_s is None:
-        return f"in phase {choice.early}"
+        return f"in {phase_name(choice.early, case.n_before)}"
     return f"at {choice.early_s:.0f} s"
 
 
@@ -198,32 +197,35 @@ def _list_parameters(
 
 
 def _list_notes(
+    case: Case,
     choice: PhaseChoice,
     search: Search,
     prompt: Prompt | None,
     candidates: tuple[Candidate, ...],
 ) -> Iterator[str]:
+    early = phase_name(choice.early, case.n_before)
     if choice.timing is Timing.PHASE_ORDER:
-        last = "" if choice.late is None else f" and phase {choice.late} as late"
+        late = (
+            "" if choice.late is None else f" and {phase_name(choice.late, case.n_before)} as late"
+        )
         yield (
-            f"phases chosen {choice.timing.value} ({choice.reason}): phase {choice.early} was "
-            f"used as early{last}"
+            f"phases chosen {choice.timing.value} ({choice.reason}): {early} was used as "
+            f"early{late}"
         )
     if choice.late is None:
         yield f"there is no late phase, so SER was not used ({choice.reason})"
     yield from search.notes
     if not search.brightens:
-        yield (
-            f"phase {choice.early} is not brighter than phase 0: phases may be in the wrong order"
-        )
+        before = phase_name(0, case.n_before)
+        yield f"{early} is not brighter than {before}: phases may be in the wrong order"
     if not candidates:
-        yield _nothing_found(choice, search, prompt)
+        yield _nothing_found(case, choice, search, prompt)
 
 
-def _nothing_found(choice: PhaseChoice, search: Search, prompt: Prompt | None) -> str:
-    level = f"by {search.percent:.0f} % or more {_describe_time(choice)}"
+def _nothing_found(case: Case, choice: PhaseChoice, search: Search, prompt: Prompt | None) -> str:
+    level = f"by {search.percent:.0f} % or more {_describe_time(case, choice)}"
     if isinstance(prompt, Click):
-        return f"nothing near the click enhances {level}; click nearer, or draw a box"
+        return f"nothing near the click enhances {level}; click nearer to the lesion, or draw a box"
     if isinstance(prompt, BoxPrompt):
-        return "nothing in the box enhances; draw another box"
+        return "nothing in the box enhances; draw a different box"
     return f"nothing in the breast enhances {level}; draw a box, or lower the threshold"

@@ -1,4 +1,4 @@
-"""Every threshold of the kinetic segmenter and the breast mask, with unit, range and source."""
+"""All thresholds of the kinetic segmenter and the breast mask, with unit, range and source."""
 
 import math
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SettingInfo:
-    """A number that a user may change, with default and range in `unit`, effect and source."""
+    """A number that a user may change, with its default, range, unit, effect and source."""
 
     name: str
     default: float
@@ -31,12 +31,12 @@ def setting(default: float, low: float, high: float, unit: str, about: str, sour
 
 
 def described(settings: "DataclassInstance") -> tuple[SettingInfo, ...]:
-    """Return every setting of a settings class; names of nested settings are kept."""
+    """Return every setting in a settings class; nested settings keep their names."""
     return tuple(info for info, _ in _walk_settings(settings))
 
 
 def values_of(settings: "DataclassInstance") -> tuple[tuple[str, Setting], ...]:
-    """Return (name, value) of every setting, for provenance."""
+    """Return (name, value) of every setting for the provenance."""
     return tuple((info.name, value) for info, value in _walk_settings(settings))
 
 
@@ -46,7 +46,8 @@ def checked(settings: "DataclassInstance") -> None:
         if not math.isfinite(value) or not info.low <= value <= info.high:
             unit = f" {info.unit}" if info.unit else ""
             raise ValueError(
-                f"expected {info.name} from {info.low:g} to {info.high:g}{unit}, but got {value:g}"
+                f"expected {info.name} to be from {info.low:g} to {info.high:g}{unit}, but got "
+                f"{value:g}"
             )
 
 
@@ -65,12 +66,12 @@ def _walk_settings(settings: Any) -> Iterator[tuple[SettingInfo, float]]:
 class BreastSettings:
     """Parameters of the breast mask.
 
-    Each field's metadata holds unit, range, source and meaning.
+    The metadata of each field has its unit, range, source and meaning.
     """
 
     body_share_percent: float = setting(
-        6.0, 1.0, 30.0, "%", "Tissue stands out from the air's noise, and is brighter than "
-        "this share of the 95th percentile",
+        6.0, 1.0, 30.0, "%", "Threshold of tissue above the noise of air, as a fraction of the "
+"95th percentile",
         "our choice: below fat-suppressed fat, above ghosts",
     )
     skin_mm: float = setting(
@@ -94,7 +95,7 @@ class BreastSettings:
         "our choice: longer than a breast's base",
     )
     protrusion_mm: float = setting(
-        20.0, 5.0, 60.0, "mm", "A breast protrudes from the chest by at least this much",
+        20.0, 5.0, 60.0, "mm", "Smallest distance by which a breast protrudes from the chest",
         "our choice",
     )
     chest_depth_mm: float = setting(
@@ -109,12 +110,12 @@ class BreastSettings:
 # fmt: off
 @dataclass(frozen=True, slots=True)
 class KineticSettings:
-    """Thresholds of `KineticSegmenter`; each field's metadata holds unit, range, meaning, source.
+    """Thresholds of `KineticSegmenter`, with unit, range, meaning and source in the metadata.
 
     Raises
     ------
     ValueError
-        If a value lies outside its range.
+        If a value is outside its range.
 
     Examples
     --------
@@ -142,8 +143,8 @@ class KineticSettings:
     )
     smoothing_mm: float = setting(
         1.2, 0.0, 5.0, "mm", "Standard deviation of the Gaussian before the search",
-        "our choice: its full width at half maximum, 2.8 mm, is that of the smallest lesions to "
-"be found",
+        "our choice: the full width at half maximum, 2.8 mm, is the size of the smallest lesions "
+"to be found",
     )
     outline_smoothing_mm: float = setting(
         0.7, 0.0, 5.0, "mm", "Standard deviation of the Gaussian before outlining",
@@ -163,9 +164,10 @@ class KineticSettings:
         "our choice",
     )
     edge_level_percent: float = setting(
-        50.0, 10.0, 90.0, "%", "The edge lies where the rise is this far from the surroundings' "
-        "median to the lesion's upper quartile",
-        "half of the two: there a voxel holds half of each tissue, since the rise is linear in it",
+        50.0, 10.0, 90.0, "%", "The edge is at this fraction of the rise from the median of the "
+"surroundings to the upper quartile of the lesion",
+        "one half: a voxel at the edge is then half lesion, because the rise is linear in its "
+"composition",
     )
     edge_reach_mm: float = setting(
         3.0, 0.0, 20.0, "mm", "The edge is searched at most this far from the region found first",
@@ -185,17 +187,17 @@ class KineticSettings:
         "our choice: keeps heart and glandular tissue from winning by size",
     )
     behind_percent: float = setting(
-        50.0, 0.0, 100.0, "%", "A region with more than this share behind the chest line is "
+        50.0, 0.0, 100.0, "%", "A region with more than this fraction behind the chest line is "
 "ranked far down",
         "our choice",
     )
     beyond_percent: float = setting(
-        80.0, 0.0, 100.0, "%", "A region with more than this share behind the chest line is "
+        80.0, 0.0, 100.0, "%", "A region with more than this fraction behind the chest line is "
 "heart, liver or chest wall and not a candidate",
         "our choice",
     )
     behind_search_mm: float = setting(
-        40.0, 0.0, 100.0, "mm", "How far behind the chest line regions are followed",
+        40.0, 0.0, 100.0, "mm", "Distance behind the chest line up to which regions are followed",
         "our choice: enough to see most of a region that crosses it",
     )
     near_skin_mm: float = setting(
@@ -218,7 +220,7 @@ class KineticSettings:
         "our choice: the largest lesions to be found are about 100 mm across",
     )
     candidates: int = setting(
-        5, 1, 50, "", "At most this many candidates are returned",
+        5, 1, 50, "", "Largest number of candidates that are returned",
         "issue 2: up to 5",
     )
     breast: BreastSettings = field(default_factory=BreastSettings)

@@ -43,25 +43,25 @@ from napari_mamamia.segmentation.model.morphology import (
     opened,
 )
 
-_STRONGEST_PERCENT: Final = 300.0  # early PE above this does not raise the score
-_RATIO_RANGE: Final = (0.6, 1.3)  # limits of SER: persistent curves lie below, vessels above
-_HIGHEST_RATIO: Final = 3.0  # end of UCSF's scale of SER in a tumour (0.9 to 3)
-_DARK: Final = 0.5  # share of the breast's median signal after contrast
-_AT_SKIN: Final = 0.4  # share near the skin; half of a nipple lies deeper
-_UPPER: Final = 0.67  # share of the image's height: above it is the axilla, below it the heart
-_LIKELY_PART: Final = 0.5  # share below which the reasons mention the larger region
+_STRONGEST_PERCENT: Final = 300.0  # early PE above which the score does not rise
+_RATIO_RANGE: Final = (0.6, 1.3)  # limits of SER: persistent curves are below, vessels above
+_HIGHEST_RATIO: Final = 3.0  # upper end of UCSF's SER scale in a tumour (0.9 to 3)
+_DARK: Final = 0.5  # fraction of the breast's median signal after contrast
+_AT_SKIN: Final = 0.4  # fraction near the skin; half of a nipple is deeper
+_UPPER: Final = 0.67  # fraction of the image's height; the axilla is above, the heart below
+_LIKELY_PART: Final = 0.5  # fraction below which the reasons mention the larger region
 _LIKELY_VESSEL: Final = 0.25  # compactness below which the reasons mention a vessel
-_ALIKE: Final = 0.6  # share of the first score from which the next candidate is equally likely
-_WEAK: Final = 0.45  # score of the first candidate below which it hardly stands out
-# The outline of one candidate at the image's own resolution.
+_ALIKE: Final = 0.6  # fraction of the first score from which the next candidate is equally likely
+_WEAK: Final = 0.45  # score of the first candidate below which it is hardly distinct
+# The outline of one candidate at the resolution of the image.
 
-_LESION: Final = 75.0  # percentile of the seed's rise: voxels at its border hold little lesion
-_MARGIN_MM: Final = 8.0  # the surroundings whose median rise is the background
+_LESION: Final = 75.0  # percentile of the seed's rise; voxels at its border contain little lesion
+_MARGIN_MM: Final = 8.0  # distance of the surroundings whose median rise is the background
 
 
 @dataclass(frozen=True, slots=True)
 class Penalty:
-    """A reason why a region may not be a tumour: its score is multiplied by `factor`.
+    """A reason why a region may not be a tumour; the score is multiplied by `factor`.
 
     `words` is the reason as text.
     """
@@ -125,16 +125,18 @@ def _place_doubts(place: Place, settings: KineticSettings) -> Iterator[Penalty]:
     if place.behind_chest > settings.behind_percent / 100:
         what = "armpit or chest wall" if high else "heart or chest wall"
         share = 100 * place.behind_chest
-        yield Penalty(0.05, f"{share:.0f} % of it is behind the chest line: {what}?")
+        yield Penalty(0.05, f"{share:.0f} % of the region is behind the chest line: {what}?")
     elif place.at_wall > 0.5:
         what = "a lymph node of the armpit" if high else "muscle, or a vessel of the chest"
-        yield Penalty(0.3, f"{100 * place.at_wall:.0f} % of it is at the chest wall: {what}?")
+        yield Penalty(
+            0.3, f"{100 * place.at_wall:.0f} % of the region is at the chest wall: {what}?"
+        )
     if place.at_back:
         yield Penalty(0.2, "touches the back of the image: heart or large vessel?")
     if place.beside > 0.5:
         share = 100 * place.beside
         yield Penalty(
-            0.2, f"{share:.0f} % of it is outside the breast: armpit, neck or chest wall?"
+            0.2, f"{share:.0f} % of the region is outside the breast: armpit, neck or chest wall?"
         )
     if place.near_skin > _AT_SKIN:
         near = f"is within {settings.near_skin_mm:g} mm of the skin layer"
@@ -175,9 +177,9 @@ Spacing = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outline:
-    """A region at full resolution with its surroundings; its box indexes the maps `found`.
+    """A region at full resolution with its surroundings; the box of the region indexes `found`.
 
-    `origin` is the voxel of the scan where the maps begin.
+    `origin` is the voxel of the scan at which the maps begin.
     """
 
     local: Region
@@ -204,9 +206,9 @@ def delineate(
     """Return the outline of a region of the search grid, or None if nothing remains.
 
     1. The level of the lesion is the upper quartile of the rise (early minus phase 0) in the
-    enhancing part of the seed, that of the background the median rise of the surroundings of 8 mm.
-    The rise of a voxel is linear in its share of lesion, so that the edge is half-way; PE is not
-    linear in it where lesion and surroundings differ before contrast. 2. The core is the connected
+    enhancing part of the seed. The level of the background is the median rise within 8 mm around
+    it. The edge is half-way, because the rise of a voxel is linear in its fraction of lesion; PE is
+    not linear if lesion and surroundings differ before contrast. 2. The core is the connected
     region that reaches this level within `edge_reach_mm` of the seed; an opening removes strands.
     3. Gaps are closed and holes filled.
 
@@ -215,13 +217,13 @@ def delineate(
     scan
         The phases.
     seed
-        A region of the search grid, whose index 0 is that of the scan.
+        A region on the search grid, which begins at index 0 of the scan.
     factors
-        Scan voxels per voxel of the search grid.
+        The number of scan voxels per voxel of the search grid.
     limit
         A box of the scan to which the outline is cropped.
     settings
-        Thresholds.
+        The thresholds.
     """
     inner = _at_full(seed.box, factors, scan.shape)
     margin = [int(_MARGIN_MM / s) + 1 for s in scan.spacing_mm]
@@ -273,7 +275,7 @@ def _keep_connected(
 
 
 def _at_full(box: Box, factors: Factors, shape: Voxel) -> Box:
-    # The last voxel of the search grid may reach beyond the scan.
+    # The last voxel of the search grid may extend beyond the scan.
     d, e, f = (min(a, n) for a, n in zip(times(box.stop, factors), shape, strict=True))
     return Box(times(box.start, factors), (d, e, f))
 
@@ -286,7 +288,7 @@ def _place_mask(mask: Bools, inner: Box, outer: Box) -> Bools:
 
 
 def _mark_limit(box: Box, limit: Box) -> Bools:
-    """Return a bool array over the voxels of `box`, true inside `limit`."""
+    """Return a boolean array over the voxels of `box`, True inside `limit`."""
     out = np.zeros(box.shape, dtype=np.bool_)
     start = [max(a, b) - b for a, b in zip(limit.start, box.start, strict=True)]
     stop = [max(min(a, b) - o, 0) for a, b, o in zip(limit.stop, box.stop, box.start, strict=True)]
@@ -298,16 +300,14 @@ _LEVELS: Final = (1.0, 1.4, 2.0, 2.8, 4.0)
 """Multiples of the PE threshold at which regions are searched (our choice).
 
 A lesion that is connected to glandular tissue or a vessel at the lowest level separates at a higher
-one.
+level.
 """
 
-_COMPACT: Final = 0.45  # compactness from which a region is not divided
-_FAINT: Final = (
-    0.3  # share of the breast's median after contrast, below which is noise and not tissue
-)
+_COMPACT: Final = 0.45  # compactness above which a region is not divided
+_FAINT: Final = 0.3  # fraction of the breast's median after contrast below which a voxel is noise
 _TEXT: Final = "Searching for regions"
-_SPARE: Final = 3  # additional regions that are outlined, since outlining may change the order
-_SHARED: Final = 0.2  # share of a candidate's voxels that a better one may also contain
+_SPARE: Final = 3  # number of additional regions to outline, because outlining may change the order
+_SHARED: Final = 0.2  # fraction of a candidate's voxels that a better candidate may also contain
 
 
 def seeds_anywhere(search: Search, settings: KineticSettings) -> list[Scored]:
@@ -319,8 +319,8 @@ def seeds_anywhere(search: Search, settings: KineticSettings) -> list[Scored]:
 def seeds_in_box(search: Search, settings: KineticSettings) -> list[Scored]:
     """Return the regions of a box, best first.
 
-    Regions are searched in and around the box and ordered by score times the square of their share
-    inside it, so that gland which fills the box and continues outside does not win.
+    Regions are searched in and around the box and ordered by score times the square of their
+    fraction inside it. Gland that fills the box and continues outside is therefore not first.
     """
     box = touched(search.limit, search.factors, search.allowed.shape)
     seeds = []
@@ -332,7 +332,7 @@ def seeds_in_box(search: Search, settings: KineticSettings) -> list[Scored]:
 
 
 def strongest_in_box(search: Search, settings: KineticSettings) -> list[Scored]:
-    """Return the regions with at least half of a box's strongest PE, however small or weak.
+    """Return the regions with at least half of a box's strongest PE, regardless of size.
 
     The list is empty only if nothing in the box enhances.
     """
@@ -348,10 +348,10 @@ def strongest_in_box(search: Search, settings: KineticSettings) -> list[Scored]:
 def seeds_at(search: Search, settings: KineticSettings, at: tuple[int, int, int]) -> list[Scored]:
     """Return the regions within reach of a clicked voxel of the patient frame.
 
-    They are ordered by score x (1 - d / `click_reach_mm`)^2 x p. Here d is the distance in mm from
-    the click to the filled region, 0 within it: specks next to the click do not win over the rim
-    around it. p is the share of the region within `click_core_mm` of the click: the gland around a
-    lesion does not win over the lesion.
+    The regions are ordered by score x (1 - d / `click_reach_mm`)^2 x p. Here d is the distance in
+    mm from the click to the filled region, which is 0 inside the region; specks next to the click
+    are therefore not preferred to a rim around it. p is the fraction of the region within
+    `click_core_mm` of the click; gland around a lesion is therefore not preferred to the lesion.
     """
     regions = _score_regions(search, search.percent, search.rise, settings)
     centre = [(a - o) // f for a, o, f in zip(at, search.origin, search.factors, strict=True)]
@@ -367,7 +367,7 @@ def seeds_at(search: Search, settings: KineticSettings, at: tuple[int, int, int]
 
 
 def outlined(search: Search, seeds: list[Scored], settings: KineticSettings) -> list[Scored]:
-    """Outline the regions at full resolution and score them again, in order."""
+    """Outline the regions at full resolution and score the outlines, in the same order."""
     candidates = []
     for n, seed in enumerate(seeds):
         report_progress(n, len(seeds), "Outlining candidates")
@@ -383,7 +383,7 @@ def outlined(search: Search, seeds: list[Scored], settings: KineticSettings) -> 
 def best_apart(
     candidates: list[Scored], search: Search, settings: KineticSettings, *, by_score: bool
 ) -> list[Scored]:
-    """Return the candidates to show: separate ones, up to the maximum number."""
+    """Return the separate candidates to show, up to the maximum number."""
     if by_score:
         candidates = sorted(candidates, key=lambda item: -item.value)
     return separate(candidates, settings.candidates, search.scan.shape, _SHARED)
@@ -398,7 +398,8 @@ def _score_regions(
     for n, step in enumerate(_LEVELS):
         report_progress(n, len(_LEVELS), _TEXT)
         mask = enhancing(percent * step, search.found, allowed, search.spacing_mm, settings)
-        # The same progress again: each call is a point where the work can be cancelled.
+        # The same progress is reported again, because each call is a point at which the work can
+        # be cancelled.
         report_progress(n, len(_LEVELS), _TEXT)
         for region in regions_of(mask, search.found, search.spacing_mm, settings):
             report_progress(n, len(_LEVELS), _TEXT)
@@ -409,7 +410,7 @@ def _score_regions(
 def _with_pieces(region: Region, search: Search, settings: KineticSettings) -> list[Scored]:
     """Return a region with its score, plus its parts if it is not compact.
 
-    Regions inside the chest are left out.
+    Regions inside the chest are omitted.
     """
     place = place_of(region, search)
     if place.behind_chest > settings.beyond_percent / 100:

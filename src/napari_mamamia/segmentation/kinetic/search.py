@@ -1,4 +1,4 @@
-"""The region searched by the kinetic segmenter (breast or prompt), with its maps."""
+"""The region in which the kinetic segmenter searches (breast or prompt), with its maps."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -39,15 +39,15 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Search:
-    """A part of the scan with its maps on the search grid, and the region allowed for candidates.
+    """A part of the scan with maps on the search grid, and the region allowed for candidates.
 
     `scan` is cropped to the part, which begins at voxel `origin` of the whole patient frame;
-    `limit` is its box that a mask may fill. `percent` is the PE threshold, `rise` the threshold of
-    the rise. `deep` (away from the skin), `before_chest`, `before_wall` (in front of the surface of
-    the chest) and `stands_out` (superior, left: where there is a breast) are used by `place_of` and
-    are None for a prompt; `back_row` is the posterior end of the image and `top_row` its upper end,
-    both on the search grid. `tissue` is the breast's median signal in the early phase, 0 for a
-    prompt. `brightens` is whether the early phase is brighter than phase 0.
+    `limit` is the box in the part that a mask may fill. `percent` is the PE threshold, and `rise`
+    is the threshold of the rise. `deep` (away from the skin), `before_chest`, `before_wall` (in
+    front of the surface of the chest) and `stands_out` ((superior, left), True at a breast) are
+    used by `place_of` and are None for a prompt. `back_row` is the posterior end of the image and
+    `top_row` its upper end, both on the search grid. `tissue` is the breast's median signal in the
+    early phase, or 0 for a prompt. `brightens` is True if the early phase is brighter than phase 0.
     """
 
     scan: Scan
@@ -122,9 +122,9 @@ def search_around(
 ) -> Search:
     """Return the maps in and around a box of the patient frame.
 
-    The breast is not detected, since the prompt gives the position. The PE threshold is lowered to
-    half of the strongest PE (its 99th percentile) of the box, or within 5 mm of the voxel `at`, but
-    not below `lowest_enhancement_percent`.
+    The breast is not detected, because the prompt gives the position. The PE threshold is lowered
+    to half of the strongest PE (its 99th percentile) of the box, or within 5 mm of the voxel `at`,
+    but not below `lowest_enhancement_percent`.
     """
     margin = [int(_SURROUNDINGS_MM / s) + 1 for s in scan.spacing_mm]
     wide = target.grown(margin, scan.shape)
@@ -169,7 +169,7 @@ def touched(box: Box, factors: Factors, shape: Sequence[int]) -> Bools:
 
 
 def place_of(region: Region, search: Search, factors: Factors = (1, 1, 1)) -> Place:
-    """Return the position of a region; the default position for a prompt.
+    """Return the position of a region, or the default position for a prompt.
 
     `factors` is the number of voxels of the region's grid per voxel of the search grid.
     """
@@ -198,8 +198,8 @@ def _two_phases(scan: Scan, factors: Factors) -> tuple[Floats, Floats]:
         pre = pooled_job(scan.pre, factors, "Reading phase 0")
     if pre.max() <= 0 or pre.max() == pre.min():
         raise CaseError(
-            "expected phase 0 to show tissue, but all of the voxels used have the value "
-            f"{pre.flat[0]:g}; check the file, or draw another box"
+            "expected phase 0 to show tissue, but all voxels used have the value "
+            f"{pre.flat[0]:g}; check the file, or draw a different box"
         )
     with part(50, 100, 100):
         early = pooled_job(scan.early, factors, "Reading the early phase")
@@ -207,7 +207,6 @@ def _two_phases(scan: Scan, factors: Factors) -> tuple[Floats, Floats]:
 
 
 def _cut_to(scan: Scan, box: Box, factors: Factors, pre: Floats) -> Scan:
-    """Return the part of the scan under a box of its pooled grid."""
     stop = np.minimum(times(box.stop, factors), scan.shape)
     full = Box(times(box.start, factors), (int(stop[0]), int(stop[1]), int(stop[2])))
     return replace(scan.cut(full), bright=float(np.percentile(pre, 99)))
@@ -229,7 +228,6 @@ def _compute_median(values: Floats) -> float:
 def _find_near(
     centre: list[int], spacing_mm: tuple[float, float, float], like: NDArray[Any]
 ) -> Bools:
-    """Return the voxels within 5 mm of a voxel."""
     squares = [
         ((np.arange(n) - c) * s) ** 2
         for n, c, s in zip(like.shape, centre, spacing_mm, strict=True)

@@ -1,7 +1,7 @@
-"""Common parts of all models: the `Segmenter` protocol, card, recipe, settings, tiles, plan.
+"""Code that all models use: the `Segmenter` protocol, card, recipe, settings, tiles and plan.
 
-`card` describes a model on the disk, `planner` its time and memory (pure), `recipe` and
-`recipe_input` the steps before a network, `postprocess` those after it, `device` where it runs,
-`openvino` compiles it for the CPU. The readers of nnU-Net's plans are here, because networks
-in one file use them too.
+`card` describes a model on disk, and `planner` estimates its time and memory. `recipe` and
+`recipe_input` define the steps before a network, `postprocess` the steps after it. `device` chooses
+the device, and `openvino` compiles a network for the CPU. nnU-Net's plans are read in this package,
+because networks in a single file also use them.
 """

@@ -1,4 +1,4 @@
-"""`ModelCard`: the description of a model before it is loaded."""
+"""The description of a model before it is loaded (`ModelCard`)."""
 
 import hashlib
 import re
@@ -20,7 +20,7 @@ _LICENCE_LENGTH: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class WeightFile:
-    """A file with weights: name below the model, size in bytes, SHA-256 ("" if not computed)."""
+    """A weights file: its name below the model, size in bytes, and SHA-256 or ""."""
 
     name: str
     n_bytes: int
@@ -34,27 +34,29 @@ class ModelCard:
     Parameters
     ----------
     path
-        Folder, zip or file as the user chose it; `is_zip` says whether it must be unpacked.
+        The folder, zip or file that the user chose; `is_zip` is True if it must be unpacked.
     kind, name
-        Kind of the model, and a name suitable for people and folders.
+        The kind of the model, and a name for users and folders.
     inner
-        The folder of the trained model below `path`; "" for `path` itself.
+        The folder of the trained model below `path`, or "" for `path` itself.
     configuration, trainer, folds, checkpoints
-        nnU-Net's names; `checkpoints` are the file names that every fold has, best first.
+        The names in nnU-Net's terms. `checkpoints` are the file names that every fold has, best
+        first.
     channels, labels
-        Inputs by name; labels as (name, values), without background.
+        The names of the inputs, and the labels as (name, values) without background.
     licence
-        Text of a licence file next to the model, "" if there is none.
+        The text of a licence file next to the model, or "".
     weights
-        Files with weights.
+        The files with weights.
     missing
-        Reasons why it cannot be run, in plain sentences; empty if no reason is known.
+        The reasons why the model cannot be run, as sentences; empty if no reason is known.
     facts
-        Further (name, value) pairs to show: patch, spacing, network, previous stage.
+        Additional (name, value) pairs to show: patch, spacing, network and previous stage.
     has_recipe
-        Whether `RECIPE_NAME` is next to it.
+        Whether there is a file `RECIPE_NAME` next to the model.
     network
-        Input and output of a network in a single file; None for other kinds, and without a recipe.
+        The input and output of a network in a single file; None for other kinds, and without a
+        recipe.
     """
 
     path: Path
@@ -88,7 +90,7 @@ class ModelCard:
 
     @property
     def usable(self) -> bool:
-        """Whether the model can be run, as far as is known."""
+        """Whether the model can be run, as far as known."""
         return not self.missing
 
 
@@ -102,7 +104,7 @@ def summed(
     files
         The files of the model.
     weights
-        Names and bytes of the files with weights.
+        The names and sizes in bytes of the files with weights.
     checksums
         Whether to compute the SHA-256 of the weights.
     """
@@ -118,7 +120,7 @@ def licence_text(files: ModelFiles, root: str) -> str:
     files
         The files of the model.
     root
-        Folder of the trained model below the path; "" for the path.
+        The folder of the trained model below the path, or "" for the path itself.
     """
     name = licence_file(files, root)
     return files.text(name)[:_LICENCE_LENGTH] if name else ""
@@ -132,7 +134,7 @@ def licence_file(files: ModelFiles, root: str) -> str:
     files
         The files of the model.
     root
-        Folder of the trained model below the path; "" for the path.
+        The folder of the trained model below the path, or "" for the path itself.
     """
     places = [PurePosixPath(root), *PurePosixPath(root).parents] if root else [PurePosixPath()]
     for place in places:

@@ -1,4 +1,4 @@
-"""Choice of the device (CPU or GPU) and the number of threads; torch is imported late."""
+"""Choose the device (CPU or GPU) and the number of threads; torch is imported on use."""
 
 import importlib.util
 import os
@@ -19,7 +19,8 @@ _NO_MEMORY: Final = (
     "out of memory",
     "can't allocate",
     "ALLOC_FAILED",
-    # cuDNN has these for want of memory as well; nnU-Net also tries again after any of them.
+    # cuDNN also raises these errors if memory is insufficient; nnU-Net also retries after each of
+    # them.
     "CUDNN_STATUS_NOT_SUPPORTED",
     "valid cuDNN algorithm",
     "Unable to find an engine",
@@ -28,7 +29,7 @@ _OF_DEVICE: Final = ("CUDA error", "cuDNN", "CUDNN_STATUS", "CUBLAS_STATUS", "HI
 
 
 def require_torch() -> None:
-    """Raise `MissingExtraError` unless torch and the networks' package are installed."""
+    """Raise `MissingExtraError` unless torch and the packages for networks are installed."""
     for package in ("torch", "dynamic_network_architectures"):
         if importlib.util.find_spec(package) is None:
             raise MissingExtraError(package, "segment")
@@ -58,20 +59,20 @@ def is_device(name: str) -> bool:
 
 
 def choose_device(wanted: str = "auto") -> str:
-    """Return ``"cuda"``, ``"mps"`` or ``"cpu"``; ``"auto"`` selects the first available one.
+    """Return ``"cuda"``, ``"mps"`` or ``"cpu"``; ``"auto"`` selects the first available device.
 
     With ``"cuda:1"`` the second GPU is the one that torch's ``"cuda"`` means from now on.
 
     Raises
     ------
     ModelError
-        If a device is chosen by name and is not available, or the name is unknown.
+        If a device that is chosen by name is not available, or the name is unknown.
     MissingExtraError
         If torch is not installed.
     """
     if not is_device(wanted):
         raise ModelError(
-            f"expected one of the devices {', '.join(DEVICES)}, or cuda:N, but got {wanted!r}"
+            f"expected the device to be one of {', '.join(DEVICES)} or cuda:N, but got {wanted!r}"
         )
     require_torch()
     present = _list_devices()
@@ -79,8 +80,9 @@ def choose_device(wanted: str = "auto") -> str:
     device = present[0] if device == Device.AUTO else device
     if device not in present:
         raise ModelError(
-            f"the device {wanted} was chosen, but torch finds only {', '.join(present)}; choose "
-            "auto or cpu, or install a torch version that fits the GPU and its driver"
+            f"expected the device {wanted} to be available, but torch finds only "
+            f"{', '.join(present)}; choose auto or cpu, or install a torch version that matches "
+            "the GPU and its driver"
         )
     if device == "cuda":
         _use_gpu(int(number or 0))
@@ -93,8 +95,8 @@ def _use_gpu(number: int) -> None:
     count = int(torch.cuda.device_count())
     if number >= count:
         raise ModelError(
-            f"the device cuda:{number} was chosen, but torch finds {count_of(count, 'GPU')}, "
-            "numbered from 0; choose one of them, or auto"
+            f"expected the device cuda:{number} to exist, but torch finds "
+            f"{count_of(count, 'GPU')}, numbered from 0; choose one of them, or auto"
         )
     torch.cuda.set_device(number)
 
@@ -114,9 +116,10 @@ def convolutions_tuned(device: str) -> Iterator[None]:
 
 
 def usual_threads() -> int:
-    """Return the default number of threads of a network: all cores but one, at least one.
+    """Return the default number of threads for a network: all cores but one, at least one.
 
-    One core is left for the window: if all cores are in use, threads that wait for each other spin.
+    One core is left for the window, because threads that wait for each other use a whole core if
+    all cores are busy.
     """
     return max((os.cpu_count() or 1) - 1, 1)
 
@@ -132,14 +135,14 @@ def free_bytes(device: str) -> int | None:
 
 
 def sums_on(device: str, needed_bytes: int) -> str:
-    """Return the device for the sums: a GPU if they need less than half of its free memory.
+    """Return the device for the sums, a GPU if the sums need less than half of its free memory.
 
     Parameters
     ----------
     device
-        ``"cpu"``, ``"cuda"`` or ``"mps"``.
+        The device: ``"cpu"``, ``"cuda"`` or ``"mps"``.
     needed_bytes
-        Memory of the sums, bytes.
+        The memory that the sums need in bytes.
     """
     free = free_bytes(device)
     return device if free is not None and needed_bytes < free / 2 else "cpu"
@@ -173,13 +176,13 @@ def lacks_memory(error: BaseException) -> bool:
 
 
 def is_device_failure(error: BaseException) -> bool:
-    """Return whether the GPU or its driver failed, and not the network."""
+    """Return whether the GPU or its driver failed, as opposed to the network."""
     return isinstance(error, RuntimeError) and any(text in str(error) for text in _OF_DEVICE)
 
 
 @contextmanager
 def threads_set(threads: int | None) -> Iterator[int]:
-    """Set torch's number of threads for the block (None leaves it), and restore it afterwards."""
+    """Set torch's number of threads in this context, and restore it afterwards; None keeps it."""
     import torch
 
     before = int(torch.get_num_threads())

@@ -1,4 +1,4 @@
-"""`Engine`: a loaded model of any kind, and `EngineInput`, its input for one case."""
+"""A loaded model of any kind (`Engine`), and its input for one case (`EngineInput`)."""
 
 import time
 from collections.abc import Sequence
@@ -14,16 +14,16 @@ from napari_mamamia.segmentation.model.engine_settings import EngineResult, Engi
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EngineInput:
-    """One case as input of a network.
+    """One case as the input of a network.
 
     Parameters
     ----------
     arrays
-        One ``(z, y, x)`` volume for each of the model's channels, on `grid`.
+        One volume ``(z, y, x)`` on `grid` for each channel of the model.
     region
-        Box of the case outside which everything becomes background; None for the whole case.
+        The box outside which every voxel becomes background; None for the whole case.
     deadline
-        Value of ``time.monotonic()`` at which to stop; None for no limit.
+        The value of ``time.monotonic()`` at which to stop; None for no limit.
     """
 
     arrays: Sequence[NDArray[Any]]
@@ -33,13 +33,13 @@ class EngineInput:
 
 
 class Runner(Protocol):
-    """Anything that runs a network: the engine in this process, or a worker's client."""
+    """An object that runs a network: the engine in this process, or the client of a worker."""
 
     def predict(self, given: EngineInput) -> EngineResult:
         """Label one case; every tile reports progress.
 
-        Only tiles that overlap the region are computed; inside it the labels are those of the whole
-        volume.
+        Only tiles that overlap the region are computed; inside the region, labels are the same as
+        for the whole volume.
 
         Raises
         ------
@@ -58,7 +58,7 @@ class Runner(Protocol):
 
 
 class Engine(Runner, Protocol):
-    """A model that is loaded once, stays loaded, and runs on any number of cases."""
+    """A model that is loaded once and can be run on any number of cases."""
 
     settings: EngineSettings
 
@@ -67,19 +67,19 @@ class Engine(Runner, Protocol):
         ...
 
     def run_one_tile(self) -> None:
-        """Run the network once on an empty tile, to measure its time."""
+        """Run the network once on an empty tile to measure the time."""
         ...
 
 
 @dataclass(slots=True)
 class Laps:
-    """Seconds of each stage; `done` lists finished stages as (name, seconds)."""
+    """Duration of each stage in s; `done` lists finished stages as (name, seconds)."""
 
     last: float = field(default_factory=time.perf_counter)
     done: list[tuple[str, float]] = field(default_factory=list)
 
     def add(self, name: str) -> None:
-        """End a stage now."""
+        """End the current stage."""
         now = time.perf_counter()
         self.done.append((name, round(now - self.last, 3)))
         self.last = now

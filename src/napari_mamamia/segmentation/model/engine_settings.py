@@ -1,4 +1,4 @@
-"""Settings of a model's run, and the record of the run, without torch."""
+"""Settings of a model's run, and the record of the run; torch is not needed."""
 
 import math
 import re
@@ -20,32 +20,33 @@ _FILE_NAME: Final = re.compile(r"^\w[\w.-]*$")
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """Settings of a run; with the defaults, settings and mask are those of nnU-Net.
+    """Settings of a run; the defaults give the same settings and mask as nnU-Net.
 
     Parameters
     ----------
     folds
-        Names of the folds to average (``"0"`` .. ``"4"``, ``"all"``); empty for all available ones.
+        The names of the folds to average (``"0"`` to ``"4"``, or ``"all"``); if empty, all
+        available folds are averaged.
     step
-        Distance of tiles as a share of the patch, above 0 and at most 1; nnU-Net's is 0.5.
+        The distance of tiles as a fraction of the patch, above 0 and at most 1; nnU-Net uses 0.5.
     mirroring
-        Whether mirrored copies are averaged along the axes that the checkpoint allows.
+        Whether to average mirrored copies along the axes that the checkpoint allows.
     device, backend, precision
-        One of `DEVICES` or ``cuda:N``, `BACKENDS`, `PRECISIONS`. For nnU-Net, only torch with
-        fp32 on the CPU is exact. "torch" runs a network in a single file with the runtime of
+        Members of `DEVICES` (or ``cuda:N``), `BACKENDS` and `PRECISIONS`. For nnU-Net, only torch
+        with fp32 on the CPU is exact. "torch" runs a network in a single file with the runtime of
         its format, which is ONNX Runtime for ONNX; "openvino" runs every format with OpenVINO.
     threads
-        Threads of the CPU; None leaves torch's number unchanged.
+        The number of CPU threads; None keeps torch's number.
     checkpoint
-        File name in each fold's folder; empty for ``checkpoint_final.pth``, or ``_best`` without
-        it.
+        The file name in each fold's folder; if empty, ``checkpoint_final.pth``, or else
+        ``checkpoint_best.pth``.
     accept_trainer
-        Whether a trainer unknown to nnU-Net is assumed to use the network of the plans.
+        Whether to assume that a trainer unknown to nnU-Net uses the network in the plans.
     keep_probability
-        Whether the probability map of the foreground is also returned.
+        Whether to return the probability map of the foreground too.
     most_copies
-        Largest number of mirrored copies, including the tile itself; the last of the checkpoint's
-        axes are used. None uses all, as nnU-Net does.
+        The largest number of mirrored copies, including the tile itself; the last axes of the
+        checkpoint are used. None uses all copies, as in nnU-Net.
 
     Raises
     ------
@@ -68,7 +69,7 @@ class EngineSettings:
     def __post_init__(self) -> None:
         if not 0 < self.step <= 1:
             raise ModelError(
-                f"expected a step above 0 and up to 1, such as 0.5, but got {self.step}"
+                f"expected the step to be above 0 and up to 1, such as 0.5, but got {self.step}"
             )
         if self.most_copies is not None and self.most_copies < 1:
             raise ModelError(f"expected at least 1 copy of a tile, but got {self.most_copies}")
@@ -76,12 +77,12 @@ class EngineSettings:
             raise ModelError(f"expected at least 1 thread, but got {self.threads}")
         if self.checkpoint and not _FILE_NAME.match(self.checkpoint):
             raise ModelError(
-                "expected the name of a checkpoint file in a fold's folder, such as "
-                f"checkpoint_best.pth, but got {self.checkpoint!r}; leave the folders out"
+                "expected the checkpoint to be a file name in a fold's folder, such as "
+                f"checkpoint_best.pth, but got {self.checkpoint!r}; omit the folders"
             )
         if not is_device(self.device):
             raise ModelError(
-                f"expected one of {', '.join(DEVICES)} or cuda:N for the device, but got "
+                f"expected the device to be one of {', '.join(DEVICES)} or cuda:N, but got "
                 f"{self.device!r}"
             )
         for name, value, names in (
@@ -90,7 +91,7 @@ class EngineSettings:
         ):
             if value not in names:
                 raise ModelError(
-                    f"expected one of {', '.join(names)} for the {name}, but got {value!r}"
+                    f"expected the {name} to be one of {', '.join(names)}, but got {value!r}"
                 )
 
 
@@ -99,9 +100,9 @@ class TilePlan:
     """The cost of a run: `tiles` per fold, and `passes` mirrored copies of each tile.
 
     `skipped` tiles are outside the region. `model_shape` is the volume's shape on the model's grid,
-    and `bytes_needed` the memory in bytes for the sums, the data and the largest step of
-    preparation. `first` is the first stage of a cascade; its tiles count by voxels, and a tile here
-    has `tile_voxels`.
+    and `bytes_needed` is the memory for the sums, the data and the largest preparation step.
+    `first` is the plan for the first stage of a cascade, whose tiles count by their numbers of
+    voxels; a tile of this plan has `tile_voxels`.
     """
 
     tiles: int
@@ -135,13 +136,13 @@ class TilePlan:
 
     @property
     def voxels(self) -> int:
-        """Voxels of the volumes on the models' grids, including those of a first stage."""
+        """Number of voxels in the volumes on the models' grids, including a first stage."""
         n_voxels = math.prod(self.model_shape)
         return n_voxels if self.first is None else n_voxels + self.first.voxels
 
     @property
     def first_share(self) -> float:
-        """Share of the first stage in the work, 0 to 1."""
+        """Fraction of the work that the first stage takes, from 0 to 1."""
         return (self.work - self.forwards) / self.work if self.work else 0.0
 
     @property
@@ -151,7 +152,7 @@ class TilePlan:
         return sentence if self.first is None else f"{sentence}, first stage {self.first.text}"
 
     def with_folds(self, count: int) -> "TilePlan":
-        """Return the plan with `count` folds; a first stage has at most that many."""
+        """Return the plan with `count` folds; a first stage has at most as many folds."""
         first = self.first
         if first is not None:
             first = first.with_folds(min(count, first.folds))
@@ -160,7 +161,7 @@ class TilePlan:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """Record of a run; `cut_short` describes the effect of the time limit, "" for none."""
+    """Record of a run; `cut_short` describes the effect of the time limit, or is ""."""
 
     folds_asked: tuple[str, ...]
     folds_done: tuple[str, ...]
@@ -176,7 +177,7 @@ class Ran:
     seconds: tuple[tuple[str, float], ...] = ()
 
     def parameters(self) -> tuple[tuple[str, Setting], ...]:
-        """Return the values of the run for provenance."""
+        """Return the values of the run for the provenance."""
         return (
             ("folds", ",".join(self.folds_done)),
             ("folds_asked", ",".join(self.folds_asked)),
@@ -194,11 +195,11 @@ class Ran:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EngineResult:
-    """Labels on the case's grid, ``(z, y, x)`` uint8 (uint16 from 255 labels on).
+    """Labels on the case's grid ``(z, y, x)``, uint8 (uint16 for 255 labels or more).
 
-    `probability` is float16 ``(z, y, x)``, the probability that a voxel is not background; None
-    unless requested. `peak_memory_bytes` is the highest resident memory of the worker process, None
-    if the model ran in this process.
+    `probability` is a float16 array ``(z, y, x)`` with the probability that a voxel is not
+    background, or None if not requested. `peak_memory_bytes` is the peak resident memory of the
+    worker process, or None if the model ran in this process.
     """
 
     labels: NDArray[Any]

@@ -1,4 +1,4 @@
-"""The kind of model at a path, recognised by names and small texts without executing code."""
+"""Recognise the kind of model at a path by names and small text files, without running code."""
 
 import re
 import zipfile
@@ -36,16 +36,16 @@ NETWORK_KINDS: Final = frozenset(
         ModelKind.SAFETENSORS,
     )
 )
-"""Networks in one file, whose input and output are described by a recipe."""
+"""Networks in a single file, whose input and output are described by a recipe."""
 
 _SUFFIXES: Final = {".onnx": ModelKind.ONNX, ".safetensors": ModelKind.SAFETENSORS}
 _TORCH: Final = frozenset((".pt", ".pth", ".pt2", ".ts", ".jit", ".torchscript"))
 _PICKLE_STARTS: Final = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
-_LOOKED_AT: Final = 2048  # bytes of an XML file within which its first element must begin
+_LOOKED_AT: Final = 2048  # number of bytes of an XML file within which the first element must begin
 
 
 def kind_of(files: ModelFiles) -> ModelKind:
-    """Return the kind of a model that is not nnU-Net v2; UNKNOWN if none is recognised."""
+    """Return the kind of a model that is not nnU-Net v2, or UNKNOWN."""
     names = [PurePosixPath(name) for name in files.names]
     last = {name.name for name in names}
     if "plans.pkl" in last:
@@ -65,7 +65,7 @@ def kind_of(files: ModelFiles) -> ModelKind:
 
 
 def network_names(files: ModelFiles) -> tuple[str, ...]:
-    """Return the files that may be networks: a single file, or those at the top of a folder."""
+    """Return the files that may be networks: a single file, or the files at the top of a folder."""
     if files.path.is_file():
         return files.names
     suffixes = {*_SUFFIXES, *_TORCH, ".xml"}
@@ -79,7 +79,6 @@ def network_names(files: ModelFiles) -> tuple[str, ...]:
 
 
 def _file_kind(path: Path) -> ModelKind:
-    """Return the kind of a single file."""
     suffix = path.suffix.lower()
     if suffix in _SUFFIXES:
         return _SUFFIXES[suffix]
@@ -97,7 +96,6 @@ def _file_kind(path: Path) -> ModelKind:
 
 
 def _packed_kind(path: Path) -> ModelKind:
-    """Return the kind of a zip-like file of torch."""
     if not is_zip(path):
         return ModelKind.UNKNOWN
     try:

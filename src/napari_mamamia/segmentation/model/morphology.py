@@ -1,7 +1,8 @@
-"""Opening, closing and filling of masks with balls in mm, on grids of any spacing.
+"""Opening, closing and filling of masks with balls in mm on grids with any spacing.
 
-A mask is any bool ``(a, b, c)`` array. A ball holds the voxels whose centre lies within its radius,
-so that a radius below a spacing has no effect along that axis: thick slices are not changed.
+A mask is any boolean array ``(a, b, c)``. A ball contains the voxels whose centres are within its
+radius. A radius below the spacing therefore has no effect along that axis, and thick slices are not
+changed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,14 +21,14 @@ Bools = NDArray[np.bool_]
 
 
 def ball_offsets(radius_mm: float, spacing_mm: Sequence[float]) -> Offsets:
-    """Return the voxel offsets from the centre of a ball to all its other voxels.
+    """Return the offsets from the central voxel of a ball to its other voxels.
 
     Parameters
     ----------
     radius_mm
-        Radius of the ball, mm.
+        The radius of the ball in mm.
     spacing_mm
-        Spacing along the axes, mm.
+        The spacing along the axes in mm.
 
     Examples
     --------
@@ -52,14 +53,14 @@ def _make_ball(radius_mm: float, spacing_mm: tuple[float, ...]) -> Offsets:
 
 
 def dilated(mask: Bools, offsets: Offsets) -> Bools:
-    """Return every voxel that lies within the ball of a voxel of `mask`.
+    """Return every voxel that is within the ball around a voxel of `mask`.
 
     Parameters
     ----------
     mask
-        bool ``(a, b, c)``.
+        A boolean array ``(a, b, c)``.
     offsets
-        The ball, see `ball_offsets`.
+        The offsets of the ball; see `ball_offsets`.
     """
     out = mask.copy()
     for target, source in _list_shifts(mask.shape, offsets):
@@ -68,16 +69,16 @@ def dilated(mask: Bools, offsets: Offsets) -> Bools:
 
 
 def eroded(mask: Bools, offsets: Offsets) -> Bools:
-    """Return the voxels whose whole ball is in `mask`; voxels beyond the array do not count.
+    """Return the voxels whose whole ball is in `mask`; voxels outside the array do not count.
 
     Tissue continues beyond the edge of an image, so the edge does not erode the mask.
 
     Parameters
     ----------
     mask
-        bool ``(a, b, c)``.
+        A boolean array ``(a, b, c)``.
     offsets
-        The ball, see `ball_offsets`.
+        The offsets of the ball; see `ball_offsets`.
     """
     out = mask.copy()
     for target, source in _list_shifts(mask.shape, offsets):
@@ -91,24 +92,24 @@ def opened(mask: Bools, offsets: Offsets) -> Bools:
     Parameters
     ----------
     mask
-        bool ``(a, b, c)``.
+        A boolean array ``(a, b, c)``.
     offsets
-        The ball, see `ball_offsets`.
+        The offsets of the ball; see `ball_offsets`.
     """
     return dilated(eroded(mask, offsets), offsets)
 
 
 def closed(mask: Bools, offsets: Offsets) -> Bools:
-    """Return `mask` with the gaps filled into which the ball does not fit.
+    """Return `mask` with gaps filled into which the ball does not fit.
 
-    Across an axis of a single voxel the ball is flat.
+    The ball is flat across an axis with a single voxel.
 
     Parameters
     ----------
     mask
-        bool ``(a, b, c)``.
+        A boolean array ``(a, b, c)``.
     offsets
-        The ball, see `ball_offsets`.
+        The offsets of the ball; see `ball_offsets`.
     """
     if not offsets:
         return mask.copy()
@@ -121,15 +122,16 @@ def closed(mask: Bools, offsets: Offsets) -> Bools:
 
 
 def filled(mask: Bools, *, most: float = np.inf) -> Bools:
-    """Return `mask` with its holes filled: holes in 3-D, or in any plane across an axis.
+    """Return `mask` with holes filled, in 3-D and in any plane across an axis.
 
     Parameters
     ----------
     mask
-        bool ``(a, b, c)``.
+        A boolean array ``(a, b, c)``.
     most
-        If the result would hold more than `most` times the voxels of `mask`, its holes are assumed
-        to be surroundings (a ring of skin around a breast) and a copy of `mask` is returned.
+        The largest ratio of voxels in the result to voxels in `mask`. If it would be exceeded, the
+        holes are assumed to be surroundings (as inside a ring of skin around a breast), and a copy
+        of `mask` is returned.
     """
     full: Bools = ndimage.binary_fill_holes(mask)
     for axis in range(3):

@@ -1,6 +1,6 @@
-"""`NetworkSpec`: input and output of a single-file network, which its file does not describe.
+"""Input and output of a single-file network, which the file does not describe (`NetworkSpec`).
 
-It is the section ``network`` of a recipe (``mamamia_model.json``). No torch here.
+They are in the section ``network`` of a recipe (``mamamia_model.json``). torch is not needed.
 """
 
 import math
@@ -21,10 +21,10 @@ _MOST_EXTENT: Final = 4096
 
 
 class OutputKind(StrEnum):
-    """Meaning of a network's outputs for a voxel.
+    """The meaning of a network's outputs for a voxel.
 
-    The first two have background as their first output, and the largest output wins. With the other
-    kinds each label is independent and counts above the threshold.
+    The first two kinds have background as their first output, and the largest output wins. In the
+    other kinds, each label is independent and counts above the threshold.
     """
 
     LOGITS = "logits"
@@ -34,7 +34,7 @@ class OutputKind(StrEnum):
 
 
 class TileWeight(StrEnum):
-    """Weights for averaging overlapping tiles: highest in the centre, or equal for every voxel."""
+    """Weights for averaging overlapping tiles, either highest in the centre or equal."""
 
     GAUSSIAN = "gaussian"
     CONSTANT = "constant"
@@ -47,28 +47,29 @@ class NetworkSpec:
     Parameters
     ----------
     channels
-        Names of the inputs, in order. The recipe's ``channels`` say which image each one gets.
+        The names of the inputs in order. The recipe's ``channels`` define the image for each input.
     labels
-        (name, value) of each label except background, in the order of the outputs; 1 to 65535.
+        The (name, value) of each label except background, in the order of the outputs; values are 1
+        to 65535.
     patch
-        Voxels of a tile along the network's axes: three, or two for a network of slices across the
-        first axis. Empty if the file states them.
+        The extents of a tile in voxels along the network's three axes, or two for a network that
+        processes slices across the first axis. Empty if the file states the extents.
     output
-        Meaning of the outputs.
+        The meaning of the outputs.
     threshold
-        Probability above which a label counts, 0 to 1; only for independent labels. The later of
-        overlapping labels wins.
+        The probability, from 0 to 1, above which a label counts, for independent labels only. If
+        labels overlap, the later label wins.
     weight
-        Weights for averaging tiles.
+        The weights for averaging tiles.
     orientation
-        Directions of the three axes of the network's volume, first axis first, in nibabel's
-        letters: "RAS" for arrays (x, y, z) of files in RAS, as MONAI loads them; "SAR" for their
-        (z, y, x). "" leaves the case's array (z, y, x) as stored.
+        The directions of the three axes of the network's volume in nibabel's letters, such as "RAS"
+        for arrays (x, y, z) that MONAI loads from files in RAS, or "SAR" for (z, y, x) of such
+        files. "" keeps the case's array (z, y, x) as stored.
     mirror_axes
-        Axes of a tile (0 is the first) along which mirrored copies are averaged; empty for none.
+        The axes of a tile, counted from 0, along which mirrored copies are averaged; may be empty.
     architecture
-        The network's class and arguments, as nnU-Net's plans name them; for weights without a
-        network (safetensors) only.
+        The network's class and arguments as named in nnU-Net's plans, only for files that contain
+        weights without a network (safetensors).
 
     Raises
     ------
@@ -95,7 +96,8 @@ class NetworkSpec:
         values = [value for _, value in self.labels]
         if len(set(values)) < len(values) or not all(0 < value < 2**16 for value in values):
             raise ModelError(
-                f"expected labels with different values of 1 to 65535, but got {values}; {_REPAIR}"
+                f"expected labels to have different values from 1 to 65535, but got {values}; "
+                f"{_REPAIR}"
             )
         self._require_patch()
         self._require_threshold()
@@ -104,17 +106,17 @@ class NetworkSpec:
 
     @property
     def has_background(self) -> bool:
-        """Whether the first output is background, and the largest output wins."""
+        """Whether the first output is background and the largest output wins."""
         return self.output in (OutputKind.LOGITS, OutputKind.PROBABILITIES)
 
     @property
     def heads(self) -> int:
-        """Number of outputs for a voxel."""
+        """Number of outputs per voxel."""
         return len(self.labels) + self.has_background
 
     @property
     def dtype(self) -> type[np.uint8] | type[np.uint16]:
-        """Data type of a label map that holds the labels' values."""
+        """Data type of a label map with the labels' values."""
         return np.uint8 if max(value for _, value in self.labels) < 256 else np.uint16
 
     def _require_patch(self) -> None:
@@ -140,9 +142,9 @@ class NetworkSpec:
             )
         if self.has_background and self.threshold != 0.5:
             raise ModelError(
-                f"a threshold needs independent outputs, but {self.output.value!r} has "
-                "background, and the largest output wins; leave out the threshold "
-                f"{self.threshold}, or choose a different output"
+                f"expected independent outputs for a threshold, but {self.output.value!r} has "
+                f"background, and the largest output wins; omit the threshold {self.threshold}, "
+                "or choose a different output"
             )
 
 
@@ -169,12 +171,12 @@ _CODEC: Final = RecordCodec(NetworkSpec, _REPAIR, NETWORK_LAYOUTS, kind=ModelErr
 
 
 def network_from(content: object, where: object) -> NetworkSpec:
-    """Return the network of a recipe's section; error messages name it as `where`.
+    """Return the network in a recipe's section, which error messages name as `where`.
 
     Raises
     ------
     ModelError
-        If a key is unknown or missing, or a value is of the wrong type or cannot be used.
+        If a key is unknown or missing, or a value has the wrong type or cannot be used.
     """
     return _CODEC.record(content, where)
 
@@ -189,6 +191,6 @@ def _require_orientation(letters: str) -> None:
     used = sorted(next((k for k, p in enumerate(_PAIRS) if letter in p), -1) for letter in letters)
     if used != [0, 1, 2]:
         raise ModelError(
-            "expected an orientation of three letters, one of L or R, one of P or A, one of I or "
-            f"S, but got {letters!r}; {_REPAIR}"
+            "expected the orientation to have three letters, one of L or R, one of P or A, and "
+            f"one of I or S, but got {letters!r}; {_REPAIR}"
         )

@@ -1,4 +1,4 @@
-"""Model folders and zips with one interface; a zip is checked before it is unpacked."""
+"""Model folders and zips with a common interface; a zip is checked before it is unpacked."""
 
 import hashlib
 import os
@@ -21,7 +21,7 @@ from napari_mamamia.io.files.zip_files import open_zip
 _MOST_FILES: Final = 20_000
 _DEEPEST: Final = 6
 _MOST_BYTES: Final = 64 * 2**30  # an ensemble of five large networks has about 10 GB
-_MOST_RATIO: Final = 200  # weights hardly compress; text compresses by a factor of 20
+_MOST_RATIO: Final = 200  # Weights hardly compress; text compresses by a factor of 20.
 _STORED_RATIO: Final = 4
 _TEXT_BYTES: Final = 64 * 2**20
 _BLOCK: Final = 2**22
@@ -32,7 +32,7 @@ _PICKLES: Final = frozenset((".pkl", ".pickle", ".joblib", ".npz", ".py"))
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
-    """The files of a model folder, zip or single file; `sizes` are (relative name, bytes)."""
+    """The files of a model folder, zip or single file; `sizes` lists (relative name, bytes)."""
 
     path: Path
     is_zip: bool
@@ -40,14 +40,15 @@ class ModelFiles:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every file's name relative to `path`, with ``/``."""
+        """The name of every file relative to `path`, with ``/``."""
         return tuple(name for name, _ in self.sizes)
 
     def text(self, name: str) -> str:
-        """Return a small text file, or raise `ModelError`.
+        """Return the content of a small text file, or raise `ModelError`.
 
-        A link that leads out of the model is refused: its text would be shown, and copied into a
-        converted model. Links into the cache of huggingface_hub, which consists of links, are read.
+        A link out of the model is an error, because its content would be shown and copied into a
+        converted model. Links into the cache of huggingface_hub, which consists of links, are
+        allowed.
         """
         if not self.is_zip:
             require_own(self._find_path(name))
@@ -61,7 +62,7 @@ class ModelFiles:
         if len(data) > _TEXT_BYTES:
             raise ModelError(
                 f"expected {name} of {self.path} to be a small text file, but it exceeds "
-                f"{_TEXT_BYTES // 2**20} MB; it was not read; copy the model again"
+                f"{_TEXT_BYTES // 2**20} MB and was not read; copy the model again"
             )
         return data.decode("utf-8", errors="replace")
 
@@ -86,7 +87,7 @@ class ModelFiles:
         return digest.hexdigest()
 
     def _find_path(self, name: str) -> Path:
-        """Return the path of a file: below the folder, or next to a single file."""
+        """Return the path of a file, which is below the folder or next to a single file."""
         return (self.path if self.path.is_dir() else self.path.parent) / name
 
 
@@ -99,13 +100,13 @@ def open_files(path: Path) -> ModelFiles:
     Raises
     ------
     ModelError
-        If the path does not exist, or a zip is damaged or has names or sizes that are not allowed.
+        If the path does not exist, or a zip is damaged or has forbidden names or sizes.
     """
     if path.is_dir():
         return ModelFiles(path, False, tuple(_walk_folder(path)))
     if not path.exists():
         raise ModelError(
-            f"expected a model at {path}, but nothing is there; choose its folder, zip or file"
+            f"expected {path} to be a model, but it does not exist; choose a folder, zip or file"
         )
     if path.suffix.lower() == ".zip":
         with _open_archive(path) as archive:
@@ -115,7 +116,7 @@ def open_files(path: Path) -> ModelFiles:
 
 
 def model_cache() -> Path:
-    """Return the folder for unpacked zips and compiled networks; it may be deleted at any time."""
+    """Return the folder for unpacked zips and compiled networks, which may always be deleted."""
     return cache_folder()
 
 
@@ -128,7 +129,8 @@ def unpack(path: Path, into: Path) -> Path:
     Raises
     ------
     ModelError
-        If the zip is damaged, a name leads out of the folder, or it is larger than a model can be.
+        If the zip is damaged, a name points outside the folder, or the zip is too large for a
+        model.
     """
     report_progress(0, 1, "Checking the model")
     target = into / "models" / sha256_of(path)[:32]
@@ -144,12 +146,12 @@ def unpack(path: Path, into: Path) -> Path:
             try:
                 place_folder(folder, target)
             except OSError:
-                if not target.is_dir():  # another process was faster
+                if not target.is_dir():  # Another process was faster.
                     raise
     except (zipfile.BadZipFile, EOFError, OSError) as error:
         raise ModelError(
             f"expected {path} to be a complete zip that can be unpacked to {into}, but {error}; "
-            "copy it again, or make room"
+            "copy it again, or free some space"
         ) from error
     return target
 
@@ -160,23 +162,24 @@ def join_path(root: str, name: str) -> str:
 
 
 def require_stored(archive: zipfile.ZipFile, path: Path) -> None:
-    """Raise `ModelError` if a torch file is compressed, since torch stores files uncompressed.
+    """Raise `ModelError` if a torch file is compressed; torch itself stores files uncompressed.
 
-    A few kilobytes could otherwise fill the memory: torch's readers decompress.
+    A few kilobytes could otherwise fill the memory, because torch decompresses files when it reads
+    them.
 
     Parameters
     ----------
     archive
         The opened zip.
     path
-        Path of the file or folder.
+        The path of the file.
     """
     total = sum(member.file_size for member in archive.infolist())
     size = path.stat().st_size
     if total > _STORED_RATIO * size + _TEXT_BYTES:
         raise ModelError(
             f"expected {path} to store its numbers uncompressed, but it would unpack to "
-            f"{total / 2**30:.2f} GB from {size / 2**30:.3f} GB; it was not opened; ask its "
+            f"{total / 2**30:.2f} GB from {size / 2**30:.3f} GB, so it was not opened; ask its "
             "author for an uncompressed file"
         )
 
@@ -184,7 +187,7 @@ def require_stored(archive: zipfile.ZipFile, path: Path) -> None:
 def _extract_member(
     archive: zipfile.ZipFile, name: str, target: Path, done: int, total: int
 ) -> None:
-    """Write one member; it must have the size that the directory of the zip states."""
+    """Write one member, which must have the size stated in the directory of the zip."""
     target.parent.mkdir(parents=True, exist_ok=True)
     left = archive.getinfo(name).file_size
     with archive.open(name) as source, target.open("xb") as sink:
@@ -201,15 +204,15 @@ def _extract_member(
 def _other_size(archive: zipfile.ZipFile, name: str, which: str) -> ModelError:
     return ModelError(
         f"expected {name} in {archive.filename} to have the size that the zip's directory states, "
-        f"but it is {which}; the zip was not unpacked; copy it again from its source"
+        f"but it is {which}, so the zip was not unpacked; copy it again from its source"
     )
 
 
 def require_own(file: Path) -> None:
     """Raise `ModelError` if a file is a link that points outside its folder.
 
-    Source of the cache's layout: huggingface_hub, "Understand caching": snapshots/REVISION/FILE are
-    links to blobs/SHA.
+    In the cache of huggingface_hub, snapshots/REVISION/FILE are links to blobs/SHA. Source:
+    huggingface_hub, "Understand caching".
     """
     if not file.is_symlink():
         return
@@ -218,7 +221,7 @@ def require_own(file: Path) -> None:
     if not any(target.is_relative_to(place.resolve()) for place in (file.parent, *blobs)):
         raise ModelError(
             f"expected {file} to be a file of the model, but it is a link that points outside its "
-            "folder; it was not read; copy the file itself there"
+            "folder, so it was not read; copy the file itself into the folder"
         )
 
 
@@ -230,7 +233,7 @@ def _open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
 
 
 def _check_members(archive: zipfile.ZipFile, path: Path) -> Iterator[tuple[str, int]]:
-    """Yield name and size of each file of a zip, after a check of all files."""
+    """Yield the name and size of each file in a zip after checking all files."""
     members = [member for member in archive.infolist() if not member.is_dir()]
     total = sum(member.file_size for member in members)
     packed = sum(member.compress_size for member in members)
@@ -238,7 +241,7 @@ def _check_members(archive: zipfile.ZipFile, path: Path) -> Iterator[tuple[str, 
     if len(members) > _MOST_FILES or total > _MOST_BYTES or ratio > _MOST_RATIO:
         raise ModelError(
             f"expected {path} to be a model, but it would unpack to {len(members)} files of "
-            f"{total / 2**30:.1f} GB from {packed / 2**30:.3f} GB; it was not unpacked"
+            f"{total / 2**30:.1f} GB from {packed / 2**30:.3f} GB, so it was not unpacked"
         )
     seen: set[str] = set()
     for member in members:
@@ -247,8 +250,9 @@ def _check_members(archive: zipfile.ZipFile, path: Path) -> Iterator[tuple[str, 
             reason = "appears twice"
         if reason is not None:
             raise ModelError(
-                f"expected {path} to hold regular files below one folder, but {member.filename!r} "
-                f"{reason}; it was not unpacked; ask its author for a clean zip"
+                f"expected {path} to contain only regular files below one folder, but "
+                f"{member.filename!r} {reason}, so it was not unpacked; ask its author for a "
+                "corrected zip"
             )
         seen.add(member.filename.casefold())
     for member in members:
@@ -275,7 +279,7 @@ def _walk_folder(folder: Path) -> Iterator[tuple[str, int]]:
     def refuse(error: OSError) -> NoReturn:
         """Raise an error for a folder that cannot be listed.
 
-        Otherwise the model would look smaller than it is.
+        The model would otherwise appear smaller than it is.
         """
         raise ModelError(
             f"cannot read the folders of {folder}: {error}; check its permissions, and try again"

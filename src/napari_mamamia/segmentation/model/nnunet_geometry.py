@@ -1,4 +1,4 @@
-"""The axes, spacing, extents and tiles of a case for an nnU-Net model, without torch."""
+"""The axes, spacing, extents and tiles of a case for an nnU-Net model; torch is not needed."""
 
 import math
 from collections.abc import Sequence
@@ -15,13 +15,13 @@ from napari_mamamia.segmentation.model.nnunet_plans import Plans, ReaderKind
 
 _PIXDIM: Final = slice(80, 92)  # bytes of pixdim[1:4] in a NIfTI-1 header
 _SAME_SPACING: Final = 1e-4
-_MOST_VOXELS: Final = 2**32  # 16 GB a channel; a breast exam at 0.5 mm has 2**28
+_MOST_VOXELS: Final = 2**32  # 16 GB per channel; a breast exam at 0.5 mm has 2**28 voxels
 _MARGIN: Final = 2  # voxels of the model's grid that interpolation at a region's edge uses
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The transform from a case to a model's axes: reorientation (`display`), then `order`.
+    """The transform from a case to a model's axes: reorientation (`display`) followed by `order`.
 
     `spacing` and `shape` are along the model's axes, before cropping and resampling.
     """
@@ -32,15 +32,15 @@ class Frame:
     shape: tuple[int, int, int]
 
     def to_model(self, array: NDArray[Any]) -> NDArray[Any]:
-        """Return the view of a case's ``(z, y, x)`` array along the model's axes."""
+        """Return a case's array ``(z, y, x)`` as a view along the model's axes."""
         return self.display.to_display(array).transpose(self.order)
 
     def from_model(self, array: NDArray[Any]) -> NDArray[Any]:
-        """Return the view of an array along the model's axes as the case's ``(z, y, x)``."""
+        """Return an array along the model's axes as a view with the case's axes ``(z, y, x)``."""
         return self.display.from_display(array.transpose(np.argsort(self.order)))
 
     def box_to_model(self, box: Box, grid: Grid) -> Box:
-        """Return a box of the case along the model's axes."""
+        """Return a box of the case in the model's axes."""
         ends = [
             self.display.point_to_display(point, grid.shape)
             for point in (box.start, tuple(n - 1 for n in box.stop))
@@ -76,7 +76,7 @@ def model_frame(grid: Grid, plans: Plans) -> Frame:
 
 
 def model_shape(grid: Grid, plans: Plans) -> tuple[int, int, int]:
-    """Return the extents of a volume on the model's grid, assuming no empty border.
+    """Return the extents of a volume on the model's grid, assuming that there is no empty border.
 
     Parameters
     ----------
@@ -90,12 +90,12 @@ def model_shape(grid: Grid, plans: Plans) -> tuple[int, int, int]:
 
 
 def wanted_spacing(spacing: Sequence[float], plans: Plans) -> tuple[float, ...]:
-    """Return the model's spacing along three axes; 2d keeps the case's spacing between slices.
+    """Return the model's spacing along three axes; a 2d model keeps the case's slice spacing.
 
     Parameters
     ----------
     spacing
-        Present spacing along three axes, mm.
+        The current spacing along three axes in mm.
     plans
         The plans of the model.
     """
@@ -108,14 +108,14 @@ def model_extents(
 ) -> tuple[int, int, int]:
     """Return the extents of the network's input for a volume of `shape` and `spacing` mm.
 
-    Plans without resampling (nnU-Net's ``no_resampling_hack``) leave it unchanged.
+    Plans without resampling (nnU-Net's ``no_resampling_hack``) do not change the extents.
 
     Parameters
     ----------
     shape
-        Extents of the volume in voxels.
+        The extents of the volume in voxels.
     spacing
-        Present spacing along three axes, mm.
+        The current spacing along three axes in mm.
     plans
         The plans of the model.
 
@@ -130,10 +130,11 @@ def model_extents(
         a, b, c = target_shape(shape, spacing, target)
     if min(a, b, c) < 1 or a * b * c > _MOST_VOXELS:
         raise ModelError(
-            f"the volume of {' x '.join(map(str, shape))} voxels of "
-            f"{' x '.join(f'{s:g}' for s in spacing)} mm would have {a} x {b} x {c} voxels at the "
-            f"model's spacing of {' x '.join(f'{s:g}' for s in target)} mm; correct the spacing "
-            "of the images, or choose another model"
+            "expected a volume that fits into memory, but the volume of "
+            f"{' x '.join(map(str, shape))} voxels of {' x '.join(f'{s:g}' for s in spacing)} mm "
+            f"would have {a} x {b} x {c} voxels at the model's spacing of "
+            f"{' x '.join(f'{s:g}' for s in target)} mm; correct the spacing of the images, or "
+            "choose a different model"
         )
     return (a, b, c)
 
@@ -141,16 +142,16 @@ def model_extents(
 def target_shape(
     shape: Sequence[int], spacing: Sequence[float], wanted: Sequence[float]
 ) -> tuple[int, ...]:
-    """Return the extents after resampling from `spacing` to the `wanted` one.
+    """Return the extents after resampling from `spacing` to the `wanted` spacing.
 
     Parameters
     ----------
     shape
-        Extents of the volume in voxels.
+        The extents of the volume in voxels.
     spacing
-        Present spacing along three axes, mm.
+        The current spacing along three axes in mm.
     wanted
-        Spacing of the model along three axes, mm.
+        The spacing of the model along three axes in mm.
 
     Examples
     --------
@@ -170,7 +171,7 @@ def resampled_box(inside: Box, crop: Box, shape: Sequence[int]) -> Box:
     crop
         The cropped part of the volume.
     shape
-        Extents of the volume in voxels.
+        The extents of the resampled volume in voxels.
 
     Examples
     --------
@@ -187,16 +188,16 @@ def resampled_box(inside: Box, crop: Box, shape: Sequence[int]) -> Box:
 
 
 def tile_starts(shape: Sequence[int], patch: Sequence[int], step: float) -> list[list[int]]:
-    """Return the first index of each tile along each axis; extents are at least the patch's.
+    """Return the first index of each tile along each axis of a volume at least as large as a tile.
 
     Parameters
     ----------
     shape
-        Extents of the volume in voxels.
+        The extents of the volume in voxels.
     patch
-        Extents of a tile in voxels.
+        The extents of a tile in voxels.
     step
-        Distance of tiles as a share of the patch.
+        The distance of tiles as a fraction of the patch.
 
     Examples
     --------
@@ -214,7 +215,7 @@ def tile_starts(shape: Sequence[int], patch: Sequence[int], step: float) -> list
 def _towards_ras(grid: Grid) -> DisplayFrame:
     """Return the frame of a file reoriented to RAS.
 
-    Slices run to superior, rows to anterior, columns to the patient's right.
+    Slices increase towards superior, rows towards anterior, columns towards the patient's right.
 
     Source: nnunetv2 2.8.1, imageio/nibabel_reader_writer.py, NibabelIOWithReorient.
     """
@@ -230,8 +231,8 @@ def _towards_ras(grid: Grid) -> DisplayFrame:
 def header_spacing(grid: Grid) -> tuple[float, float, float]:
     """Return the spacing (z, y, x) in mm that SimpleITK and nnU-Net read from a case's file.
 
-    It consists of the header's own numbers if they fit the affine. The norm of an oblique affine's
-    columns differs from them in the last digits, enough to change whether 3.0 mm slices at 1.0 mm
+    The numbers in the header are used if they match the affine. The norms of an oblique affine's
+    columns differ from them in the last digits, which can change whether 3.0 mm slices at 1.0 mm
     count as thick, and whether a voxel at the very edge of an image is inside.
     """
     header = grid.nifti_header

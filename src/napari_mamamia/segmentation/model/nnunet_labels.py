@@ -1,4 +1,4 @@
-"""The outputs of an nnU-Net: labels, or overlapping regions."""
+"""The outputs of an nnU-Net, which are labels or overlapping regions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,9 +14,10 @@ from napari_mamamia.core.errors import ModelError
 class Labels:
     """The label table of a model.
 
-    `names` are (name, values) in the order of dataset.json, without background and ignore. With
-    regions each output is one region, and `region_order` gives the value that each writes, later
-    ones over earlier ones; without regions it is empty and output k is label k.
+    `names` lists (name, values) in the order of dataset.json, without background and ignore. If the
+    model has regions, each output is a region, and `region_order` has the value that each region
+    writes; later regions overwrite earlier regions. Otherwise `region_order` is empty, and output k
+    is label k.
     """
 
     names: tuple[tuple[str, tuple[int, ...]], ...]
@@ -29,7 +30,7 @@ class Labels:
 
     @property
     def foreground(self) -> tuple[int, ...]:
-        """Every value except background, ascending."""
+        """All values except background in ascending order."""
         return tuple(sorted({value for _, values in self.names for value in values if value}))
 
     @property
@@ -39,7 +40,7 @@ class Labels:
 
     @property
     def dtype(self) -> type[np.uint8] | type[np.uint16]:
-        """Data type of a label map: uint8, or uint16 from 255 labels on."""
+        """Data type of a label map: uint8, or uint16 for 255 labels or more."""
         return np.uint8 if len(self.foreground) < 255 else np.uint16
 
     def one_hot(self, labels: NDArray[Any]) -> NDArray[np.float32]:
@@ -53,13 +54,13 @@ def read_labels(dataset: Mapping[str, Any], where: str) -> Labels:
     Raises
     ------
     ModelError
-        If background is not 0, or regions lack their order.
+        If background is not 0, or the order of the regions is missing.
     """
     table = dataset.get("labels")
     if not isinstance(table, dict) or table.get("background") != 0:
         raise ModelError(
-            f'{where} should hold "labels" with background 0, but has {table!r}; restore the '
-            "dataset.json that came with the model"
+            f'expected {where} to have "labels" with background 0, but it has {table!r}; restore '
+            "the dataset.json that came with the model"
         )
     try:
         names = tuple(
@@ -77,8 +78,8 @@ def read_labels(dataset: Mapping[str, Any], where: str) -> Labels:
     order = tuple(int(value) for value in dataset.get("regions_class_order") or ())
     if len(order) != len(names):
         raise ModelError(
-            f"{where} has {len(names)} regions, but regions_class_order has {len(order)} entries; "
-            "restore the dataset.json that came with the model"
+            f"expected regions_class_order in {where} to have {len(names)} entries, one for each "
+            f"region, but it has {len(order)}; restore the dataset.json that came with the model"
         )
     return Labels(names, order)
 
@@ -90,7 +91,7 @@ def _read_values(value: Any) -> tuple[int, ...]:
 def _check_labels(labels: Labels, where: str) -> Labels:
     if labels.foreground != tuple(range(1, len(labels.foreground) + 1)):
         raise ModelError(
-            f"{where}: expected labels to count 1, 2, 3 ... without gaps, but they are "
+            f"{where}: expected the labels to be 1, 2, 3 and so on without gaps, but they are "
             f"{labels.foreground}; restore the dataset.json that came with the model"
         )
     return labels

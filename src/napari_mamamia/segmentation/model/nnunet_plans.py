@@ -1,7 +1,7 @@
 """plans.json and dataset.json of an nnU-Net model as frozen records, without executing code.
 
 Names in plans (network, operations, resampling, normalisation, reader) are looked up in our own
-tables, never imported: a plans file cannot make this software call anything else. Source: the
+tables and never imported, so a plans file cannot make this software call anything else. Source: the
 format of nnunetv2 2.8.1, utilities/plans_handling/plans_handler.py.
 """
 
@@ -41,7 +41,7 @@ _RESTORE: Final = "restore the plans.json that came with the model"
 
 
 class ReaderKind(StrEnum):
-    """Orientation of the model's volumes: as stored in the file, or reoriented to RAS first."""
+    """Orientation of the model's volumes: as stored in the file, or reoriented to RAS."""
 
     AS_STORED = "as stored"
     RAS = "RAS"
@@ -60,7 +60,7 @@ class ChannelNorm:
     """Normalisation of one channel.
 
     With `in_mask`, only voxels that are not zero in all channels are used. `low`, `high`, `mean`
-    and `std` describe the foreground of the training set; only CT uses them.
+    and `std` describe the foreground of the training set and are used only for CT.
     """
 
     scheme: str
@@ -75,8 +75,8 @@ class ChannelNorm:
 class Resampling:
     """Resampling of volumes between spacings.
 
-    `method` is "spline" (of `order`, across thick slices of `order_z`), "torch" (linear) or "none".
-    With `separate_z` None, `ANISOTROPY` decides.
+    `method` is "spline" (of order `order`, or `order_z` across thick slices), "torch" (linear) or
+    "none". If `separate_z` is None, `ANISOTROPY` decides.
     """
 
     method: str
@@ -100,7 +100,7 @@ class Architecture:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """One configuration: patch and spacing along the model's axes (two of them for 2d)."""
+    """One configuration, with patch and spacing along the model's axes (two axes for 2d)."""
 
     name: str
     patch: tuple[int, ...]
@@ -115,7 +115,7 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True)
 class Plans:
-    """Everything except the weights that is needed to run one configuration of a model."""
+    """All data except the weights that are needed to run one configuration of a model."""
 
     dataset: str
     name: str
@@ -141,7 +141,7 @@ def parsed(text: str, where: str) -> dict[str, Any]:
     text
         The text.
     where
-        Name of the model or file in messages.
+        The name of the model or file in messages.
     """
     try:
         content = parsed_json(text)
@@ -157,12 +157,12 @@ def parsed(text: str, where: str) -> dict[str, Any]:
 
 
 def read_plans(plans_text: str, dataset_text: str, configuration: str, where: str) -> Plans:
-    """Return the records of one configuration; error messages name the model as `where`.
+    """Return the records of a configuration; error messages name the model as `where`.
 
     Raises
     ------
     ModelError
-        If a file is broken, has an unknown entry, or lacks the configuration.
+        If a file is invalid, has an unknown entry, or lacks the configuration.
     """
     plans = parsed(plans_text, f"{where}: plans.json")
     dataset = parsed(dataset_text, f"{where}: dataset.json")
@@ -226,8 +226,8 @@ def _read_configuration(
     schemes, masks = found["normalization_schemes"], found["use_mask_for_norm"]
     if len(schemes) != channels or len(masks) != channels:
         raise ModelError(
-            f"{where}: plans.json and dataset.json must come from the same model, but "
-            f"dataset.json names {count_of(channels, 'channel')} and {name} normalises "
+            f"{where}: expected plans.json and dataset.json to come from the same model, but "
+            f"dataset.json has {count_of(channels, 'channel')} and {name} normalises "
             f"{len(schemes)}"
         )
     norms = tuple(
@@ -257,7 +257,7 @@ def _read_configuration(
 
 
 def _require_extents(patch: tuple[int, ...], spacing: tuple[float, ...], where: str) -> None:
-    """Raise `ModelError` unless a network can have these extents of tiles and voxels."""
+    """Raise `ModelError` if the patch or the spacing is impossible for a network."""
     if len(patch) not in (2, 3) or not all(0 < n <= _MOST_EXTENT for n in patch):
         raise ModelError(
             f"{where}: expected the patch to have 2 or 3 extents of 1 to {_MOST_EXTENT} voxels, "
@@ -275,8 +275,9 @@ def _require_extents(patch: tuple[int, ...], spacing: tuple[float, ...], where: 
 def _read_norm(scheme: str, in_mask: Any, known: Mapping[str, Any], where: str) -> ChannelNorm:
     if scheme not in _NORMALISATIONS:
         raise ModelError(
-            f"{where}: expected one of the normalisations {', '.join(sorted(_NORMALISATIONS))}, "
-            f"but got {scheme!r}; this model needs its own code and cannot be run here"
+            f"{where}: expected the normalisation to be one of "
+            f"{', '.join(sorted(_NORMALISATIONS))}, but got {scheme!r}; this model needs its own "
+            "code and cannot be run here"
         )
     if scheme != "CTNormalization":
         return ChannelNorm(scheme, bool(in_mask))
@@ -287,13 +288,13 @@ def _read_norm(scheme: str, in_mask: Any, known: Mapping[str, Any], where: str) 
 def _read_resampling(found: Mapping[str, Any], what: str, where: str) -> Resampling:
     method = _look_up_name(_RESAMPLERS, found[f"resampling_fn_{what}"], "resampling", where)
     options = found.get(f"resampling_fn_{what}_kwargs") or {}
-    # The defaults of nnU-Net's own two functions, which differ.
+    # These are the defaults of nnU-Net's own two functions, which differ.
     separate = options.get("force_separate_z", False if method == "spline" else None)
     orders = int(options.get("order", 3)), int(options.get("order_z", 0))
     if not all(0 <= order <= _MOST_ORDER for order in orders):
         raise ModelError(
-            f"{where}: expected spline orders from 0 to {_MOST_ORDER}, but got order {orders[0]} "
-            f"and order_z {orders[1]}; {_RESTORE}"
+            f"{where}: expected the spline orders to be from 0 to {_MOST_ORDER}, but got order "
+            f"{orders[0]} and order_z {orders[1]}; {_RESTORE}"
         )
     return Resampling(
         method=method,
@@ -316,7 +317,7 @@ def _read_architecture(found: Mapping[str, Any], where: str) -> Architecture:
 
 
 def _old_architecture(found: Mapping[str, Any]) -> Architecture:
-    """Return the network of plans written before nnU-Net 2.2, which had separate keys.
+    """Return the network in plans from before nnU-Net 2.2, which have separate keys.
 
     Source: nnunetv2 2.8.1, plans_handler.py, ConfigurationManager.__init__.
     """
@@ -348,8 +349,8 @@ def _old_architecture(found: Mapping[str, Any]) -> Architecture:
 def _look_up_name(table: Mapping[str, Any], name: Any, what: str, where: str) -> Any:
     if not isinstance(name, str) or name not in table:
         raise ModelError(
-            f"{where}: expected one of {', '.join(table)} for the {what}, but got {name!r}; this "
-            "model needs its own code and cannot be run here"
+            f"{where}: expected the {what} to be one of {', '.join(table)}, but got {name!r}; "
+            "this model needs its own code and cannot be run here"
         )
     return table[name]
 
@@ -357,7 +358,8 @@ def _look_up_name(table: Mapping[str, Any], name: Any, what: str, where: str) ->
 def _read_permutation(axes: Any, where: str) -> tuple[int, int, int]:
     if sorted(axes) != [0, 1, 2]:
         raise ModelError(
-            f"{where}: expected the axes 0, 1 and 2 in some order, but got {axes!r}; {_RESTORE}"
+            f"{where}: expected the axes to be 0, 1 and 2 in some order, but got {axes!r}; "
+            f"{_RESTORE}"
         )
     a, b, c = (int(axis) for axis in axes)
     return (a, b, c)

@@ -315,7 +315,7 @@ def write_recipe(recipe: Recipe, path: Path, *, overwrite: bool = False) -> None
     recipe
         The recipe of the model.
     path
-        Path of the file or folder.
+        The path of the file or folder.
     overwrite
         Whether to replace an existing file.
     """

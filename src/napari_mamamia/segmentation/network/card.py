@@ -42,7 +42,7 @@ def shapes_of(path: Path, kind: str) -> tuple[Shape, Shape]:
     Parameters
     ----------
     path
-        Path of the file or folder.
+        The path of the file or folder.
     kind
         The kind of model.
 
@@ -77,7 +77,7 @@ def own_spec(path: Path, kind: str) -> NetworkSpec | None:
     Parameters
     ----------
     path
-        Path of the file or folder.
+        The path of the file or folder.
     kind
         The kind of model.
 
@@ -199,7 +199,7 @@ def network_path(path: Path, name: str) -> Path:
     Parameters
     ----------
     path
-        Path of the file or folder.
+        The path of the file or folder.
     name
         The name of the model.
     """
@@ -214,7 +214,7 @@ def fitted_spec(spec: NetworkSpec, path: Path, kind: str) -> NetworkSpec:
     spec
         Input and output of the network.
     path
-        Path of the file or folder.
+        The path of the file or folder.
     kind
         The kind of model.
 
@@ -260,7 +260,7 @@ def without_recipe(path: Path, kind: str) -> str:
     Parameters
     ----------
     path
-        Path of the file or folder.
+        The path of the file or folder.
     kind
         The kind of model.
     """

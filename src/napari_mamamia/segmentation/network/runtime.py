@@ -61,7 +61,7 @@ def open_network(
     kind
         The kind of model.
     path
-        Path of the file or folder.
+        The path of the file or folder.
     spec
         Input and output of the network.
     settings

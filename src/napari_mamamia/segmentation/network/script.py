@@ -50,7 +50,7 @@ def read_script(path: Path, device: str = "cpu") -> nn.Module:
     Parameters
     ----------
     path
-        Path of the file or folder.
+        The path of the file or folder.
     device
         ``"cpu"``, ``"cuda"`` or ``"mps"``.
 

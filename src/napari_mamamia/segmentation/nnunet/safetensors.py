@@ -105,7 +105,7 @@ def write_safetensors(checkpoint: Checkpoint, path: Path, source_sha256: str) ->
     checkpoint
         Weights and settings of a fold.
     path
-        Path of the file or folder.
+        The path of the file or folder.
     source_sha256
         SHA-256 of the original checkpoint.
 

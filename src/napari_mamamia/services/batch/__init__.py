@@ -1,6 +1,6 @@
 """Process many cases in this process, in worker processes or on a cluster.
 
-`work` defines a case's inputs and results, `store` keeps finished cases, `child` is a process that
-can be killed, `cluster` is dask. `output_folder` never mixes results of two runs; `in_subprocess`
-runs work that would hold the interpreter's lock.
+`work` defines the inputs and results of a case and stores finished cases. `child` is a process that
+can be killed, and `cluster` uses dask. `output_folder` prevents that results of two runs are mixed.
+`in_subprocess` runs work that would hold the interpreter's lock.
 """

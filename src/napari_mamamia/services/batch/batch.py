@@ -1,7 +1,7 @@
 """Process many cases; the failure of a case does not stop the others.
 
-`for_each_case` works in this process, one after the other. `run_batch` runs a `CaseWork` in this
-process, in worker processes or on a cluster, and stores each result as it arrives.
+`for_each_case` runs the cases in this process, one after the other. `run_batch` runs a `CaseWork`
+in this process, in worker processes or on a cluster, and stores each result as it arrives.
 """
 
 import logging
@@ -42,9 +42,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class BatchResult(Generic[T]):
-    """The results in the order of the cases, and a failure for each case without a result.
+    """The results in the order of the cases, with a failure for each case without a result.
 
-    `n_reused` results come from an earlier run.
+    `n_reused` is the number of results from an earlier run.
     """
 
     results: tuple[T, ...]
@@ -55,7 +55,7 @@ class BatchResult(Generic[T]):
 def for_each_case(case_ids: Sequence[str], work: Callable[[str], T]) -> BatchResult[T]:
     """Run ``work(case_id)`` for each case and continue after a failure.
 
-    Progress counts a thousand steps for each case, so that it also advances within a case.
+    Progress counts a thousand steps for each case, so it also advances during a case.
     """
     results: list[T] = []
     failures: list[CaseFailure] = []
@@ -92,22 +92,24 @@ def run_batch(
     Parameters
     ----------
     cases
-        The cases, each id once. Their files have absolute paths if `place` is a cluster.
+        The cases, each with a unique id. If `place` is a cluster, the paths of their files must be
+        absolute.
     work
-        The function to run and its settings, the same for every place.
+        The function to run, with its settings; independent of `place`.
     place
-        Where the cases run; None for this process, without a time limit.
+        Where the cases run. None runs them in this process without a time limit.
     store
-        File that stores each outcome as it arrives; None stores none. It survives the end
-        of this process, of workers, and of the scheduler.
+        The file in which each outcome is stored as it arrives, or None. The file remains if this
+        process, a worker or the scheduler ends.
     existing
-        What to do with an existing `store`. With RESUME, its results are used again if neither the
-        case's files nor the work changed.
+        What to do with an existing `store`. With RESUME, a stored result is reused if neither the
+        case's files nor the work has changed.
     here
         A function that does the same as `work` with objects of this process, such as a loaded
-        model; used if `place` is this process. Progress then shows the steps within a case.
+        model. It is used if `place` is this process; progress then includes the steps of a case.
     still_holds
-        Whether a result of `store` may be used again, for example because its file still exists.
+        Function that returns whether a stored result may be reused, for example because its file
+        still exists.
 
     Raises
     ------
@@ -117,11 +119,12 @@ def run_batch(
         If the scheduler of `place` cannot be reached, or its workers cannot be started.
     MissingExtraError
         If `place` is a cluster and dask is not installed, or a case's files need a package that is
-        missing. Earlier results stay.
+        missing. Earlier results are kept.
     SaveConflictError
         If `store` exists and `existing` is REFUSE, or another run is writing it.
     SaveError
-        If a result cannot be stored, such as on a full disk. The run ends; earlier results stay.
+        If a result cannot be stored, for example because the disk is full. The run ends, and
+        earlier results are kept.
     """
     _require_unique(cases)
     if store is None:
@@ -134,7 +137,7 @@ def run_batch(
                 results = {case_id: item for case_id, item in results.items() if still_holds(item)}
             return _run_cases(cases, work, place or Place(), results, result_store, here)
     finally:
-        sweep_below(store.parent)  # unfinished files of a case's process that was ended
+        sweep_below(store.parent)  # unfinished files of a case whose process was ended
 
 
 def _run_cases(
@@ -151,7 +154,6 @@ def _run_cases(
     spoken = float("-inf")
 
     def whole(_: Progress | None = None) -> Progress | None:
-        """Store the pending results and report the progress of the batch, now and then."""
         nonlocal spoken
         if kept is not None:
             kept.sync()
@@ -161,7 +163,6 @@ def _run_cases(
         return _describe_progress(len(found) + len(failed), len(cases), len(failed))
 
     def within(case_id: str) -> AbstractContextManager[None]:
-        """Report a case's own progress as its share of the batch."""
         start = (len(found) + len(failed)) * _STEPS_PER_CASE
         end = start + _STEPS_PER_CASE - 1
         return part(start, end, len(cases) * _STEPS_PER_CASE, f"{case_id}: ")
@@ -189,9 +190,10 @@ def _gather_outcomes(
     waiting: Callable[[str], AbstractContextManager[None]],
     within: Callable[[str], AbstractContextManager[None]],
 ) -> Generator[Outcome[T] | None, None, None]:
-    """Yield each case's outcome, and None while waiting for the cluster.
+    """Yield the outcome of each case, and None while waiting for the cluster.
 
-    A case's progress goes through `within` if `here` runs the case, otherwise through `waiting`.
+    The progress of a case is reported to `within` if `here` runs the case, and to `waiting`
+    otherwise.
     """
     if not cases:
         return
@@ -248,6 +250,7 @@ def _require_unique(cases: Sequence[CaseInputs]) -> None:
     for inputs in cases:
         if inputs.case_id in seen:
             raise CaseError(
-                f"expected each case once, but {inputs.case_id} is listed twice: rename one"
+                f"expected each case id to occur once, but {inputs.case_id} occurs twice: rename "
+                "one case"
             )
         seen.add(inputs.case_id)

@@ -1,8 +1,8 @@
 """A process that runs one case at a time and can be killed if a case takes too long.
 
-Run as a program, this module is that process: it reads pickled requests from its input, answers on
-its output, and ends when its parent does. It is not a `multiprocessing` process, because a dask
-worker may not start any.
+The process runs this module as a program: it reads pickled requests from standard input, writes
+answers to standard output, and ends when its parent process ends. It is not a `multiprocessing`
+process, because a dask worker is not allowed to start one.
 """
 
 import os
@@ -39,15 +39,15 @@ _TRIES: Final = 2
 
 
 class _Ended(Exception):  # noqa: N818 - an outcome, caught in this module
-    """The child has ended."""
+    """Raised if the child process has ended."""
 
 
 class _TooLong(Exception):  # noqa: N818 - an outcome, caught in this module
-    """The child did not answer within the time limit."""
+    """Raised if the child does not answer within the time limit."""
 
 
 class Child:
-    """A process that can be killed, started at first use and used again for the next case."""
+    """A process that can be killed; it is started on first use and reused for the next case."""
 
     def __init__(self) -> None:
         self._process: Process | None = None
@@ -56,19 +56,19 @@ class Child:
 
     @property
     def pid(self) -> int | None:
-        """The id of the running process, None if no process is running."""
+        """The id of the running process, or None."""
         return None if self._process is None else self._process.pid
 
     def ask(self, work: CaseWork[R], inputs: CaseInputs, limit_s: float) -> Outcome[R]:
-        """Return the child's answer, and report progress at least every `POLL_S` while waiting.
+        """Return the child's answer; report progress at least every `POLL_S` seconds while waiting.
 
         Raises
         ------
         _Ended
             If the process ended before it answered.
         _TooLong
-            If the case took longer than `limit_s`, not counting the process's start. The process is
-            killed then.
+            If the case takes longer than `limit_s`, not counting the start of the process. The
+            process is then killed.
         """
         if self._process is None:
             self._start_process()
@@ -76,25 +76,25 @@ class Child:
         if process is None or process.stdin is None:
             raise _Ended("it was stopped")
         try:
-            # Pickled twice: data that the child cannot unpickle then fail one case and do not end
-            # the pipe.
+            # Pickled twice, so that data that the child cannot unpickle fail one case and do not
+            # end the pipe.
             pickle.dump(_pack_request(work, inputs), process.stdin)
             process.stdin.flush()
         except OSError as error:
             raise _Ended(self._how_it_ended()) from error
         packed = self._wait_for_answer(limit_s)
         answer: Outcome[R] = pickle.loads(packed)  # noqa: S301 - our own child's pipe
-        # A request that could not be unpickled has no known case.
+        # A request that could not be unpickled belongs to no known case.
         return answer if answer.case_id else replace(answer, case_id=inputs.case_id)
 
     def kill(self) -> None:
-        """End the process and its descendants, and wait until they are gone."""
+        """End the process and its descendants, and wait until they have ended."""
         process, self._process = self._process, None
         if process is not None:
             end_group(process)
 
     def close(self) -> None:
-        """End the process for good; no new process is started afterwards."""
+        """End the process permanently; no new process is started afterwards."""
         self._is_closed = True
         self.kill()
 
@@ -110,7 +110,7 @@ class Child:
         try:
             self._wait_for_answer(_START_LIMIT_S)
         except _TooLong:
-            # Not the case's time: no case has been sent yet.
+            # No case has been sent yet, so this time does not count for a case.
             raise _Ended(f"it did not start within {_START_LIMIT_S:g} s") from None
 
     def _wait_for_answer(self, limit_s: float) -> Any:
@@ -139,29 +139,29 @@ class Child:
 def attempt_in_child(
     child: Child, work: CaseWork[R], inputs: CaseInputs, limit_s: float | None
 ) -> Outcome[R]:
-    """Return the outcome of `work` in `child`, and report at least every 0.1 s while waiting.
+    """Run `work` in `child` and return its outcome; report progress at least every 0.1 s.
 
-    A case that takes longer than `limit_s` is ended and fails. If the process dies, the case is
-    tried once more in a new one.
+    A case that takes longer than `limit_s` is stopped and fails. If the process dies, the case is
+    tried once more in a new process.
     """
     how = ""
     for _ in range(_TRIES):
         try:
             return child.ask(work, inputs, limit_s or float("inf"))
         except _TooLong:
-            reason = f"expected an answer within the time limit of {limit_s:g} s, but it took"
+            reason = f"expected an answer within the time limit of {limit_s:g} s, but the case took"
             reason += " longer"
             reason += ": check its files or allow more time"
             return Outcome(inputs.case_id, reason=reason, cause=FailureCause.TIME_LIMIT)
         except _Ended as error:
             how = str(error)
-    reason = f"the process that worked on it ended {_TRIES} times without an answer ({how})"
+    reason = f"the process of the case ended {_TRIES} times without an answer ({how})"
     reason += ": check its files and the free memory"
     return Outcome(inputs.case_id, reason=reason, cause=FailureCause.WORKER_LOST)
 
 
 class _AbsolutePickler(pickle.Pickler):
-    """A pickler that makes paths absolute, since a child starts in another folder."""
+    """A pickler that makes paths absolute, because a child starts in a different folder."""
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, Path) and not obj.is_absolute():
@@ -176,7 +176,7 @@ def _pack_request(work: CaseWork[Any], inputs: CaseInputs) -> bytes:
 
 
 def _pass_on(stream: IO[bytes], answers: "SimpleQueue[Any]") -> None:
-    """Move the child's output into a queue, whose waiting can be limited on every system."""
+    """Move the child's output into a queue, which supports a timeout on every system."""
     with suppress(EOFError, OSError, ValueError, pickle.UnpicklingError):
         while True:
             answers.put(pickle.load(stream))  # noqa: S301 - our own child's pipe
@@ -188,12 +188,14 @@ def main() -> None:
     be_quiet()
     with suppress(BrokenPipeError):
         _answer_all()
-    os._exit(0)  # the listening thread holds the input, for which Python's own exit would wait
+    os._exit(
+        0
+    )  # The listening thread holds standard input, and Python's normal exit would wait for it.
 
 
 def _answer_all() -> None:
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # output of a case must not get between the answers
+    os.dup2(2, 1)  # A case's output must not be mixed with the answers.
     requests: SimpleQueue[bytes] = SimpleQueue()
     threading.Thread(target=_queue_requests, args=(sys.stdin.buffer, requests), daemon=True).start()
     _send_answer(answers, _READY)
@@ -202,7 +204,7 @@ def _answer_all() -> None:
 
 
 def _queue_requests(stream: IO[bytes], requests: "SimpleQueue[bytes]") -> None:
-    """Queue the requests; end this process when the pipe closes, even in the middle of a case."""
+    """Queue the requests; end this process when the pipe closes, even during a case."""
     try:
         while True:
             requests.put(pickle.load(stream))  # noqa: S301 - our own parent's pipe

@@ -5,10 +5,11 @@ runs in the workers. Results are sent to this process, which alone writes them. 
 dask replaces it or continues without it, and its cases run again elsewhere. If the scheduler or all
 workers are lost, the unfinished cases become failures.
 
-Short cases are sent together, because sending a case takes 6 ms, half of the time to score it. A
-task has as many cases as take a quarter of a second, so that progress and cancelling stay
-responsive. If the worker of a task dies, dask does not report which case caused it, and also counts
-the failure for the next waiting task. At the end each case of both tasks is run alone.
+Short cases are sent together, because sending a case takes 6 ms, which is half the time needed to
+score it. A task has as many cases as can be processed in a quarter of a second, which keeps
+progress and cancelling responsive. If the worker of a task dies, dask does not report which case
+was the cause, and also counts the failure for the next waiting task. Each case of both tasks is
+therefore run alone at the end.
 """
 
 import logging
@@ -52,7 +53,7 @@ _CONNECT_S: Final = 10.0
 _CLOSE_S: Final = 1.0
 _HOLD_S: Final = 1.0
 _DEATHS_FORGIVEN: Final = 1
-"""Number of workers that may die during a task before its cases are run alone."""
+"""Number of workers that may die during a task before the cases of the task are run alone."""
 _LOOK_EVERY_S: Final = 2.0
 _SHORT_S: Final = 0.01
 _AHEAD_PER_THREAD: Final = 4
@@ -67,9 +68,9 @@ _WORKER_ENVIRONMENT: Final = {
     "OPENBLAS_NUM_THREADS": "1",
     "PYTHONSAFEPATH": "1",
 }
-"""Dask's settings for a worker, which finds no modules in the current folder.
+"""Environment of a dask worker, which does not import modules from the current folder.
 
-Without MALLOC_TRIM_THRESHOLD_: with any value of it glibc maps every large array anew, and the page
+MALLOC_TRIM_THRESHOLD_ is removed: if it is set, glibc maps every large array anew, and the page
 faults double the time of scoring (benchmarks/batch.py).
 """
 
@@ -77,11 +78,11 @@ faults double the time of scoring (benchmarks/batch.py).
 def on_cluster(
     cases: Sequence[CaseInputs], work: CaseWork[R], place: Place
 ) -> Generator[Outcome[R] | None, None, None]:
-    """Yield each case's outcome as it arrives, and None at least every 0.2 s in between.
+    """Yield the outcome of each case as it arrives, and None at least every 0.2 s while waiting.
 
     Closing the generator ends local workers with all their processes at once. On a remote cluster,
-    waiting cases are withdrawn and running cases with a time limit are ended; others run to their
-    end.
+    waiting cases are withdrawn, running cases with a time limit are stopped, and all other cases
+    run to their end.
 
     Raises
     ------
@@ -102,19 +103,19 @@ def _too_late(place: Place) -> ClusterError:
     if place.scheduler:
         return ClusterError(
             f"expected a dask scheduler at {place.scheduler}, but none answered within "
-            f"{place.patience_s:g} s: check the address and that the scheduler runs, or leave it "
-            "out and use workers of this computer",
+            f"{place.patience_s:g} s: check the address and whether the scheduler is running, or "
+            "omit it and use workers on this computer",
             remedies=(Remedy("workers"),),
         )
     return ClusterError(
-        f"expected {place.workers} worker processes within {place.patience_s:g} s, found none yet: "
-        "this computer may be too busy; use fewer workers, or none",
+        f"expected {place.workers} worker processes to start within {place.patience_s:g} s, but "
+        "none started: this computer may be too busy; use fewer workers, or none",
         remedies=(Remedy("workers"),),
     )
 
 
 class _Run(Generic[R]):
-    """One batch on a connected cluster; a few tasks for each thread are submitted at a time."""
+    """One batch on a connected cluster; only a few tasks per thread are submitted at a time."""
 
     def __init__(self, client: Client, work: CaseWork[R], place: Place) -> None:
         self._client = client
@@ -128,7 +129,7 @@ class _Run(Generic[R]):
         self._heard = time.monotonic()
         self._case_s = _TASK_S
         self._is_lost = False
-        # Not a default client, whose loop dask would reuse.
+        # This is not a default client, whose event loop dask would reuse.
         self._done = as_completed(with_results=True, raise_errors=False, loop=client.loop)
 
     def outcomes(self, cases: Sequence[CaseInputs]) -> Iterator[Outcome[R] | None]:
@@ -145,7 +146,7 @@ class _Run(Generic[R]):
             for future, answer in answers.items():
                 if (
                     future.cancelled()
-                ):  # never by us: the client does that if it loses the scheduler
+                ):  # We never cancel a future; the client does this if it loses the scheduler.
                     self._is_lost = True
                 else:
                     yield from self._sort_answer(future, answer)
@@ -157,11 +158,11 @@ class _Run(Generic[R]):
                 time.sleep(_SHORT_S)
 
     def _collect_answers(self) -> dict[Future[Any], Any]:
-        """Return each finished task once, with its result.
+        """Return each finished task once, together with its result.
 
         If the worker of a finished task dies before its result is fetched, `as_completed` may never
-        return it, although dask repeats it: after a while without answers the result is requested
-        again.
+        return the task, although dask repeats it. The result is therefore requested again after a
+        while without answers.
         """
         now = time.monotonic()
         answers = dict(self._done.next_batch(block=False))
@@ -176,7 +177,7 @@ class _Run(Generic[R]):
         return answers
 
     def _sort_answer(self, future: Future[Any], answer: Any) -> tuple[Outcome[R], ...]:
-        """Return the outcomes of a task; cases without an outcome wait again."""
+        """Return the outcomes of a task, and queue its cases without an outcome again."""
         task, is_trial = self._sent.pop(future), future is self._trial
         if isinstance(answer, TaskAnswer):
             self._case_s = (self._case_s + answer.seconds / len(answer.outcomes)) / 2
@@ -200,14 +201,14 @@ class _Run(Generic[R]):
 
     def _send_task(self, task: tuple[CaseInputs, ...]) -> Future[Any]:
         limit = self._place.time_limit_s
-        # Dask would answer a pure call with the same arguments by the earlier result.
+        # Dask would answer a pure call with the same arguments with the earlier result.
         future = self._client.submit(work_there, self._work, task, limit, pure=False)
         self._sent[future] = task
         self._done.add(future)
         return future
 
     def _find_problem(self) -> str:
-        """Return why the unfinished cases cannot be run, "" if they can."""
+        """Return why the unfinished cases cannot be run, or "" if they can."""
         if self._is_lost or self._client.status != "running":
             return (
                 f"the scheduler {self._place.scheduler or 'of the local workers'} was lost before "
@@ -216,13 +217,14 @@ class _Run(Generic[R]):
         alone = self._census.seconds_without_workers()
         if alone > self._place.patience_s:
             return (
-                f"no worker was connected for {alone:.0f} s: start workers, then continue this run"
+                f"no worker has been connected for {alone:.0f} s: start workers, then continue "
+                "this run"
             )
         return ""
 
 
 class _Census:
-    """The number of threads of the cluster, requested every two seconds without waiting."""
+    """The number of threads in the cluster, requested every two seconds without blocking."""
 
     def __init__(self, client: Client) -> None:
         self.threads = 0
@@ -259,7 +261,7 @@ def _fail_cases(cases: Sequence[CaseInputs], reason: str) -> Iterator[Outcome[An
 
 @contextmanager
 def connection(place: Place) -> Iterator[LocalFuture[Client]]:
-    """Yield the pending client; at the end, disconnect, or end a cluster that was started here.
+    """Yield the pending client; finally disconnect, or end a cluster that was started here.
 
     The future holds a `ClusterError` if the scheduler cannot be reached.
     """
@@ -290,13 +292,13 @@ def _make_connect_error(place: Place, error: Exception) -> ClusterError:
     if place.scheduler:
         return ClusterError(
             f"expected a dask scheduler at {place.scheduler}, but it cannot be reached ({error}): "
-            "check the address and that the scheduler runs, or leave it out and use workers of "
-            "this computer",
+            "check the address and whether the scheduler is running, or omit it and use workers "
+            "on this computer",
             remedies=(Remedy("workers"),),
         )
     return ClusterError(
-        f"expected {place.workers} worker processes on this computer, but they cannot be started "
-        f"({error}): leave the workers out to score in one process"
+        f"expected {place.workers} worker processes to start on this computer, but they cannot be "
+        f"started ({error}): use no workers to run in this process"
     )
 
 
@@ -304,7 +306,9 @@ def _start_workers(workers: int, folder: Path) -> Client:
     settings = {
         "distributed.nanny.pre-spawn-environ": _WORKER_ENVIRONMENT,
         "distributed.scheduler.allowed-failures": _DEATHS_FORGIVEN,
-        "temporary-directory": str(folder),  # the scheduler's environment; workers get it below
+        "temporary-directory": str(
+            folder
+        ),  # This is the scheduler's environment; the workers' environment is set below.
     }
     with config.set(settings):
         cluster = LocalCluster(
@@ -339,14 +343,15 @@ def _close_opened(opening: LocalFuture[Client]) -> None:
 
 
 def _close_client(client: Client) -> None:
-    """Disconnect from the cluster within seconds, even if it no longer answers."""
+    """Disconnect from the cluster within seconds, even if it no longer responds."""
     cluster = client.cluster
     nannies = list(cluster.workers.values()) if cluster is not None else []
     closing = aside(lambda: _say_goodbye(client))
     end = time.monotonic() + _CLOSE_S
     while not closing.done() and time.monotonic() < end:
         time.sleep(POLL_S)
-        # At every check: until it is told to end, a nanny replaces a worker that died.
+        # Repeated at every check: a nanny replaces a worker that dies until the nanny is told to
+        # end.
         for nanny in nannies:
             _kill_worker(nanny.pid)
 
@@ -354,7 +359,7 @@ def _close_client(client: Client) -> None:
 def _say_goodbye(client: Client) -> None:
     if client.cluster is None and client.status == "running":
         client.cancel(list(client.futures), asynchronous=False)
-        with suppress(Exception):  # without a time limit there is none
+        with suppress(Exception):  # A case without a time limit needs no subprocess.
             client.unregister_worker_plugin(_PLUGIN)
     client.close(timeout=_CLOSE_S)
     if client.cluster is not None:
@@ -362,14 +367,14 @@ def _say_goodbye(client: Client) -> None:
 
 
 def _kill_worker(pid: int | None) -> None:
-    """End a local worker, which would otherwise wait for its case."""
+    """End a local worker, which would otherwise finish its case first."""
     with suppress(OSError):
         if pid:
             end_process(pid)
 
 
 class _Children(WorkerPlugin):
-    """A dask plug-in that gives each thread of a worker a process and ends it with the worker."""
+    """A dask plug-in that gives each worker thread a process, and ends it with the worker."""
 
     name = _PLUGIN
 
@@ -379,7 +384,9 @@ class _Children(WorkerPlugin):
     def setup(self, worker: Any) -> None:
         be_quiet()
         if self._is_ours and current_thread() is main_thread():
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the driver, which ends us
+            signal.signal(
+                signal.SIGINT, signal.SIG_IGN
+            )  # Ctrl-C is for the driver, which ends this worker.
         self._lock = Lock()
         self._children: dict[int, Child] = {}
 
@@ -395,7 +402,7 @@ class _Children(WorkerPlugin):
 
 @dataclass(frozen=True, slots=True)
 class TaskAnswer(Generic[R]):
-    """The outcomes of the first cases of a task, at least one, and the seconds they took."""
+    """The outcomes of the first cases of a task (at least one), and the time they took in s."""
 
     outcomes: tuple[Outcome[R], ...]
     seconds: float
@@ -404,10 +411,10 @@ class TaskAnswer(Generic[R]):
 def work_there(
     work: CaseWork[R], cases: Sequence[CaseInputs], limit_s: float | None
 ) -> TaskAnswer[R]:
-    """Run cases one after the other; this function runs in a worker.
+    """Run cases one after the other in a worker.
 
-    It stops after a second, so that slow cases do not delay finished ones. The sender submits cases
-    without an outcome again.
+    It stops after one second, because slow cases would delay the results of finished cases. The
+    sender submits the remaining cases again.
     """
     start, outcomes = time.monotonic(), []
     for inputs in cases:
@@ -422,7 +429,7 @@ def work_there(
 
 
 def aside(function: Callable[[], T]) -> LocalFuture[T]:
-    """Return the pending result of `function`, run in a thread that never delays the exit."""
+    """Run `function` in a thread that never delays the exit, and return its pending result."""
     future: LocalFuture[T] = LocalFuture()
 
     def run() -> None:

@@ -1,4 +1,4 @@
-"""Check for the optional packages of processes and clusters without importing them."""
+"""Check for the optional packages for processes and clusters without importing them."""
 
 from importlib.util import find_spec
 

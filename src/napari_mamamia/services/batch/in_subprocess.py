@@ -1,7 +1,7 @@
 """Run work that would block the window in a subprocess.
 
 Matplotlib and pyarrow hold the interpreter's lock for up to 0.3 s while loading and working, and
-cannot be split into smaller steps: even in a thread they would block the window.
+cannot be divided into smaller steps. They would block the window even in a thread.
 """
 
 import hashlib
@@ -27,11 +27,11 @@ R = TypeVar("R")
 
 @contextmanager
 def drawing_place() -> Iterator[Draw]:
-    """Yield a function that draws figures: in the main thread here, else in a subprocess.
+    """Yield a function that draws figures, in this process only if this is the main thread.
 
-    Work in another thread than the main one belongs to a window, which must not wait for
-    Matplotlib. The subprocess starts with the first figure and ends with the block, or when this
-    process ends.
+    Work outside the main thread belongs to a window, which must not wait for Matplotlib, so a
+    subprocess draws the figures. The subprocess starts with the first figure and ends with the
+    context or with this process.
     """
     if current_thread() is main_thread():
         yield draw_here
@@ -56,16 +56,16 @@ def _drawn_beside(child: Child, known: dict[bytes, Drawn], drawing: Drawing) -> 
 
 
 def write_parquet(rows: Sequence[CaseScore], csv: Path, *, overwrite: bool = False) -> None:
-    """Write ``case_scores.parquet`` beside the table ``case_scores.csv``.
+    """Write ``case_scores.parquet`` next to the table ``case_scores.csv``.
 
-    Outside the main thread a subprocess converts `csv`.
+    Outside the main thread, `csv` is converted in a subprocess.
 
     Raises
     ------
     SaveConflictError
-        If the file exists and `overwrite` is off.
+        If the file exists and `overwrite` is False.
     SaveError
-        If the system refuses to write.
+        If the file cannot be written.
     """
     path = csv.with_suffix(".parquet")
     if current_thread() is main_thread():
@@ -73,8 +73,8 @@ def write_parquet(rows: Sequence[CaseScore], csv: Path, *, overwrite: bool = Fal
         return
     if path.exists() and not overwrite:
         raise SaveConflictError(
-            f"expected no file at {path}, but there is one already: choose another folder, or "
-            "allow overwriting"
+            f"expected no file at {path}, but the file already exists: choose a different folder, "
+            "or allow overwriting"
         )
     with closing(Child()) as child:
         run_in_subprocess(
@@ -93,14 +93,14 @@ class _Table:
 
 
 def _convert_table(inputs: CaseInputs, table: _Table) -> bool:
-    """Write the table again as .parquet; this runs in the subprocess."""
+    """Convert the table to .parquet; this function runs in the subprocess."""
     del inputs
     write_case_scores(read_case_scores(table.csv), table.parquet, overwrite=True)
     return True
 
 
 def _draw_figure(inputs: CaseInputs, drawing: Drawing) -> Drawn:
-    """Draw a figure; this runs in the subprocess."""
+    """Draw a figure; this function runs in the subprocess."""
     del inputs
     return draw_now(drawing)
 
@@ -112,12 +112,12 @@ def run_in_subprocess(
     result: type[R],
     text: str,
 ) -> R:
-    """Return the result of `function` with `argument`, run in a subprocess.
+    """Call `function` with `argument` in a subprocess and return its result.
 
     Raises
     ------
     SaveError
-        If the subprocess fails, with its reason.
+        If the subprocess fails; the message gives the reason.
     """
     work = CaseWork(text, function, argument, result)
     with saying(text):

@@ -1,4 +1,4 @@
-"""Claim an output folder, so that results of two runs are never mixed or silently overwritten."""
+"""Claim an output folder, to prevent that results of two runs are mixed or overwritten silently."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -30,7 +30,7 @@ _WITHOUT_RESUME: Final = frozenset(
         "straighten",
     }
 )
-"""Commands that always start anew."""
+"""Commands that cannot resume an earlier run."""
 
 
 class Existing(StrEnum):
@@ -49,21 +49,21 @@ def claim_folder(
     existing: Existing,
     read: Iterable[Path] = (),
 ) -> None:
-    """Make `folder` ready for one run and record the run in ``run.json``.
+    """Prepare `folder` for one run and record the run in ``run.json``.
 
-    A new or empty folder is always accepted. One with content is accepted with OVERWRITE (files of
-    the same names are replaced, others stay) and with RESUME if its ``run.json`` names the same
-    command and parameters. Unfinished files of a killed run are removed from it first. With ADD it
-    is accepted and its ``run.json`` stays; the command refuses to replace any existing file. `read`
-    are the folders of the run's inputs: none may be inside `folder` in any mode, so that no run
-    replaces an expert's masks by its own.
+    A new or empty folder is always accepted. With OVERWRITE, a folder with content is also
+    accepted, and files of the same name are replaced. With RESUME, it is accepted if its
+    ``run.json`` has the same command and parameters; unfinished files of a killed run are removed
+    first. With ADD, it is accepted and its ``run.json`` is kept; the command must not replace any
+    existing file. `read` lists the folders of the run's inputs. In every mode they must not be
+    inside `folder`, because a run could then replace an expert's masks.
 
     Raises
     ------
     SaveConflictError
         If the folder holds other results, or the run's inputs.
     SaveError
-        If the folder cannot be made or written.
+        If the folder cannot be created or written to.
     """
     _require_apart(folder, read)
     try:
@@ -72,14 +72,15 @@ def claim_folder(
         is_empty = not any(folder.iterdir())
     except OSError as error:
         raise SaveError(
-            f"cannot use {folder} as output folder ({error.strerror}): choose a different one"
+            f"{folder} cannot be used as the output folder ({error.strerror}): choose a different "
+            "folder"
         ) from error
     if not is_empty and existing is Existing.REFUSE:
         has_resume = command not in _WITHOUT_RESUME
         resumed = ", continue the run that made it," if has_resume else ""
         raise SaveConflictError(
-            f"{folder} is not empty{_say_run(folder)}: choose a new folder{resumed} or replace its "
-            "files",
+            f"expected {folder} to be empty, but it has files{_say_run(folder)}: choose a new "
+            f"folder{resumed} or replace its files",
             remedies=(*(Remedy("resume"),) * has_resume, Remedy("overwrite")),
         )
     if not is_empty and existing is Existing.RESUME:
@@ -96,7 +97,7 @@ def claim_folder(
 
 
 def run_in(folder: Path) -> str | None:
-    """Return the command of the run that claimed a folder, None if unknown."""
+    """Return the command of the run that claimed a folder, or None if it is unknown."""
     try:
         run = read_json(folder / RUN_FILE)
         return str(run["command"]) if run["software"] and run["started"] else None
@@ -105,10 +106,10 @@ def run_in(folder: Path) -> str | None:
 
 
 def take_back(folder: Path, written: Iterable[Path] = (), *, was_there: bool = False) -> None:
-    """Remove the files of a stopped run from a folder that was empty: `written`, then ``run.json``.
+    """Remove the files of a stopped run, `written` and ``run.json``, from a folder that was empty.
 
-    If the folder holds other files, the folder, these files and ``run.json`` stay. A folder that
-    existed before the run (`was_there`) stays too.
+    If the folder has other files, the folder, these files and ``run.json`` are kept. A folder that
+    existed before the run (`was_there`) is also kept.
     """
     with suppress(OSError):
         for path in written:
@@ -128,13 +129,13 @@ def _require_apart(folder: Path, read: Iterable[Path]) -> None:
     for one in sorted(set(read)):
         if one.resolve().is_relative_to(target):
             raise SaveConflictError(
-                f"expected an output folder without the run's inputs, but {one} is in "
-                f"{folder}: nothing was written; choose another folder"
+                f"expected the output folder not to contain the run's inputs, but {one} is in "
+                f"{folder}, so nothing was written: choose a different folder"
             )
 
 
 def _say_run(folder: Path) -> str:
-    """Return command and time of the run that wrote a folder, in brackets; "" if unknown."""
+    """Return command and time of the run that wrote a folder, in parentheses, or ""."""
     try:
         run = read_json(folder / RUN_FILE)
         of = run["parameters"].get("model") or run["parameters"].get("name") or ""
@@ -153,14 +154,15 @@ def _require_same_run(
         same = (run["command"], run["parameters"]) == (command, dict(parameters))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise SaveConflictError(
-            f"{folder} holds files but no readable {RUN_FILE}, so it cannot be resumed: choose a "
-            "new folder, or replace its files",
+            f"{folder} has files but no readable {RUN_FILE}, so its run cannot be resumed: choose "
+            "a new folder, or replace the files",
             remedies=(Remedy("overwrite"),),
         ) from error
     if not same:
         raise SaveConflictError(
-            f"{folder} holds the results of another run ({_list_changes(run, command, parameters)}"
-            "): choose a new folder, or replace its files",
+            f"{folder} has the results of a different run "
+            f"({_list_changes(run, command, parameters)}): choose a new folder, or replace the "
+            "files",
             remedies=(Remedy("overwrite"),),
         )
 
@@ -168,9 +170,8 @@ def _require_same_run(
 def _list_changes(
     found: Mapping[str, Any], command: str, parameters: tuple[tuple[str, Setting], ...]
 ) -> str:
-    """Return the differences between an earlier run and this one."""
     if found["command"] != command:
-        return f"from {found['command']}, but this is {command}"
+        return f"the command was {found['command']}, but is now {command}"
     there = found["parameters"]
     earlier, now = there if isinstance(there, dict) else {}, dict(parameters)
     names = [name for name in {**earlier, **now} if earlier.get(name) != now.get(name)]

@@ -1,7 +1,7 @@
-"""A table of cases: the definitions of its columns, and the batch that fills it.
+"""A table of cases: the definitions of its columns, and the batch that computes its rows.
 
-A command that measures cases consists of a row (a flat dataclass), a function from files to that
-row, and `rows_of_batch`.
+A command that measures cases consists of a row (a flat dataclass), a function that computes the row
+from files, and `rows_of_batch`.
 """
 
 import math
@@ -26,7 +26,7 @@ NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 class _OfCase(Protocol):
-    """A result that names its case."""
+    """A result with a case id."""
 
     @property
     def case_id(self) -> str: ...
@@ -37,17 +37,17 @@ Row = TypeVar("Row")
 
 
 def text(definition: str, default: str = "") -> Any:
-    """Return a column of texts for a row, a flat dataclass."""
+    """Return a dataclass field for a column of strings."""
     return field(default=default, metadata={"definition": definition})
 
 
 def number(definition: str) -> Any:
-    """Return a column of numbers; an undefined one is nan, written as an empty cell."""
+    """Return a dataclass field for a column of numbers; NaN is written as an empty cell."""
     return field(default=math.nan, metadata={"definition": definition})
 
 
 def definitions_of(row: type[Any]) -> tuple[tuple[str, str], ...]:
-    """Return each column's name and definition."""
+    """Return the name and definition of each column."""
     return tuple(
         (column.name, str(column.metadata.get("definition", "id of the case")))
         for column in fields(row)
@@ -83,21 +83,21 @@ def rows_of_batch(
     existing: Existing = Existing.REFUSE,
     still_holds: Callable[[Result], bool] | None = None,
 ) -> RowSummary[Row]:
-    """Run `work` for each case and write `table` as .csv and .xlsx.
+    """Run `work` for each case and write the rows to `table` as .csv and .xlsx.
 
-    The folder of the table is claimed for `parameters`, and every result is stored in it as it
-    arrives.
+    The table's folder is claimed for `parameters`, and every result is stored there as it arrives.
 
     Parameters
     ----------
     row
         The dataclass of a row; its first columns are case_id, status and reason.
     read
-        Folders of the run's inputs, none of which may be inside the output folder.
+        The folders of the run's inputs, which must not be inside the output folder.
     failed
-        Further values in the row of a case that failed.
+        Additional values for the row of a case that failed.
     rows_of
-        A function that returns the rows of a case's result; None if the result is the only row.
+        A function that returns the rows for the result of a case; None if the result is the only
+        row.
     place, existing, still_holds
         As in `run_batch`.
 
@@ -146,7 +146,7 @@ def write_definitions(
     existing: Existing,
     further: Mapping[str, object] = NOTHING,
 ) -> None:
-    """Write the definitions of the columns and the settings as JSON, named like the table."""
+    """Write the column definitions and the settings to a JSON file named after the table."""
     content = {
         "software": software_version(),
         "created": now_utc(),

@@ -1,8 +1,8 @@
-"""The work of a batch on a case, the case's files, and the store of its results.
+"""The work that a batch does for a case, the case's files, and the store of results.
 
-The store is one file of lines with checksums, written by the process that starts the batch. A
-result is reused if the work's key and the fingerprints of all its files are the same; failed cases
-are recorded too, but run again.
+The store is a file whose lines have checksums; only the process that starts the batch writes to it.
+A result is reused if the key of the work and the fingerprints of all files are unchanged. Failed
+cases are also recorded, but are run again.
 """
 
 import hashlib
@@ -46,9 +46,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CaseInputs:
-    """One case of a batch: its id and the files that its result depends on, None for a missing one.
+    """One case of a batch: its id and the files that its result depends on (None if missing).
 
-    `about` is a dataclass of plain values about the case, such as the content of its files.
+    `about` is a dataclass with plain values about the case, such as the content of its files.
     """
 
     case_id: str
@@ -65,14 +65,13 @@ class CaseWork(Generic[R]):
     name
         The name of the work, such as "score".
     function
-        A function at the top of a module, called with the inputs and `settings`. It returns the
-        result or raises; the message of a `MamamiaError` becomes the reason of the case's
-        failure.
+        A module-level function that takes the inputs and `settings`. It returns the result or
+        raises an error; the message of a `MamamiaError` becomes the reason why the case failed.
     settings
-        A frozen dataclass of plain values: everything that the result depends on besides files.
+        A frozen dataclass with plain values on which the result depends, in addition to the files.
     result_type
-        The dataclass that `function` returns: its fields are str, int, float, bool, enum, such
-        dataclasses again, tuples of one kind of them, or None in place of one.
+        The dataclass that `function` returns. Its fields are str, int, float, bool, enums, nested
+        dataclasses of this kind, tuples of one of these types, or None.
     """
 
     name: str
@@ -82,9 +81,10 @@ class CaseWork(Generic[R]):
 
     @property
     def key(self) -> str:
-        """Digest of everything that a result depends on besides the files.
+        """Digest of everything that a result depends on except the files.
 
-        It covers name, function, settings, the fields of the result, and this software's version.
+        It covers the name, the function, the settings, the fields of the result, and the version of
+        this software.
         """
         columns = _list_columns(self.result_type)
         function = f"{self.function.__module__}.{self.function.__qualname__}"
@@ -96,21 +96,21 @@ class CaseWork(Generic[R]):
 class Place:
     """Where a batch runs, and how long one case may take.
 
-    Without `workers` and `scheduler`, the batch runs in this process. With `workers` it runs in as
-    many processes of this machine. With `scheduler` (``tcp://host:port``) it runs on a
-    dask.distributed cluster, whose machines must see the files under the same absolute paths and
-    have this software installed.
+    Without `workers` and `scheduler`, the batch runs in this process. With `workers`, it runs in
+    that many processes on this computer. With `scheduler` (``tcp://host:port``), it runs on a
+    dask.distributed cluster; its computers must have this software installed and must access the
+    files under the same absolute paths.
 
     Parameters
     ----------
     time_limit_s
-        Seconds for a case; a case that takes longer is ended and fails. With a limit, the cases run
-        in a subprocess of the worker that can be killed. None sets no limit.
+        The time limit for a case in s; a case that takes longer is stopped and fails. With a limit,
+        cases run in a subprocess of the worker, which can be killed. None sets no limit.
     workers
-        Number of worker processes; never more are started than there are cases.
+        The number of worker processes. No more processes are started than there are cases.
     patience_s
-        Seconds to wait for workers of this machine to start, and for a cluster without workers. The
-        wait for a scheduler that does not answer is at most 10 s.
+        The time in s to wait for workers on this computer to start, and for workers to connect to a
+        cluster. The wait for a scheduler that does not respond is at most 10 s.
     """
 
     workers: int = 0
@@ -120,26 +120,30 @@ class Place:
 
     def __post_init__(self) -> None:
         if self.workers < 0:
-            raise ValueError(f"expected 0 or more workers, got {self.workers}: give 0 for none")
+            raise ValueError(
+                "expected the number of workers to be 0 or above, but it is "
+                f"{self.workers}: use 0 for none"
+            )
         if self.workers and self.scheduler:
             raise ValueError(
-                f"expected either workers here or a scheduler's address, got both ({self.workers} "
-                f"and {self.scheduler}): keep one"
+                "expected either workers on this computer or the address of a scheduler, but got "
+                f"both ({self.workers} and {self.scheduler}): choose one of them"
             )
         if self.time_limit_s is not None and not self.time_limit_s > 0:
             raise ValueError(
-                f"expected a time limit above 0 s, got {self.time_limit_s:g}: give seconds"
+                f"expected the time limit to be above 0 s, but it is {self.time_limit_s:g} s: "
+                "enter a time in seconds"
             )
 
     @property
     def is_cluster(self) -> bool:
-        """Whether the cases run on a dask cluster, here or elsewhere."""
+        """Whether the cases run on a dask cluster, on this computer or remotely."""
         return bool(self.workers or self.scheduler)
 
 
 @dataclass(frozen=True, slots=True)
 class FilePrint:
-    """The fingerprint of a file: size in bytes, modification time, SHA-256."""
+    """The fingerprint of a file: its size in bytes, modification time and SHA-256."""
 
     size: int
     mtime_ns: int
@@ -147,21 +151,21 @@ class FilePrint:
 
     @classmethod
     def of(cls, path: Path) -> "FilePrint":
-        """Return the fingerprint of a file; `FormatError` if it cannot be read."""
+        """Return the fingerprint of a file; raise `FormatError` if the file cannot be read."""
         try:
             status = path.stat()
         except OSError as error:
             raise FormatError(
-                f"expected a readable file at {path}, but {error.strerror or error}: "
-                "check that it exists and that you may read it"
+                f"expected {path} to be a readable file, but {error.strerror or error}: check "
+                "that the file exists and that you have permission to read it"
             ) from error
         return cls(status.st_size, status.st_mtime_ns, sha256_of(path))
 
     def fits(self, path: Path) -> bool:
         """Return whether the file is unchanged.
 
-        As in `make`, the same size and modification time count as the same content. If the
-        modification time differs (a copy), the SHA-256 decides.
+        The same size and modification time count as the same content. If only the modification time
+        differs, as for a copy, the SHA-256 decides.
         """
         try:
             status = path.stat()
@@ -183,13 +187,14 @@ class Outcome(Generic[R]):
     cause: FailureCause = FailureCause.ERROR
     remedies: tuple[Remedy, ...] = ()
     missing_extra: tuple[str, str] | None = None
-    """Package and extra that this computer lacks; such a problem is not the case's failure."""
+    """Missing package and the extra that installs it; this is not counted as a failure of the case.
+    """
 
 
 def attempt(work: CaseWork[R], inputs: CaseInputs) -> Outcome[R]:
     """Run `work` in this process and return its outcome; a failure is returned, not raised.
 
-    The fingerprints are taken before the work, so that a file that changes meanwhile counts as
+    The fingerprints are taken before the work, so a file that changes during the work counts as
     changed in the next run.
     """
     try:
@@ -209,7 +214,7 @@ def attempt(work: CaseWork[R], inputs: CaseInputs) -> Outcome[R]:
 
 
 def _list_columns(record: type[Any]) -> tuple[Any, ...]:
-    """Return the field names of a dataclass, nested for fields that are dataclasses."""
+    """Return the field names of a dataclass, with the names of nested dataclasses."""
     hints = get_type_hints(record)
     return tuple(
         (field.name, *map(_list_columns, _records_in(hints[field.name])))
@@ -225,20 +230,21 @@ def _records_in(hint: Any) -> list[type[Any]]:
 
 
 class ResultStore(Generic[R]):
-    """The result store at `path`, open for one run of `work`.
+    """The result store at `path`, opened for one run of `work`.
 
     Raises
     ------
     SaveConflictError
         If the file exists and `existing` is REFUSE, or another run is writing it.
     SaveError
-        If the system refuses to write.
+        If the file cannot be written.
     """
 
     def __init__(self, path: Path, work: CaseWork[R], existing: Existing) -> None:
         if existing is Existing.REFUSE and path.exists():
             raise SaveConflictError(
-                f"{path} holds the results of an earlier run: continue it, or replace it",
+                f"{path} has the results of an earlier run: continue that run, or replace its "
+                "results",
                 remedies=(Remedy("resume"), Remedy("overwrite")),
             )
         self._lines = CheckedLines(path, keep=existing in (Existing.RESUME, Existing.ADD))
@@ -270,18 +276,18 @@ class ResultStore(Generic[R]):
         self._lines.add(entry)
 
     def sync(self) -> None:
-        """Flush lines to the disk that have waited for a second."""
+        """Flush lines to the disk that have been waiting for a second."""
         self._lines.sync()
 
     def close(self) -> None:
-        """Flush everything to the disk and close the file."""
+        """Flush all lines to the disk and close the file."""
         self._lines.close()
 
 
 def _is_unchanged(inputs: CaseInputs, entry: Mapping[str, Any]) -> bool:
     prints = [file_print and FilePrint(*file_print) for file_print in entry["files"]]
     return len(prints) == len(inputs.files) and all(
-        # A file that was missing then must be missing now: both are None.
+        # A file that was missing must still be missing; both values are then None.
         file_print.fits(path) if file_print and path else file_print is path is None
         for file_print, path in zip(prints, inputs.files, strict=True)
     )
@@ -289,10 +295,9 @@ def _is_unchanged(inputs: CaseInputs, entry: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class MaskedInputs(CaseInputs):
-    """One case with its mask; `files` are all files that its numbers depend on, the mask last.
+    """One case with its mask; `files` are the files that its results depend on, the mask last.
 
-    For a case without a mask, `no_mask` lists the files whose names resemble the case's; "" if
-    there are none.
+    For a case without a mask, `no_mask` lists files with similar names, or is "".
     """
 
     sources: CaseFiles | None = None
@@ -306,10 +311,10 @@ def masked_inputs(
     case_ids: Sequence[str],
     further: Sequence[str] = (),
 ) -> tuple[MaskedInputs, ...]:
-    """Return each case with its mask: its reference, or the mask in a folder.
+    """Return each case with its mask, which is its reference or the mask in a folder.
 
-    `further` are folders of other masks that its numbers depend on, such as of a vessel; "" is
-    none.
+    `further` lists folders with other masks that the results depend on, such as a vessel mask; an
+    empty string is ignored.
 
     Raises
     ------
@@ -349,12 +354,11 @@ def masked_inputs(
 
 
 def masks_of_cases(folder: Path, case_ids: Collection[str] = ()) -> Mapping[str, Path]:
-    """Return the masks of a folder for the given case ids, by `case_key` of their case."""
+    """Return the masks in a folder for the given case ids, by the `case_key` of the case."""
     return {case_key(case_id): path for case_id, path in find_masks(folder, case_ids).items()}
 
 
 def _make_absolute(files: CaseFiles) -> CaseFiles:
-    """Return the files with absolute paths, valid in another process."""
     phases = tuple(
         replace(source, files=tuple(path.absolute() for path in source.files))
         for source in files.phases

@@ -1,5 +1,5 @@
 """Open a data set and a case, prepare their display, and find and save masks.
 
-`context` holds data set, case and reader as they were when work began. Every read and write uses
-this context, never a case id alone.
+`context` records the data set, the case and the reader at the start of the work. Every read and
+write uses this context, never a case id alone.
 """

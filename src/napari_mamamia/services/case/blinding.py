@@ -12,12 +12,12 @@ from napari_mamamia.core.provenance import Provenance
 
 
 def blind_reading(provenance: Provenance | None) -> BlindReading:
-    """Return the blinding under which a mask was made; none if its provenance does not name it."""
+    """Return the blinding under which a mask was made; unblinded if the provenance records none."""
     return find_blind_reading(() if provenance is None else provenance.parameters)
 
 
 def require_blind(blinding: Blinding, reading: BlindReading, reader: str, case_id: str) -> None:
-    """Refuse a mask that the reader drew while items were visible that are hidden now.
+    """Raise an error if a mask was drawn while items were visible that are now hidden.
 
     Raises
     ------

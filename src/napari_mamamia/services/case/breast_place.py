@@ -1,4 +1,4 @@
-"""Find one breast in a bilateral volume, so that the display can fill the view with it.
+"""Find one breast in a bilateral volume, with which the display can fill the view.
 
 The result is only the initial view: the rest of the slice can be reached by panning, and other
 steps of the hanging show whole slices.
@@ -18,16 +18,16 @@ from napari_mamamia.services.case.hanging import shows_both
 _GRID_MM: Final = 4.0
 _MARGIN_MM: Final = 6.0
 _SPECKS: Final = 0.01
-"""Share of the breast's voxels that may lie outside at each end but the nipple's. Our choice."""
+"""Fraction of the breast's voxels ignored at each end except the nipple's end. Our choice."""
 
 
 def find_breast_box(case: Case) -> Box | None:
-    """Return the block of voxels (z, y, x) that holds the right breast.
+    """Return the block of voxels (z, y, x) that contains the right breast.
 
-    The left breast is mirrored onto the right one at the middle of the volume, so that the mirrored
-    block holds the left breast and both have the same scale. The block extends to the middle. The
-    result is None if only one breast is imaged, or no breast can be distinguished from the chest in
-    phase 0.
+    The left breast is mirrored onto the right breast at the middle of the volume, so the mirrored
+    block contains the left breast and both breasts have the same scale. The block extends to the
+    middle. The result is None if only one breast is imaged, or if no breast can be distinguished
+    from the chest in phase 0.
     """
     grid = case.grid
     if not shows_both(grid):
@@ -47,7 +47,7 @@ def find_breast_box(case: Case) -> Box | None:
     spans[1] = (
         _find_span(half, 1, 0.0)[0],
         spans[1][1],
-    )  # includes the nipple, even if it has few voxels
+    )  # This includes the nipple, even if it has few voxels.
     spans[2] = (spans[2][0], half.shape[2])
     ends = []
     for axis, (first, stop) in enumerate(spans):
@@ -64,7 +64,7 @@ def find_breast_box(case: Case) -> Box | None:
 
 
 def _find_span(voxels: NDArray[np.bool_], axis: int, outside: float) -> tuple[int, int]:
-    """Return the first and stop index along an axis, ignoring a share of the voxels at each end."""
+    """Return start and stop index along an axis, ignoring a fraction of the voxels at each end."""
     others = tuple(other for other in range(3) if other != axis)
     share = np.cumsum(voxels.sum(axis=others)) / max(int(voxels.sum()), 1)
     first = int(np.searchsorted(share, outside, side="right"))

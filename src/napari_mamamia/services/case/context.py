@@ -10,16 +10,16 @@ from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.services.case.data_set import OpenDataSet
 
 CaseKey: TypeAlias = tuple[Path | None, str]
-"""Distinguishes cases with the same id: the data set's root (None without one), and the id."""
+"""Key that distinguishes cases with the same id: the data set's root (or None) and the id."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CaseContext:
-    """A case of a data set and its reader, as they were when work on the case began.
+    """A case with its data set and reader, as they were when work on the case began.
 
-    Everything that is read or written for the case uses this value; a background task keeps it to
-    its end. Baseline and follow-up data sets may use the same case ids, so that an id alone does
-    not determine a file.
+    Everything that is read or written for the case uses this value; a background task keeps it
+    until it ends. An id alone does not determine a file, because baseline and follow-up data sets
+    may use the same case ids.
 
     Raises
     ------
@@ -41,7 +41,7 @@ class CaseContext:
 
     @property
     def record(self) -> CaseRecord | None:
-        """The case's clinical row, None if there is none."""
+        """The case's row in the clinical table, or None."""
         return self.opened.record(self.case_id)
 
     @property
@@ -51,7 +51,7 @@ class CaseContext:
 
     @property
     def key(self) -> CaseKey:
-        """Distinguishes this case from one with the same id in another data set."""
+        """Key that distinguishes this case from a case with the same id in a different data set."""
         return self.opened.data_set.root, self.case_id
 
     def read_by(self, reader: str | None) -> "CaseContext":

@@ -35,9 +35,9 @@ from napari_mamamia.services.case.refine import is_accepted
 class OpenDataSet:
     """A data set with its clinical table and workspace; `warnings` are sentences for the user.
 
-    `workspace_why` is a short reason why this folder is the workspace. `clinical_notes` are notes
-    on reading the clinical table, such as the file that set its columns. `people` are the readers
-    with files in the workspace at the time of opening.
+    `workspace_why` states why this folder is the workspace. `clinical_notes` are notes on how the
+    clinical table was read, such as the file that defined its columns. `people` are the readers
+    with files in the workspace when it was opened.
     """
 
     data_set: DataSet
@@ -56,21 +56,21 @@ class OpenDataSet:
 
     @property
     def place(self) -> tuple[Path, Path]:
-        """Root and workspace: two objects with equal values are the same data set."""
+        """Root and workspace; two objects with equal values are the same data set."""
         return self.data_set.root, self.workspace.root
 
     def record(self, case_id: str) -> CaseRecord | None:
-        """Return the clinical row of a case, None if there is none; letter case is ignored."""
+        """Return a case's row in the clinical table, or None; letter case is ignored."""
         return self._records.get(case_key(case_id))
 
     def read_by(self, reader: str | None) -> "OpenDataSet":
-        """Return a copy for another reader, whose own masks are then visible."""
+        """Return a copy for another reader, in which this reader's own masks are visible."""
         return replace(self, workspace=replace(self.workspace, reader=reader))
 
 
 @dataclass(frozen=True, slots=True)
 class CaseRow:
-    """One line of the case table; `accepted` are the readers who accepted their refined mask."""
+    """One row of the case table; `accepted` lists the readers who accepted their refined masks."""
 
     files: CaseFiles
     record: CaseRecord | None
@@ -100,7 +100,7 @@ class CaseRow:
 
     @property
     def status(self) -> str:
-        """One word for the case table: a problem, or the progress of the work on this case."""
+        """A word for the case table: a problem, or the progress of the work on this case."""
         if self.problems:
             return "problem"
         if self.refined:
@@ -120,13 +120,14 @@ def open_data_set(
 ) -> OpenDataSet:
     """List the data set at `path` and read its clinical table.
 
-    A clinical table that cannot be read is a warning, not a failure, unless the user fixed its
-    `columns`; ``clinical_columns.json`` beside it fixes them too. Without `workspace_root` the
-    workspace is found as in `io.workspace.place`. Unfinished files of killed programs are removed
-    from it. Items that `blinding` hides from `reader` are not part of the result, so that callers
-    cannot show them. `names` maps case ids to new names: only these cases are included, under their
-    new names. If the site is hidden, the table contains only times. `layout` is the name of a
-    layout or a file that describes one; by default the layout is recognised.
+    A clinical table that cannot be read causes a warning. It causes an error only if the user
+    specified its `columns`, directly or in a ``clinical_columns.json`` next to the table. Without
+    `workspace_root`, the workspace is found as in `io.workspace.place`. Unfinished files of killed
+    programs are removed from the workspace. Items that `blinding` hides from `reader` are not part
+    of the result, so callers cannot show them. `names` maps case ids to new names; only these cases
+    are included, under their new names. If the site is hidden, the table contains only times.
+    `layout` is the name of a layout or a file that describes a layout; by default, the layout is
+    recognised.
 
     Raises
     ------
@@ -163,7 +164,6 @@ def open_data_set(
 
 
 def _hide_masks(data_set: DataSet, blinding: Blinding) -> DataSet:
-    """Return the data set without the expert or automatic masks that the blinding hides."""
     no_reference, no_model = map(blinding.hides, (Hidden.REFERENCE, Hidden.MODEL))
     cases = [
         replace(
@@ -181,7 +181,6 @@ def _hide_masks(data_set: DataSet, blinding: Blinding) -> DataSet:
 def _call_cases(
     data_set: DataSet, cohort: Cohort | None, names: Mapping[str, str]
 ) -> tuple[DataSet, Cohort | None]:
-    """Return the cases in `names` under their new names, with their clinical rows."""
     by_key = {case_key(case_id): name for case_id, name in names.items()}
     cases = [
         replace(
@@ -209,14 +208,14 @@ def _rename_in(texts: Sequence[str], old: str, new: str) -> Sequence[str]:
 
 
 def _keep_times(cohort: Cohort | None) -> Cohort | None:
-    """Return a table reduced to the facts about the images: the times of their phases."""
+    """Return a table reduced to the phase times."""
     rows = cohort.records if cohort else ()
     times = (CaseRecord(row.case_id, acquisition_times_s=row.acquisition_times_s) for row in rows)
     return Cohort(tuple(times)) if rows else None
 
 
 def _without_row(data_set: DataSet, cohort: Cohort | None) -> tuple[str, ...]:
-    """Return a warning if the clinical table has rows, but none for a case of the data set."""
+    """Return a warning if the clinical table has rows, but none matches a case of the data set."""
     if cohort is None or not cohort.records or data_set.clinical is None:
         return ()
     ids = {case_key(record.case_id) for record in cohort.records}
@@ -225,36 +224,32 @@ def _without_row(data_set: DataSet, cohort: Cohort | None) -> tuple[str, ...]:
     case_id, listed = data_set.cases[0].case_id, cohort.records[0].case_id
     bare = {case_key(files.case_id).lstrip("0") for files in data_set.cases}
     zeros = (
-        ": zeros before numbers were lost"
-        if bare & {identifier.lstrip("0") for identifier in ids}
-        else ""
+        ": leading zeros were lost" if bare & {identifier.lstrip("0") for identifier in ids} else ""
     )
     return (
-        (
-            f"no case has a row in {data_set.clinical.name}: its ids look like {listed!r}, those "
-            f"of the data set like {case_id!r}{zeros}"
-        ),
+        f"no case has a row in {data_set.clinical.name}: the ids in the table look like "
+        f"{listed!r}, but the ids in the data set look like {case_id!r}{zeros}",
     )
 
 
 def select_exams(
     opened: OpenDataSet, patients: Collection[str], visits: Collection[str]
 ) -> OpenDataSet:
-    """Return a data set with the exams of some patients and visits only; letter case is ignored.
+    """Return a data set with only the exams of some patients and visits; letter case is ignored.
 
     Parameters
     ----------
     opened
         The data set.
     patients
-        Names of patients; empty keeps all.
+        Names of the patients to keep; if empty, all are kept.
     visits
-        Names of visits, as in the data set; empty keeps all.
+        Names of the visits to keep, as in the data set; if empty, all are kept.
 
     Raises
     ------
     CaseError
-        If the data set has no such patient or visit, or no exam of both.
+        If a patient or visit does not exist, or no patient has an exam at such a visit.
     """
     cases = opened.data_set.cases
     of_patients = _find_named(cases, "patient", patient_of, patients)
@@ -262,8 +257,8 @@ def select_exams(
     kept = tuple(case for case in cases if case.case_id in of_patients & of_visits)
     if not kept:
         raise CaseError(
-            f"expected an exam of {name_some(list(patients))} at {name_some(list(visits))} in "
-            f"{opened.data_set.root}, but found none: choose another visit"
+            f"expected {opened.data_set.root} to have an exam of {name_some(list(patients))} at "
+            f"{name_some(list(visits))}, but it has none: choose a different visit"
         )
     return replace(opened, data_set=replace(opened.data_set, cases=kept))
 
@@ -274,22 +269,22 @@ def _find_named(
     read_name: Callable[[CaseFiles], str],
     wanted: Collection[str],
 ) -> set[str]:
-    """Return the ids of cases with one of some names; without names, all ids."""
+    """Return the ids of the cases with one of the given names; without names, all ids."""
     names = {case.case_id: read_name(case) for case in cases}
     known = {name.casefold() for name in names.values()}
     unknown = [name for name in wanted if name.casefold() not in known]
     if unknown:
         there = name_some([name for name in dict.fromkeys(names.values()) if name])
         raise CaseError(
-            f"expected a {noun} of the data set, but found {unknown[0]!r}: its {noun}s are "
-            f"{there or 'not named'}"
+            f"expected a {noun} of the data set, but got {unknown[0]!r}: the {noun}s of the data "
+            f"set are {there or 'not named'}"
         )
     folded = {name.casefold() for name in wanted}
     return {case_id for case_id, name in names.items() if not wanted or name.casefold() in folded}
 
 
 def patient_of(case: CaseFiles) -> str:
-    """Return the patient of a case; without one, the case is its own patient."""
+    """Return the patient of a case; a case without a patient name counts as its own patient."""
     return case.patient or case.case_id
 
 
@@ -338,7 +333,7 @@ def _place_of(data_set: DataSet, wanted: Path | None) -> WorkspacePlace:
         workspace = find_workspace(data_set, preferences)
         if not preferences.problem:
             return workspace
-        doubt = f"{preferences.problem}: the workspace is assumed to be {workspace.root}"
+        doubt = f"{preferences.problem}: {workspace.root} is used as the workspace"
         return replace(workspace, warnings=(*workspace.warnings, doubt))
     require_own(wanted, data_set)
     return WorkspacePlace(wanted, "chosen now")
@@ -348,8 +343,8 @@ def _read_cohort(data_set: DataSet, columns: ColumnChoice) -> tuple[Cohort | Non
     path = data_set.clinical
     if path is None and columns != BY_NAME:
         raise FormatError(
-            f"expected a clinical table in {data_set.root} for the given columns, but there is "
-            "none: do not give columns"
+            f"expected {data_set.root} to have a clinical table for the given columns, but it has "
+            "none: omit the columns"
         )
     if path is None:
         return None, ()
@@ -359,6 +354,6 @@ def _read_cohort(data_set: DataSet, columns: ColumnChoice) -> tuple[Cohort | Non
     except MamamiaError as error:
         if columns != BY_NAME:
             raise
-        return None, (f"the clinical table was not read: {error}",)
+        return None, (f"the clinical table could not be read: {error}",)
     refused = tuple(f"{path.name}, row {row.row}: {row.reason}" for row in cohort.refused)
     return cohort, refused

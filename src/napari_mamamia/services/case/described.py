@@ -11,11 +11,11 @@ from napari_mamamia.services.case.data_set import OpenDataSet, patient_of
 
 
 def describe_data_set(opened: OpenDataSet) -> str:
-    """Return the JSON of a data set: layout, patients, cases, other files, refused files, warnings.
+    """Describe a data set as JSON: layout, patients, cases, other and rejected files, warnings.
 
-    Paths are relative to the data set's folder. Each case has ``patient``, ``visit`` and its number
-    in time, ``side``, ``phases`` with times in s, ``masks`` with the number of their voxels,
-    ``columns`` of the layout's table, ``problems`` and ``warnings``.
+    Paths are relative to the data set's folder. Each case has ``patient``, ``visit`` with its
+    number in order of time, ``side``, ``phases`` with times in s, ``masks`` with their numbers of
+    voxels, ``columns`` of the layout's table, ``problems`` and ``warnings``.
     """
     data_set = opened.data_set
     content = {

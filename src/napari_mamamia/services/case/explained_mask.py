@@ -1,4 +1,4 @@
-"""Write a mask and its provenance together; if one fails, both earlier files remain."""
+"""Write a mask and its provenance together; if one cannot be written, both earlier files remain."""
 
 import shutil
 from pathlib import Path
@@ -18,16 +18,16 @@ def write_explained(
     *,
     overwrite: bool = False,
 ) -> None:
-    """Write a mask to `target` and its provenance beside it.
+    """Write a mask to `target` and its provenance to a file next to it.
 
-    If the provenance cannot be written, the earlier mask is restored, or the new one removed: every
-    mask has a provenance. A mask that a reader drew is replaced only by a mask that a reader drew,
-    whatever `overwrite` says.
+    Every mask has a provenance: if the provenance cannot be written, the earlier mask is restored,
+    or the new mask is removed. A mask that a reader drew can only be replaced by a mask that a
+    reader drew, regardless of `overwrite`.
 
     Raises
     ------
     SaveConflictError, SaveError
-        As `write_labels` does; an existing file is untouched then.
+        As in `write_labels`; an existing file is then unchanged.
     """
     if overwrite and provenance.maker is not Maker.READER:
         _require_no_reader(target)
@@ -36,7 +36,7 @@ def write_explained(
         write_labels(labels, target, overwrite=overwrite)
         try:
             write_provenance(provenance, sidecar_path(target), overwrite=True)
-        except BaseException:  # includes KeyboardInterrupt
+        except BaseException:  # This includes KeyboardInterrupt.
             if older is None:
                 target.unlink(missing_ok=True)
             else:
@@ -51,16 +51,16 @@ def _require_no_reader(target: Path) -> None:
     try:
         history = read_provenance(sidecar_path(target))
     except (MamamiaError, OSError):
-        return  # a failure to read provenance means that the mask is not a reader's
+        return  # If the provenance cannot be read, the mask is not a reader's mask.
     if target.exists() and history.maker is Maker.READER:
         raise SaveConflictError(
-            f"expected no reader's mask at {target}, but {history.name} drew the one there: it "
-            "was kept; choose a different folder for models"
+            f"expected {target} not to be a reader's mask, but {history.name} drew it, so it was "
+            "kept: choose a different folder for the model's masks"
         )
 
 
 def _second_name(target: Path) -> Path:
-    """Return a temporary name of the same file, or of a copy if the system has no hard links."""
+    """Return a temporary hard link to a file, or a copy if the system has no hard links."""
     name = new_path_in(target.parent)
     try:
         name.hardlink_to(target)
@@ -70,8 +70,8 @@ def _second_name(target: Path) -> Path:
         except OSError as error:
             name.unlink(missing_ok=True)
             raise SaveError(
-                f"expected to replace {target}, but it cannot be kept until the new mask is "
-                "complete "
-                f"({error.strerror or error}): free some space or check the folder; it is unchanged"
+                f"expected to replace {target}, but a backup cannot be kept until the new mask is "
+                f"complete ({error.strerror or error}): free some space or check the folder; the "
+                "mask is unchanged"
             ) from error
     return name

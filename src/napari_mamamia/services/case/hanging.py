@@ -1,7 +1,7 @@
-"""The hanging protocol of a case: its reading steps, by phase role, side and prior.
+"""The hanging protocol of a case: its reading steps by phase role, side and prior.
 
-The order is the MIP of the first subtraction, then the subtraction, as in abbreviated MRI (Kuhl et
-al., J Clin Oncol 2014;32:2304-2310); no society has published a hanging for breast MRI.
+The order is the MIP of the first subtraction and then the subtraction, as in abbreviated MRI (Kuhl
+et al., J Clin Oncol 2014;32:2304-2310). No society has published a hanging protocol for breast MRI.
 """
 
 import json
@@ -24,14 +24,17 @@ from napari_mamamia.scoring.case.failures import midline_x_mm
 RIGHT: Final = "right"
 LEFT: Final = "left"
 _OFF_CENTRE_MM: Final = 20.0
-"""Distance of a volume's centre from the scanner's centre that decides its side. Our choice."""
+"""Smallest distance from the volume's centre to the scanner's centre that decides the side, in mm.
+Our
+choice.
+"""
 _PATIENT: Final = ("patient", "patient_key", "patient_id", "subject", "subject_id", "person_id")
 _DATE: Final = ("acquisition_date", "exam_date", "study_date", "scan_date", "date")
 _SIDE: Final = ("laterality", "breast_side", "side")
 
 
 class HangingStep(StrEnum):
-    """A step of the hanging, in the order of reading."""
+    """A step of the hanging protocol, in the order of reading."""
 
     MIP = "mip"
     BOTH = "both"
@@ -46,7 +49,8 @@ class HangingStep(StrEnum):
 
 
 _SHARES: Final = "moved shares"
-"""JSON key of the shares; values under the earlier key ``shares`` may not be the user's."""
+"""JSON key of the view sizes; values under the earlier key ``shares`` may not be the user's choice.
+"""
 
 _TITLES: Final[dict[str, str]] = {
     "mip": "MIP of the first subtraction",
@@ -59,7 +63,7 @@ _TITLES: Final[dict[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class PhaseRoles:
-    """The phases of a case by role, None if missing; `why_late` explains a missing late phase."""
+    """The phases of a case by role, or None; `why_late` explains why there is no late phase."""
 
     pre: int
     first: int | None
@@ -69,7 +73,7 @@ class PhaseRoles:
 
 @dataclass(frozen=True, slots=True)
 class HangingPlan:
-    """The steps of a case, and an explanation of each step that is impossible."""
+    """The steps of a case, with an explanation for each step that is not possible."""
 
     steps: tuple[HangingStep, ...]
     left_out: tuple[tuple[HangingStep, str], ...]
@@ -78,9 +82,9 @@ class HangingPlan:
 
 @dataclass(frozen=True, slots=True)
 class HangingSettings:
-    """A reader's hanging settings: unwanted steps, and window/level and main view share by step.
+    """A reader's hanging settings: unwanted steps, and window/level and main view size by step.
 
-    `shares` are the main view's percentages of the space, 10 to 90.
+    `shares` holds the percentage of the space that the main view takes, from 10 to 90.
     """
 
     unwanted: frozenset[HangingStep] = frozenset()
@@ -92,7 +96,7 @@ class HangingSettings:
 
 
 def find_roles(case: Case) -> PhaseRoles:
-    """Return the last phase before contrast, the first after it, and a late one."""
+    """Return the last phase before contrast, the first phase after contrast, and a late phase."""
     n_phases = len(case.phases)
     pre = min(max(case.n_before, 1), n_phases) - 1
     if pre + 1 >= n_phases:
@@ -109,7 +113,7 @@ def find_roles(case: Case) -> PhaseRoles:
 def plan_hanging(
     case: Case, has_prior: bool, unwanted: frozenset[HangingStep] = frozenset()
 ) -> HangingPlan:
-    """Return the steps of a case; `unwanted` steps are left out without an explanation.
+    """Return the steps of a case; `unwanted` steps are omitted without an explanation.
 
     Examples
     --------
@@ -129,15 +133,19 @@ def plan_hanging(
 
 
 def _find_reasons(case: Case, roles: PhaseRoles, has_prior: bool) -> dict[HangingStep, str]:
-    no_first = "" if roles.first is not None else "one phase only: nothing to subtract"
+    no_first = (
+        "" if roles.first is not None else "there is only one phase, so nothing can be subtracted"
+    )
     thin = "a single slice" if min(case.grid.shape) < 2 else ""
-    one_side = "" if shows_both(case.grid) else "one breast only"
+    one_side = "" if shows_both(case.grid) else "only one breast is imaged"
     return {
         HangingStep.MIP: no_first or thin,
         HangingStep.BOTH: no_first or thin or one_side,
         HangingStep.SIDES: no_first or one_side,
-        HangingStep.LATE: "" if roles.late is not None else f"no late phase: {roles.why_late}",
-        HangingStep.PRIOR: "" if has_prior else "no prior was found or chosen",
+        HangingStep.LATE: ""
+        if roles.late is not None
+        else f"there is no late phase: {roles.why_late}",
+        HangingStep.PRIOR: "" if has_prior else "no prior exam was found or chosen",
     }
 
 
@@ -152,8 +160,9 @@ def shows_both(grid: Grid) -> bool:
 def find_imaged_side(grid: Grid, record: CaseRecord | None = None) -> str:
     """Return "both", "right", "left", or "" if one breast of unknown side is imaged.
 
-    The clinical table decides. Without an entry, the position of the volume's centre relative to
-    the scanner's centre decides, if they are far enough apart.
+    The entry in the clinical table decides. Without an entry, the side is determined from the
+    position of the volume's centre relative to the scanner's centre, if the two centres are far
+    enough apart.
     """
     if shows_both(grid):
         return "both"
@@ -165,7 +174,7 @@ def find_imaged_side(grid: Grid, record: CaseRecord | None = None) -> str:
     x = float(grid.to_world_mm(middle)[0])
     if abs(x) < _OFF_CENTRE_MM:
         return ""
-    return RIGHT if x > 0 else LEFT  # RAS: x runs to the patient's right
+    return RIGHT if x > 0 else LEFT  # In RAS, x increases towards the patient's right.
 
 
 # ------------------------------------------------------------------------ prior
@@ -173,7 +182,7 @@ def find_imaged_side(grid: Grid, record: CaseRecord | None = None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PriorChoice:
-    """An exam that can be shown beside a case as its prior, and how it was found."""
+    """An exam that can be shown next to a case as its prior, and how the exam was found."""
 
     case_id: str
     why: str
@@ -182,8 +191,8 @@ class PriorChoice:
 def find_priors(records: Sequence[CaseRecord], case_id: str) -> tuple[PriorChoice, ...]:
     """Return the patient's earlier exams according to the clinical table, newest first.
 
-    An exam of the same patient without a date, or of a case without one, comes last with a note; a
-    later exam is not included. Empty if the table names no patient.
+    If the exam or the case has no date, the exam comes last, with a note. Later exams are not
+    included. The result is empty if the table does not name the patient.
     """
     by_id = {record.case_id: record for record in records}
     record_now = by_id.get(case_id)
@@ -209,18 +218,18 @@ def find_priors(records: Sequence[CaseRecord], case_id: str) -> tuple[PriorChoic
 def refuse_prior(
     grid: Grid, record: CaseRecord | None, prior: Grid, prior_record: CaseRecord | None
 ) -> str:
-    """Return why an exam cannot be shown as a case's prior, "" if it can."""
+    """Return why an exam cannot be shown as a case's prior, or "" if it can."""
     patients = (_read_cell(record, _PATIENT), _read_cell(prior_record, _PATIENT))
     if all(patients) and patients[0] != patients[1]:
-        return "the clinical table names another patient"
+        return "the clinical table names a different patient"
     sides = find_imaged_side(grid, record), find_imaged_side(prior, prior_record)
     if set(sides) == {RIGHT, LEFT}:
-        return f"it shows the {sides[1]} breast, but this exam the {sides[0]} one"
+        return f"the exam shows the {sides[1]} breast, but the case shows the {sides[0]} breast"
     return ""
 
 
 def read_date(text: str) -> date | None:
-    """Return the date in a cell such as 2024-05-01, 20240501 or 2024/05/01, otherwise None.
+    """Return the date in a cell such as 2024-05-01, 20240501 or 2024/05/01, or None.
 
     Examples
     --------
@@ -241,7 +250,6 @@ def _count_days(days: int) -> str:
 
 
 def _read_cell(record: CaseRecord | None, names: Sequence[str]) -> str:
-    """Return the text of the first non-empty cell of these columns."""
     if record is None:
         return ""
     cells = {str(name).strip().lower(): value for name, value in record.other.items()}
@@ -289,17 +297,17 @@ def write_hanging_settings(settings: HangingSettings) -> str:
 
 
 def wish_grey(settings: HangingSettings, step: HangingStep, name: str) -> HangingSettings:
-    """Return the settings with a window/level for a step."""
+    """Return the settings with a new window/level for a step."""
     return replace(settings, grey={**settings.grey, step: name})
 
 
 def wish_share(settings: HangingSettings, step: HangingStep, share: int) -> HangingSettings:
-    """Return the settings with the main view's share of the space, in percent, for a step."""
+    """Return the settings with a new size of the main view, in percent, for a step."""
     return replace(settings, shares={**settings.shares, step: min(max(share, 10), 90)})
 
 
 def wish_step(settings: HangingSettings, step: HangingStep, wanted: bool) -> HangingSettings:
-    """Return the settings with a step switched on or off."""
+    """Return the settings with a step turned on or off."""
     others = settings.unwanted - {step}
     return replace(settings, unwanted=others if wanted else others | {step})
 

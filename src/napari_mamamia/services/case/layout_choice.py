@@ -23,9 +23,10 @@ from napari_mamamia.io.layouts.tree import list_tree
 
 @dataclass(frozen=True, slots=True)
 class LayoutPreview:
-    """The cases that a layout gives for a folder, as lines of text; `error` if it gives none.
+    """The cases that a layout finds in a folder, as lines of text, or an `error`.
 
-    `problems` are sentences on cases that could not be opened, and on files that belong to no case.
+    `problems` are sentences about cases that cannot be opened and about files that belong to no
+    case.
     """
 
     lines: tuple[str, ...] = ()
@@ -34,7 +35,7 @@ class LayoutPreview:
 
 
 def propose_for(root: Path, candidates: tuple[str, ...] = ()) -> str:
-    """Return a layout text for a folder: the first candidate, or a proposal from the file names.
+    """Return a layout for a folder: the first candidate, or a proposal based on the file names.
 
     Raises
     ------
@@ -47,7 +48,7 @@ def propose_for(root: Path, candidates: tuple[str, ...] = ()) -> str:
 
 
 def preview_layout(root: Path, text: str) -> LayoutPreview:
-    """Return the preview of a layout; only file names and headers of 4-D files are read.
+    """Preview a layout; only file names and the headers of 4-D files are read.
 
     Parameters
     ----------
@@ -95,33 +96,35 @@ def _describe(data_set: DataSet) -> LayoutPreview:
 
 
 def keep_named_layout(root: Path, layout: str) -> Path:
-    """Write a layout file into a data set's folder, where it is used from now on; return its path.
+    """Write a layout file into a data set's folder for future use, and return its path.
 
     Parameters
     ----------
     root
         The folder of the data set.
     layout
-        The name of a layout, or a file that describes one.
+        The name of a layout, or a file that describes a layout.
 
     Raises
     ------
     ArgumentError
-        If no layout is named.
+        If `layout` is empty.
     SaveConflictError
         If the data set already has a different layout file.
     """
     if not layout:
-        raise ArgumentError("expected a layout to keep, but none is named: name one")
+        raise ArgumentError("expected the name of a layout to keep, but got none: choose a layout")
     return keep_layout_text(root, propose_for(root, (layout,)))
 
 
 def keep_layout_text(root: Path, text: str, *, overwrite: bool = False) -> Path:
-    """Write a layout text into a data set's folder; return the file's path."""
+    """Write a layout text into a data set's folder, and return the file's path."""
     path = own_layout_file(root.absolute())
     if path.exists() and read_layout_text(path) == text:
         return path
     if path.exists() and not overwrite:
-        raise SaveConflictError(f"expected no other layout at {path}, but it is there: remove it")
+        raise SaveConflictError(
+            f"expected no different layout at {path}, but the folder has one: remove the file"
+        )
     write_text_atomically(path, text, overwrite=overwrite)
     return path

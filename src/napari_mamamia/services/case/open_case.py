@@ -1,4 +1,4 @@
-"""Open a case: the displayed phase is read first, the others fill the same array afterwards."""
+"""Open a case; the displayed phase is read first, and the other phases are added later."""
 
 import math
 from dataclasses import replace
@@ -29,21 +29,22 @@ from napari_mamamia.kinetics.arrival import find_arrival
 from napari_mamamia.kinetics.time_axis import MOST_SPACING_S
 
 _ABREAST: Final = 2
-"""Phases read in parallel after the first; decompression releases the GIL. Our choice."""
+"""Number of phases read in parallel after the first; decompression releases the GIL. Our choice."""
 _MOST_VALUES: Final = 64
 _SAMPLE: Final = 1_000_000
-"""Number of evenly spaced voxels in which a mask's distinct values are counted. Our choice."""
+"""Number of evenly spaced voxels in which the distinct values of a mask are counted. Our choice."""
 
 
 def open_case(files: CaseFiles, record: CaseRecord | None = None, first: int = 1) -> Case:
-    """Check all headers and read one phase; `load_remaining` reads the rest.
+    """Check all headers and read one phase; `load_remaining` reads the other phases.
 
-    The phase that is read is `first`, the last phase of a shorter case, or phase 0 of a 4-D file.
+    The phase to read is `first`, or the last phase if the case is shorter, or phase 0 of a 4-D
+    file.
 
     Raises
     ------
     CaseError
-        If phases are missing, or differ in shape or affine.
+        If a phase is missing, or phases differ in shape or affine.
     FormatError
         If a file is damaged.
     """
@@ -87,9 +88,9 @@ def _warn_of_spacing(case_id: str, grid: Grid) -> tuple[str, ...]:
 
 
 def load_remaining(case: Case, files: CaseFiles) -> Case:
-    """Read the unread phases of `case` into the same array.
+    """Read the remaining phases of `case` into the same array.
 
-    The returned case has a warning for volumes that are all zero or not finite.
+    The returned case has a warning for each volume with only zeros or with non-finite values.
     """
     waiting = [phase.index for phase in case.phases if not phase.loaded]
     if waiting and files.is_series:
@@ -108,9 +109,9 @@ def load_case(files: CaseFiles, record: CaseRecord | None = None) -> Case:
 
 
 def load_mask(path: Path, case: Case, label: float | None = None) -> LabelMap:
-    """Return the label map at `path`, which must lie on the case's grid.
+    """Return the label map at `path`, which must be on the case's grid.
 
-    Where a ``dataset.json`` names several labels, the map has the tumour only, unless `label` is
+    If a ``dataset.json`` names several labels, the map contains only the tumour, unless `label` is
     given.
 
     Raises
@@ -121,7 +122,7 @@ def load_mask(path: Path, case: Case, label: float | None = None) -> LabelMap:
 
 
 def load_reference(path: Path, files: CaseFiles, case: Case) -> LabelMap:
-    """Return the label map of a case's reference at `path`; raises as `load_mask`."""
+    """Return the label map of a case's reference at `path`; errors as in `load_mask`."""
     return _on_grid(read_reference(path, files), path, case)
 
 
@@ -132,16 +133,16 @@ def _on_grid(labels: LabelMap, path: Path, case: Case) -> LabelMap:
 
 
 def read_mask(path: Path, case: Case, label: float | None = None) -> NDArray[np.bool_]:
-    """Return the mask in which a number is measured, bool ``(z, y, x)``.
+    """Return the mask for a measurement as a boolean array ``(z, y, x)``.
 
-    The mask holds the voxels with the value `label`, or all foreground voxels.
+    The mask contains the voxels with the value `label`, or all foreground voxels.
 
     Raises
     ------
     CaseError
-        If the file holds as many values as an image, or no voxel has the value `label`.
+        If the file has as many distinct values as an image, or no voxel has the value `label`.
     FormatError, GridMismatchError
-        As `load_mask`.
+        As in `load_mask`.
     """
     labels = load_mask(path, case, label)
     require_few_values(labels, case.case_id)
@@ -149,21 +150,21 @@ def read_mask(path: Path, case: Case, label: float | None = None) -> NDArray[np.
     if label is not None and labels.values and not voxels.any():
         there = ", ".join(f"{value:g}" for value in labels.values[:5])
         raise CaseError(
-            f"expected the value {label:g} in the mask of {case.case_id}, found only {there}: name "
-            "one of these, or no value",
+            f"expected the mask of {case.case_id} to have the value {label:g}, but found only "
+            f"{there}: choose one of these, or no value",
             remedies=(Remedy("label", ("VALUE",)),),
         )
     return voxels
 
 
 def require_few_values(labels: LabelMap, case_id: str) -> None:
-    """Raise `CaseError` if a mask file holds as many distinct values as an image."""
+    """Raise `CaseError` if a mask file has as many distinct values as an image."""
     values = np.unique(labels.crop.ravel()[:: max(labels.crop.size // _SAMPLE, 1)])
     if len(values) > _MOST_VALUES and values[-1] > 1:
         raise CaseError(
-            f"expected a mask of {case_id} with a few values, got more than {len(values):,} up to "
-            f"{values[-1]:g} in {labels.source}: it looks like an image; choose the folder of the "
-            "masks"
+            f"expected the mask of {case_id} to have few distinct values, but {labels.source} has "
+            f"more than {len(values):,}, up to {values[-1]:g}, and looks like an image: choose "
+            "the folder with the masks"
         )
 
 
@@ -178,27 +179,30 @@ def _read_phase(files: CaseFiles, signal: NDArray[Any], index: int) -> None:
 
 
 def _require_fitting(files: CaseFiles, headers: list[VolumeHeader]) -> None:
-    """Raise `CaseError` unless each phase is one volume and all have the same shape and affine."""
     if not headers:
-        raise CaseError(f"{files.case_id} has no phases: add {files.case_id}_0000.nii.gz")
+        raise CaseError(
+            f"expected phases for {files.case_id}, but found none: add {files.case_id}_0000.nii.gz"
+        )
     first = headers[0].grid
     for k, header in enumerate(headers):
         if header.n_volumes > 1 and not files.is_series:
             raise CaseError(
-                f"phase {k} of case {files.case_id} holds {header.n_volumes} volumes, not one: "
-                f"split it into one file per phase, or open it alone ({header.path})"
+                f"expected phase {k} of case {files.case_id} to have one volume, but it has "
+                f"{header.n_volumes}: split the file into one file per phase, or open only this "
+                f"file ({header.path})"
             )
         if header.grid.shape != first.shape:
             raise CaseError(
-                f"phase {k} of case {files.case_id} has shape {header.grid.shape} (z, y, x), but "
-                f"phase 0 has {first.shape}: re-export the series or drop phase {k} "
-                f"({header.path})"
+                f"expected all phases to have the same shape, but phase {k} of case "
+                f"{files.case_id} has shape {header.grid.shape} (z, y, x) and phase 0 has "
+                f"{first.shape}: export the series again or remove phase {k} ({header.path})"
             )
         if not header.grid.is_same_place(first):
             raise CaseError(
-                f"phase {k} of case {files.case_id} lies up to "
-                f"{header.grid.farthest_corner_mm(first):.2f} mm from phase 0 (different affine): "
-                f"re-export the series or register phase {k} first ({header.path})"
+                f"expected all phases to have the same affine, but phase {k} of case "
+                f"{files.case_id} is up to {header.grid.farthest_corner_mm(first):.2f} mm away "
+                f"from phase 0: export the series again or register phase {k} first "
+                f"({header.path})"
             )
 
 
@@ -211,7 +215,6 @@ def _common_dtype(headers: list[VolumeHeader]) -> np.dtype[Any]:
 def _read_times(
     files: CaseFiles, record: CaseRecord | None
 ) -> tuple[tuple[float | None, ...], tuple[str, ...]]:
-    """Return the acquisition times, from the files, the clinical table or the patient JSON."""
     n = len(files.phases)
     file_times = tuple(source.time_s for source in files.phases)
     if None not in file_times:
@@ -222,51 +225,50 @@ def _read_times(
         table = info.acquisition_times_s
         if info.times_problem:
             return (None,) * n, (
-                f"{files.case_id}: the acquisition_times of its patient file are not ascending "
-                f"seconds ({info.times_problem}): they are not used; correct the file",
+                f"the acquisition_times in the patient file of {files.case_id} are not increasing "
+                f"numbers of seconds ({info.times_problem}) and are not used: correct the file",
             )
     if table is None:
         return (None,) * n, ()
     if len(table) != n:
         return (None,) * n, (
-            f"{files.case_id} has {n} phases but {len(table)} acquisition times: the times are not "
-            "used; correct the clinical table or the number of phase files",
+            f"{files.case_id} has {n} phases but {len(table)} acquisition times, so the times are "
+            "not used: correct the clinical table or the number of phase files",
         )
     return table, ()
 
 
 def _patient_info(files: CaseFiles) -> tuple[PatientInfo, tuple[str, ...]]:
-    """Return the content of the patient file, and a warning if it is damaged."""
     if files.info is None:
         return PatientInfo(), ()
     try:
         info = read_patient_info(files.info)
         return replace(info, breast_box=None, box_problem="") if files.hides_box else info, ()
     except FormatError as error:
-        lost = "the position of its breast and its timing are unknown"
+        lost = "the position of the breast and the timing are unknown"
         return PatientInfo(), (f"{files.case_id}: {lost}: {error}",)
 
 
 def _breast_box(
     case_id: str, info: PatientInfo, shape: tuple[int, int, int]
 ) -> tuple[Box | None, tuple[str, ...]]:
-    """Return the patient file's breast box, clipped to the volume, and a warning if it is unusable.
+    """Return the breast box in the patient file, clipped to the volume, and a warning if unusable.
 
-    The published pipelines index arrays with this box, which also clips it at the edge.
+    The published pipelines use this box as an array index, which also clips it at the edge.
     """
     breast_box = info.breast_box
     if info.box_problem:
         return None, (
-            f"{case_id}: the breast_coordinates of its patient file are not a block of voxels, "
-            f"x_min to z_max from 0 on ({info.box_problem}): they are not used; correct the file",
+            f"the breast_coordinates in the patient file of {case_id} are not a valid block of "
+            f"voxels from x_min to z_max ({info.box_problem}) and are not used: correct the file",
         )
     if breast_box is None:
         return None, ()
     ends = list(zip(breast_box.start, breast_box.stop, shape, strict=True))
     if any(a >= min(b, n) for a, b, n in ends):
         return None, (
-            f"{case_id}: the breast_coordinates {breast_box.start} to {breast_box.stop} (z, y, x) "
-            f"of its patient file hold no voxel of the volume {shape}: they are not used; correct "
+            f"the breast_coordinates {breast_box.start} to {breast_box.stop} (z, y, x) in the "
+            f"patient file of {case_id} are outside the volume {shape} and are not used: correct "
             "the file",
         )
     z, y, x = (min(b, n) for _, b, n in ends)
@@ -283,31 +285,35 @@ def _with_loaded(case: Case, read: set[int]) -> Case:
 
 
 def _with_arrival(case: Case) -> Case:
-    """Return the case with the contrast arrival detected in its pixels."""
+    """Return the case with the contrast arrival detected from its voxels."""
     arrival = find_arrival(case.signal)
     warnings = case.warnings
     if arrival.is_repeated and not _is_dynamic(case, arrival.n_before):
         again = ", ".join(str(k) for k in range(1, arrival.n_before))
         warnings = (
             *warnings,
-            f"{arrival.evidence}; phase {again} is treated as another scan before contrast, and is "
-            "neither early nor late",
+            (
+                f"{arrival.evidence}; phase {again} is treated as a second scan before contrast, "
+                "which is neither early nor late"
+            ),
         )
     return replace(case, n_before=arrival.n_before, contrast=arrival.evidence, warnings=warnings)
 
 
 def _is_dynamic(case: Case, n_before: int) -> bool:
-    """Return whether the first `n_before` phases are as closely spaced as an ultrafast series."""
+    """Return whether the first `n_before` phases are as close as in an ultrafast series."""
     times = [math.inf if time is None else time for time in case.times_s[:n_before]]
     return all(late - early <= MOST_SPACING_S for early, late in pairwise(times))
 
 
 def _find_oddity(volume: NDArray[Any], index: int) -> str:
-    """Return the problem of one phase's values, "" if there is none."""
     if not volume.any():
-        return f"phase {index} holds only zeros: its file was probably not exported completely"
+        return f"phase {index} contains only zeros: the file was probably exported incompletely"
     if np.issubdtype(volume.dtype, np.floating):
         bad = int(volume.size - np.count_nonzero(np.isfinite(volume)))
         if bad:
-            return f"phase {index} holds {bad} voxels that are not numbers: they count as unknown"
+            return (
+                f"phase {index} has {bad} voxels that are not finite numbers; their values "
+                "count as unknown"
+            )
     return ""

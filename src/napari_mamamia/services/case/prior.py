@@ -15,9 +15,9 @@ Offset = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PriorExam:
-    """A prior exam shown beside a case: its volumes, masks and window/level.
+    """A prior exam shown next to a case, with its volumes, masks and window/level.
 
-    `problem` explains why the exam cannot be shown, "" if it can.
+    `problem` explains why the exam cannot be shown, or is "".
     """
 
     case: Case
@@ -27,7 +27,7 @@ class PriorExam:
 
 
 def read_prior(case: Case, context: CaseContext, other: CaseContext) -> PriorExam:
-    """Read an exam to be shown beside `case`, with the masks that its reader may see."""
+    """Read an exam to be shown next to `case`, with the masks that its reader may see."""
     prior = load_case(other.files, other.record)
     shown = min(prior.n_before, len(prior.phases) - 1)
     limits = display_range(prior.signal[shown])
@@ -40,11 +40,11 @@ def read_prior(case: Case, context: CaseContext, other: CaseContext) -> PriorExa
 
 @dataclass(frozen=True, slots=True)
 class PriorLink:
-    """The offset from an exam to its prior, added to a position, in RAS mm.
+    """The offset in RAS mm from a position in an exam to the same position in its prior.
 
-    `is_by_hand` tells whether a reader marked a common position. `is_same_frame` tells whether both
-    exams have the same frame of reference UID (DICOM PS3.3, C.7.4.1), so that coordinates agree.
-    Otherwise an offset of 0 compares scanner coordinates, which do not follow the patient.
+    `is_by_hand` is True if a reader marked a common position. `is_same_frame` is True if both exams
+    have the same frame of reference UID (DICOM PS3.3, C.7.4.1), which means that coordinates agree.
+    Otherwise an offset of 0 compares scanner coordinates, which depend on the patient's position.
     """
 
     offset_mm: Offset = (0.0, 0.0, 0.0)
@@ -60,8 +60,8 @@ class PriorLink:
 def link_by_frame(case: Case, prior: Case) -> PriorLink:
     """Return the link of two exams from their frames of reference.
 
-    Two visits seldom share a frame of reference; an exam without a frame of reference UID shares
-    none.
+    Exams of two visits seldom have the same frame of reference. An exam without a frame of
+    reference UID matches no other exam.
     """
     return PriorLink(is_same_frame=bool(case.frame_uid) and case.frame_uid == prior.frame_uid)
 
@@ -88,19 +88,19 @@ def carry_place(
 def link_places(
     grid: Grid, place: Sequence[float], prior: Grid, other: Sequence[float]
 ) -> PriorLink:
-    """Return the link that maps position `place` of an exam to `other` of its prior."""
+    """Return the link that maps the position `place` in an exam to `other` in its prior."""
     here, there = grid.to_world_mm(place), prior.to_world_mm(other)
     x, y, z = (float(b - a) for a, b in zip(here, there, strict=True))
     return PriorLink((x, y, z), is_by_hand=True)
 
 
 def is_inside(grid: Grid, place: Sequence[float]) -> bool:
-    """Return whether voxel coordinates lie in a volume, including the outer half voxels."""
+    """Return whether voxel coordinates are in a volume, including the outer half voxels."""
     return all(-0.5 <= i <= n - 0.5 for i, n in zip(place, grid.shape, strict=True))
 
 
 def match_phase(roles: PhaseRoles, phase: int, prior: PhaseRoles, n_prior: int) -> int:
-    """Return the prior's phase with the same role, otherwise with the same distance to the first.
+    """Return the prior's phase with the same role, or else at the same distance from the first.
 
     Examples
     --------

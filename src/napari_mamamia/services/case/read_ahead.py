@@ -1,6 +1,6 @@
-"""Read the next case in advance, so that it opens at once if its files are unchanged.
+"""Read the next case in advance, which opens at once if its files have not changed.
 
-Masks are not read in advance, because they change during the work and take only 10 ms to read.
+Masks are not read in advance, because they change during the work and can be read in 10 ms.
 """
 
 import threading
@@ -19,20 +19,21 @@ from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.services.case.open_case import load_remaining, open_case
 
 FileStates: TypeAlias = tuple[tuple[int, ...], ...]
-"""Device, inode, size and times in ns of each file; a different state means that a file changed."""
+"""Device, inode, size and times in ns of each file; any difference means that a file has changed.
+"""
 
 _SHARE: Final = 4
-"""Cases read in advance use at most this fraction (1 / value) of the free memory. Our choice."""
+"""Cases read in advance use at most 1/4 of the free memory. Our choice."""
 _SETTLED_NS: Final = 2_000_000_000
-"""Age in ns below which a file may change without a new time; FAT has steps of 2 s."""
+"""File age in ns below which a change may not change the time; FAT times have steps of 2 s."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CaseAhead:
     """A case that was read in advance, with its first displayed phase or all phases.
 
-    `phase` is the first displayed phase, `states` are the states of the files before they were
-    read. `filling` is locked while more phases are read into the case.
+    `phase` is the first displayed phase, and `states` are the states of the files before they were
+    read. `filling` is locked while further phases are read into the case.
     """
 
     case: Case
@@ -44,14 +45,14 @@ class CaseAhead:
 
 
 def read_ahead(files: CaseFiles, record: CaseRecord | None = None) -> CaseAhead | None:
-    """Read the first displayed phase of a case; return None if the case must not be kept.
+    """Read the first displayed phase of a case, or return None if the case must not be kept.
 
     A case must not be kept if memory is short, or a file was written in the last two seconds.
 
     Raises
     ------
     CaseError, FormatError
-        As `open_case`.
+        As in `open_case`.
     """
     if files.problems or not files.phases:
         return None
@@ -67,18 +68,20 @@ def read_ahead(files: CaseFiles, record: CaseRecord | None = None) -> CaseAhead 
 
 
 def read_rest_ahead(ahead: CaseAhead) -> CaseAhead:
-    """Read the other phases too if enough memory is free; otherwise return `ahead` unchanged."""
+    """Read the other phases too if enough memory is free, or else return `ahead` unchanged."""
     if not _is_room_for(ahead.case.signal.nbytes):
         return ahead
     with ahead.filling:
-        report_progress(0, 1, "Reading ahead")  # cancelled before it began: nothing is touched
+        report_progress(
+            0, 1, "Reading ahead"
+        )  # The work was cancelled before it began, so nothing is changed.
         return replace(ahead, case=load_remaining(ahead.case, ahead.files))
 
 
 def is_current(ahead: CaseAhead, files: CaseFiles, record: CaseRecord | None) -> bool:
-    """Return whether the case read in advance still equals the files on disk.
+    """Return whether a case that was read in advance still matches the files on disk.
 
-    Waits until reading into the case has stopped, which the caller has cancelled.
+    This function waits until reading into the case, which the caller has cancelled, has stopped.
     """
     with ahead.filling:
         try:
@@ -94,7 +97,7 @@ def _states_of(files: CaseFiles) -> FileStates:
 
 
 def _state_of(path: Path) -> tuple[int, ...]:
-    # a copy may keep the modification time (cp -p), but no program keeps the change time
+    # A copy may keep the modification time (cp -p), but no program preserves the change time.
     now = path.stat()
     return now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns
 

@@ -1,4 +1,4 @@
-"""Save a reader's edited mask without overwriting other masks, and find it again."""
+"""Save a reader's edited mask without overwriting other masks, and find the saved mask again."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.services.case.explained_mask import write_explained
 
 ACCEPTED: Final = "accepted"
-"""Parameter of a mask's provenance: when its reader accepted this version, ISO 8601 in UTC."""
+"""Provenance parameter: time when the reader accepted this version of the mask, ISO 8601 in UTC."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class SavedMask:
 
 
 def find_refined(workspace: Workspace, reader: str, case_id: str) -> SavedMask | None:
-    """Return the reader's saved mask of a case, None if there is none yet."""
+    """Return the reader's saved mask of a case, or None."""
     path = workspace.refined(reader, case_id)
     return SavedMask(path, sha256_of(path), is_accepted(path)) if path.exists() else None
 
@@ -61,25 +61,25 @@ def save_refined(
     Parameters
     ----------
     labels
-        The mask ``(z, y, x)``. uint8 values are written unchanged, one for each structure; with any
-        other type every value above 0 becomes 1. The non-zero part is copied first, so that the
-        caller may continue editing.
+        The mask ``(z, y, x)``. uint8 values are written unchanged, with one value for each
+        structure; in any other data type, every value above 0 becomes 1. The non-zero block is
+        copied first, which allows the caller to continue editing.
     started_from
         The origin of the mask, such as ``"prediction kinetic"``.
     parameters, inputs
-        Further provenance: strokes and tools; the file of the initial mask.
+        Additional provenance: the strokes and tools, and the file of the initial mask.
     accepted
-        Whether the reader accepts this version; a later version must be accepted again.
+        Whether the reader accepts this version. A later version must be accepted again.
     replaces
-        The version that was opened or last saved. A file of another version, which another window
-        saved, is not overwritten.
+        The version that was opened or last saved. The file is not overwritten if another window has
+        saved a different version.
 
     Raises
     ------
     SaveConflictError
-        If the mask on disk is not the one in `replaces`.
+        If the mask on disk is not the version `replaces`.
     SaveError
-        If the disk is full or read-only; the old file is untouched.
+        If the disk is full or read-only; the old file is then unchanged.
     """
     drawn = LabelMap.of(np.asarray(labels), case.grid)
     if drawn.crop.dtype != np.uint8:
@@ -87,7 +87,7 @@ def save_refined(
     report_progress(0, 1, "Saving")
     target = workspace.refined(reader, case.case_id)
     _require_unchanged(target, replaces)
-    # A cancellation comes too late from here on, so that "stopped" always means that nothing was
+    # From here on it is too late to cancel, because "stopped" always means that nothing was
     # written.
     report_progress(0, 1, "Saving", binding=True)
     provenance = Provenance(
@@ -110,7 +110,7 @@ def _require_unchanged(target: Path, replaces: SavedMask | None) -> None:
         return
     if replaces is None or sha256_of(target) != replaces.sha256:
         raise SaveConflictError(
-            f"{target} was changed after this case was opened, perhaps in another window: your "
-            "mask is still in this window; reopen the case to see the other one, or save under a "
-            "different reader's name"
+            f"expected {target} to be unchanged since this case was opened, but it was changed, "
+            "perhaps in another window. Your mask is still in this window: open the case again "
+            "to see the changed mask, or save under a different reader's name"
         )

@@ -1,4 +1,4 @@
-"""Data of an open case for the window besides its phases: masks, scores, subtractions."""
+"""Data for the display of an open case besides its phases: masks, scores and subtractions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -29,21 +29,22 @@ from napari_mamamia.services.case.refine import SavedMask, find_refined
 
 _CANDIDATE: Final = "candidate_shown"
 _MOST_PLACES: Final = 50
-"""Maximum number of lesions to go to, the largest first."""
+"""Maximum number of lesions to navigate to, largest first."""
 _SAMPLES: Final = 200_000
 _MOST_LABELS: Final = 16
 _DARK_PERCENT: Final = 1.0
 _BRIGHT_PERCENT: Final = 99.7
-"""Percentile of a volume displayed white: few voxels of fat and vessels are clipped. Our choice."""
+"""Percentile of a volume displayed as white, which clips few voxels of fat and vessels. Our choice.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """Which values of the displayed masks count as tumour.
+    """The values of the displayed masks that count as tumour.
 
-    `profile` and `label` apply to both masks, as in the scoring of files. If `reference_label` is
-    set, only this label of the reference counts, and every label of the other mask; the profile
-    must let the user choose a label.
+    `profile` and `label` apply to reference and prediction, as in the scoring of files. If
+    `reference_label` is set, only this label of the reference counts, but every label of the other
+    mask; the profile must then allow the choice of a label.
     """
 
     profile: Profile = CLINICAL
@@ -52,19 +53,19 @@ class Counting:
 
 
 AS_CLINICAL: Final = Counting()
-"""All labels count, under the default profile."""
+"""All labels count, with the default profile."""
 
 MaskValues: TypeAlias = LabelMap | NDArray[Any]
-"""A mask's raw values: as read from its file, or the edited array, ``(z, y, x)``."""
+"""The raw values of a mask, from its file or as an edited array ``(z, y, x)``."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OpenMask:
-    """One mask of the open case. `name` is the model's, the reader's, or "expert".
+    """One mask of the open case. `name` is the name of the model or reader, or "expert".
 
-    `buffer` is uint8 ``(z, y, x)``, 0 and 1, writable. `values` lists the file's distinct labels.
-    `saved` is the version of a reader's own mask on disk. `file` is the state of a prediction's
-    file before it was read.
+    `buffer` is a writable uint8 array ``(z, y, x)`` of 0 and 1. `values` lists the distinct labels
+    in the file. `saved` is the version of a reader's own mask on disk. `file` is the state of a
+    prediction file before it was read.
     """
 
     role: str
@@ -79,7 +80,7 @@ class OpenMask:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CaseMasks:
-    """The masks of a case, and sentences about those that could not be shown."""
+    """The masks of a case, and sentences about masks that could not be shown."""
 
     masks: tuple[OpenMask, ...]
     problems: tuple[str, ...] = ()
@@ -87,7 +88,7 @@ class CaseMasks:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Difference:
-    """`phase` minus `minus`: float32 ``(z, y, x)``, signed, with a window/level for the display."""
+    """Signed difference `phase` minus `minus`, float32 ``(z, y, x)``, with a window/level."""
 
     phase: int
     array: NDArray[np.float32]
@@ -99,7 +100,8 @@ class Difference:
 class ShownScores:
     """Scores against the reference and volumes in mm3, by role ("prediction", "refined").
 
-    `profile` is the name of the scoring profile; `grid_warning` warns that mm are not reliable.
+    `profile` is the name of the scoring profile. `grid_warning` states that distances in mm are not
+    reliable, or is empty.
     """
 
     scores: Mapping[str, CaseScore]
@@ -112,9 +114,9 @@ class ShownScores:
 def open_masks(case: Case, files: CaseFiles, workspace: Workspace, reader: str | None) -> CaseMasks:
     """Read the reference, the newest prediction and the reader's own mask.
 
-    Masks that the workspace's blinding hides are not read, nor a mask that the reader drew while
-    they were visible. A mask that is damaged or lies on another grid is a problem, not a failure:
-    the case opens without it.
+    Masks that the workspace's blinding hides are not read. The same applies to a mask that the
+    reader drew while they were visible. A mask that is damaged or on a different grid is reported
+    as a problem, and the case opens without it.
     """
     masks: list[OpenMask] = []
     problems: list[str] = []
@@ -128,7 +130,7 @@ def open_masks(case: Case, files: CaseFiles, workspace: Workspace, reader: str |
                 require_blind(workspace.blinding, reading, name, case.case_id)
             masks.append(mask)
         except MamamiaError as error:
-            problems.append(f"the {role} mask is not shown: {error}")
+            problems.append(f"the {role} mask cannot be shown: {error}")
     return CaseMasks(tuple(masks), tuple(problems))
 
 
@@ -138,7 +140,7 @@ def newer_prediction(case: Case, workspace: Workspace, shown: FileState | None) 
     Raises
     ------
     MamamiaError
-        If it is damaged or lies on another grid.
+        If the file is damaged or on a different grid.
     """
     report_progress(0, 1, "Looking for a newer prediction")
     newest = workspace.newest_prediction(case.case_id)
@@ -148,14 +150,14 @@ def newer_prediction(case: Case, workspace: Workspace, shown: FileState | None) 
 
 
 def uint8_mask(labels: LabelMap, value: float | None = None) -> NDArray[np.uint8]:
-    """Return the mask ``(z, y, x)``, 0 and 1, of the label `value`; None takes the foreground."""
+    """Return the mask ``(z, y, x)`` of 0 and 1 for the label `value`; None takes the foreground."""
     buffer = np.zeros(labels.grid.shape, dtype=np.uint8)
     buffer[labels.box.slices] = labels.foreground(value)
     return buffer
 
 
 def display_range(volume: NDArray[Any]) -> tuple[float, float]:
-    """Return the values displayed black and white, as robust percentiles of a sample.
+    """Return the values displayed as black and white, as robust percentiles of a sample.
 
     Values that are not finite are ignored; for a constant volume, white is 1 above black.
     """
@@ -169,10 +171,11 @@ def display_range(volume: NDArray[Any]) -> tuple[float, float]:
 
 
 def looks_like_mask(volume: NDArray[Any]) -> bool:
-    """Return whether a volume has at most 16 distinct values, none negative, like a mask."""
+    """Return whether a volume looks like a mask: at most 16 distinct values, none negative."""
     if volume.dtype.kind not in "iub" or volume.size == 0:
         return False
-    # A sample first: it identifies most images, whose voxels would take long to sort.
+    # A sample is checked first, because it identifies most images, and sorting all voxels would
+    # take long.
     step = max(1, volume.size // _SAMPLES)
     if np.unique(volume.reshape(-1)[::step]).size > _MOST_LABELS:
         return False
@@ -182,8 +185,8 @@ def looks_like_mask(volume: NDArray[Any]) -> bool:
 def centre_of_largest_part(mask: NDArray[Any], grid: Grid) -> tuple[int, int, int] | None:
     """Return the voxel (z, y, x) to navigate to in the largest connected component of `mask`.
 
-    The voxel lies on the slice (of the display frame) where the component is largest, closest to
-    its centre on that slice. The result is None for an empty mask.
+    The voxel is the one closest to the component's centre on the slice (of the display) where the
+    component is largest. The result is None for an empty mask.
     """
     box = Box.around(mask)
     if box.is_empty:
@@ -197,7 +200,7 @@ def centre_of_largest_part(mask: NDArray[Any], grid: Grid) -> tuple[int, int, in
 
 @dataclass(frozen=True, slots=True)
 class LesionPlace:
-    """A lesion to go to; `missed_mm3` is its volume if only the reference has it, else None."""
+    """A lesion to navigate to; `missed_mm3` is its volume if only the reference has it, or None."""
 
     voxel: tuple[int, int, int]
     missed_mm3: float | None = None
@@ -206,9 +209,9 @@ class LesionPlace:
 def lesion_places(
     mask: NDArray[Any] | None, reference: NDArray[Any] | None, grid: Grid
 ) -> tuple[LesionPlace, ...]:
-    """Return the lesions of a mask, largest first, then those of the reference that it misses.
+    """Return the lesions of a mask, largest first, then the reference lesions that the mask misses.
 
-    A lesion is a connected component with 26 neighbours, and missed without a common voxel.
+    A lesion is a 26-connected component. It is missed if it has no voxel in common with the mask.
     """
     places = [LesionPlace(voxel) for voxel, _ in _list_parts(mask, None, grid)]
     for voxel, n_voxels in _list_parts(reference, mask, grid):
@@ -219,7 +222,7 @@ def lesion_places(
 def _list_parts(
     mask: NDArray[Any] | None, other: NDArray[Any] | None, grid: Grid
 ) -> list[tuple[tuple[int, int, int], int]]:
-    """Return the voxel to go to and the size of each part that does not overlap `other`."""
+    """Return the target voxel and the size of each component that does not overlap `other`."""
     box = Box.empty() if mask is None else Box.around(mask)
     if mask is None or box.is_empty:
         return []
@@ -243,8 +246,8 @@ def _list_parts(
 def middle_voxel(voxels: NDArray[np.intp], grid: Grid) -> tuple[int, int, int]:
     """Return the voxel to navigate to in a region given as indices ``(n, 3)``, n at least 1.
 
-    The voxel lies on the slice (of the display frame) where the region is largest, closest to its
-    centre on that slice.
+    The voxel is the one closest to the region's centre on the slice (of the display) where the
+    region is largest.
     """
     axis = grid.display_frame().order[0]
     busiest = int(np.argmax(np.bincount(voxels[:, axis])))
@@ -254,9 +257,9 @@ def middle_voxel(voxels: NDArray[np.intp], grid: Grid) -> tuple[int, int, int]:
 
 
 def subtract_phases(case: Case, phase: int, minus: int = 0) -> Difference:
-    """Compute `phase` minus `minus`, signed.
+    """Compute the signed difference `phase` minus `minus`.
 
-    The display range starts at 0, so that tissue that does not enhance is black.
+    The display range starts at 0, so tissue that does not enhance is black.
     """
     array = subtraction(case.signal, phase, minus)
     _, bright = display_range(array)
@@ -296,15 +299,15 @@ def _state_of(path: Path) -> FileState:
         return FileState.of(path)
     except OSError as error:
         raise FormatError(
-            f"expected a prediction at {path}, but {error.strerror or error}: it existed when "
-            "the case was listed; predict it again"
+            f"expected {path} to be a prediction, but {error.strerror or error}: the file existed "
+            "when the case was listed; predict the case again"
         ) from error
 
 
 def choose_candidate(prediction: Prediction, candidate: Candidate) -> Prediction:
-    """Return `prediction` with another candidate as its mask, recorded in the provenance.
+    """Return `prediction` with a different candidate as its mask, recorded in the provenance.
 
-    A person chose it, so the prediction is no longer uncertain.
+    The prediction is no longer marked as uncertain, because a person chose the candidate.
     """
     array = np.zeros(prediction.mask.grid.shape, dtype=np.bool_)
     array[candidate.box.slices] = candidate.crop
@@ -323,8 +326,8 @@ def score_shown(
 ) -> ShownScores:
     """Score each displayed mask against the reference, by role.
 
-    Masks are raw values; `counting` defines which values are tumour. The numbers equal those from
-    scoring the files. Without a reference only volumes are returned.
+    Masks are raw values, and `counting` defines which values are tumour. The scores equal the
+    scores of the files. Without a reference, only volumes are returned.
     """
     profile, label = counting.profile, counting.label
     scores: dict[str, CaseScore] = {}
@@ -343,12 +346,12 @@ def score_shown(
 
 
 def labels_of(values: MaskValues, grid: Grid) -> LabelMap:
-    """Return raw values as a label map; of an array only the non-zero block is copied."""
+    """Return raw values as a label map; only the non-zero block of an array is copied."""
     return values if isinstance(values, LabelMap) else LabelMap.of(values, grid)
 
 
 def reference_of(values: MaskValues, grid: Grid, counting: Counting) -> LabelMap:
-    """Return the reference as a label map, with values 0 and 1 if one of its labels was chosen."""
+    """Return the reference as a label map; if one of its labels was chosen, with values 0 and 1."""
     labels = labels_of(values, grid)
     if counting.reference_label is None:
         return labels

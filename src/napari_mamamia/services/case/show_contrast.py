@@ -29,7 +29,7 @@ _PRESETS: Final[dict[str, dict[str, tuple[float, float]]]] = {
     },
     "map": {"as made": (-3.0, -3.0), "automatic": (1.0, 99.7), "whole range": (0.0, 100.0)},
 }
-"""Percentiles of a sample displayed black and white; negative ones are rules. Our choice."""
+"""Percentiles of a sample displayed as black and white; negative values are rules. Our choice."""
 
 _FROM_ZERO: Final = -1.0
 _SIGNED: Final = -2.0
@@ -37,9 +37,9 @@ _SIGNED: Final = -2.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Projection:
-    """Projections of a positive subtraction by array axis (z, y, x), and their window/level.
+    """Projections of a positive subtraction for each array axis (z, y, x), with a window/level.
 
-    `arrays` holds an empty array for an axis that was not requested. `slab_mm` is 0 if the whole
+    `arrays` has an empty array for an axis that was not requested. `slab_mm` is 0 if the whole
     volume is projected.
     """
 
@@ -51,25 +51,25 @@ class Projection:
 
     @property
     def name(self) -> str:
-        """The projection's name, shown in the corner of the image."""
+        """Name of the projection, which is shown in the corner of the image."""
         return f"{self.slab_mm:g} mm slab" if self.slab_mm else "MIP"
 
 
 def project_case(
     case: Case, phase: int, minus: int, axes: Sequence[int], slab_mm: float
 ) -> Projection:
-    """Project the enhancement of `phase` over `minus` along some array axes.
+    """Project the enhancement of `phase` over `minus` along the given array axes.
 
     Parameters
     ----------
     case
-        A case with both phases read.
+        A case in which both phases have been read.
     phase, minus
-        The minuend and the subtrahend.
+        The phases of the subtraction `phase` minus `minus`.
     axes
-        Array axes to project along: 0 z, 1 y, 2 x.
+        The array axes to project along: 0 for z, 1 for y, 2 for x.
     slab_mm
-        Thickness of a slab in mm, 0 for the whole volume.
+        The thickness of a slab in mm; 0 projects the whole volume.
 
     Raises
     ------
@@ -78,7 +78,8 @@ def project_case(
     """
     if not slab_mm >= 0:
         raise CaseError(
-            f"expected a slab of 0 mm or above, got {slab_mm}: choose a different thickness"
+            f"expected the slab thickness to be 0 mm or above, but it is {slab_mm}: choose a "
+            "different thickness"
         )
     spacing = case.grid.spacing_mm
     slabs = [
@@ -99,25 +100,25 @@ def contrast_names(kind: str) -> tuple[str, ...]:
 def contrast_limits(
     array: NDArray[Any], kind: str, name: str, as_made: tuple[float, float]
 ) -> tuple[float, float]:
-    """Return the values displayed black and white by a named preset.
+    """Return the values that a named preset displays as black and white.
 
     Parameters
     ----------
     array
-        The displayed volume, any real type; values that are not finite are ignored.
+        The displayed volume in any real data type. Values that are not finite are ignored.
     kind, name
-        The kind of image and the preset's name, see `contrast_names`.
+        The kind of image and the name of the preset; see `contrast_names`.
     as_made
-        The image's own range, for the preset of that name.
+        The image's own range, which the preset "as made" uses.
 
     Returns
     -------
     tuple of float
-        Black and white, white at least a little above black.
+        The values of black and white. White is always greater than black.
     """
     report_progress(0, 1, "Reading the image values")
     low, high = _PRESETS[kind][name]
-    # Equal ends stand for the image's own range.
+    # Equal ends mean the image's own range.
     if low == high:
         return as_made
     sample = _sample_values(array)

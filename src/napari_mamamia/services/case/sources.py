@@ -1,4 +1,4 @@
-"""Recognise what a user opens: a data set, DICOM, a zip, or the volumes of one case."""
+"""Recognise what a user opens: a data set, DICOM, a zip archive, or the volumes of one case."""
 
 import hashlib
 import shutil
@@ -24,20 +24,20 @@ _MASK_WORDS: Final = ("mask", "label", "seg", "reference")
 
 
 class SourceKind(Enum):
-    """What the paths that a user opens are."""
+    """The kind of the paths that a user opens."""
 
     DATA_SET = "a data set"
-    """A folder or file in a known layout, or with an unknown one, which its reader explains."""
+    """A folder or file in a known layout, or in an unknown layout, which its reader reports."""
     DICOM = "a DICOM folder"
     ARCHIVE = "DICOM to be imported"
-    """A zip, or a folder of several studies."""
+    """A zip archive, or a folder with several studies."""
     FEATURE = "a folder of a feature"
     """A review study or a ranking."""
     VOLUMES = "volumes of one case"
 
 
 def find_source(paths: Sequence[Path]) -> tuple[SourceKind, Path]:
-    """Return what paths are, and the folder or file to open; never raises."""
+    """Return the kind of the given paths, and the folder or file to open; this never raises."""
     if len(paths) == 1:
         path = paths[0]
         if find_opener(path) is not None:
@@ -55,16 +55,17 @@ def find_source(paths: Sequence[Path]) -> tuple[SourceKind, Path]:
 
 
 def link_volumes(paths: Sequence[Path]) -> tuple[Path, str]:
-    """Return the data set and the case of volumes that a user opened together.
+    """Return the data set and the case for volumes that a user opened together.
 
-    Volumes of a case in a known layout are opened there. Others are linked, in the given order, as
-    phases of a new case in the user's documents; a volume whose name says mask, label, seg or
-    reference is its reference.
+    If the volumes belong to a case in a known layout, that case is returned. Otherwise they are
+    linked, in the given order, as phases of a new case in the user's documents. A volume whose name
+    contains mask, label, seg or reference becomes the reference.
 
     Raises
     ------
     FormatError
-        If a path is no 3-D volume in one file, there is more than one mask, or no image.
+        If a path is not a 3-D volume in a single file, there are several masks, or there is no
+        image.
     GridMismatchError
         If the volumes are on different grids.
     """
@@ -75,8 +76,9 @@ def link_volumes(paths: Sequence[Path]) -> tuple[Path, str]:
     phases = [path for path in paths if path not in masks]
     if len(masks) > 1 or not phases:
         raise FormatError(
-            f"expected the phases of one case and at most one mask, got {len(phases)} images and "
-            f"{len(masks)} masks: leave out the other masks, or open the folder of the data set"
+            f"expected the phases of one case and at most one mask, but got {len(phases)} images "
+            f"and {len(masks)} masks: omit the additional masks, or open the folder of the data "
+            "set"
         )
     _require_volumes([*phases, *masks])
     case_id = safe_case_id(file_stem(phases[0].name) or phases[0].name)
@@ -90,7 +92,7 @@ def link_volumes(paths: Sequence[Path]) -> tuple[Path, str]:
 
 
 def _find_known_case(paths: Sequence[Path]) -> tuple[Path, str] | None:
-    """Return the data set and id of a case in a known layout that has all these phases."""
+    """Return the data set and id of the case in a known layout that has all these phases."""
     folder = paths[0].parent
     if any(path.parent != folder for path in paths) or recognise(folder) is None:
         return None
@@ -114,14 +116,14 @@ def _require_volumes(paths: Sequence[Path]) -> None:
     for path in paths:
         if not _suffix(path):
             raise FormatError(
-                f"expected volumes in single files ({', '.join(SINGLE_FILE_SUFFIXES)}), got "
+                f"expected volumes in single files ({', '.join(SINGLE_FILE_SUFFIXES)}), but got "
                 f"{path}: choose the phases of one case, or its folder"
             )
         header = read_header(path)
         if header.n_volumes > 1:
             raise FormatError(
                 f"expected one phase in each of {len(paths)} files, but {path} holds "
-                f"{header.n_volumes}: open it alone"
+                f"{header.n_volumes}: open only this file"
             )
         first = first or header
         require_same_grid(header.grid, first.grid, str(path), str(paths[0]))
@@ -133,7 +135,7 @@ def _suffix(path: Path) -> str:
 
 
 def _link(path: Path, target: Path) -> None:
-    """Link a file, or copy it if the system has no links."""
+    """Link a file, or copy it if the system does not support links."""
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.exists() and target.samefile(path):
         return

@@ -1,4 +1,4 @@
-"""Score responses (pCR) with several models, operating points or a reader."""
+"""Score predicted responses (pCR) of several models, operating points or a reader."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ CLASSIFIERS: Final = "classifiers.html"
 
 @dataclass(frozen=True, slots=True)
 class PredictionTable:
-    """A model's name and the table of its predicted responses."""
+    """The name of a model and the table of its predicted responses."""
 
     name: str
     path: Path
@@ -49,14 +49,14 @@ class PredictionTable:
 
 @dataclass(frozen=True, slots=True)
 class ResponsesSummary:
-    """The results of each model in the given order, and of all models at their operating points."""
+    """The results of each model in the given order, and of all models at the operating points."""
 
     models: tuple[ScoreSummary, ...]
     classifiers: ClassifierSummary
 
 
 def prediction_table(text: str) -> PredictionTable:
-    """Return the table of ``NAME=FILE`` or ``FILE``; the default name is the file's.
+    """Return the table for ``NAME=FILE`` or ``FILE``; the default name is the file name.
 
     Examples
     --------
@@ -77,36 +77,36 @@ def score_responses(
     reader: str = "",
     existing: Existing = Existing.REFUSE,
 ) -> ResponsesSummary:
-    """Score tables of predicted responses individually and in comparison with each other.
+    """Score tables of predicted responses, and compare the models with each other.
 
-    For a single model it writes ``out/summary.json``, for several models ``out/NAME/summary.json``.
-    ``out/classifier.json`` and ``out/classifiers.html`` compare the models on all cases with a
-    known pcr. In the comparison, a case without a probability from a model gets the least
-    favourable probability.
+    The results of a single model are written to ``out/summary.json``, those of several models to
+    ``out/NAME/summary.json``. ``out/classifier.json`` and ``out/classifiers.html`` compare the
+    models on all cases with a known pcr. In the comparison, a case without a probability from a
+    model gets the least favourable probability.
 
     Parameters
     ----------
     tables, clinical
-        Predicted responses of the models, and the clinical table.
+        The predicted responses of the models, and the clinical table.
     out
-        Output folder.
+        The output folder.
     settings
-        Definitions of the numbers.
+        The definitions of the scores.
     sensitivities
-        Operating points.
+        The operating points as sensitivities.
     reader
-        A further column of the clinical table with a reader's 0 and 1.
+        The name of an additional column of the clinical table with a reader's decisions, 0 or 1.
     existing
-        What to do with other results in `out`.
+        What to do if `out` has other results.
 
     Raises
     ------
     CaseError
-        If two models have the same name, or a name is no valid folder name.
+        If two models have the same name, or a name is not a valid folder name.
     FormatError
         If a table cannot be read, lacks a column or has no score.
     SaveConflictError
-        If `out` holds other results.
+        If `out` has other results.
     """
     require_names([table.name for table in tables])
     reads = [read_response_table(table.path) for table in tables]
@@ -149,7 +149,6 @@ def _join_models(
     clinical: Path,
     reader: str,
 ) -> ClassifierCases:
-    """Return the cases with a known pcr in any table, with a row of scores for each model."""
     records: dict[str, CaseRecord] = {}
     by_model: list[dict[str, float]] = []
     for table, read in zip(tables, reads, strict=True):
@@ -163,15 +162,15 @@ def _join_models(
         scores = {case_key(row.case_id): row.score for row in read.rows}
         if np.isnan(list(scores.values())).all():
             raise FormatError(
-                f"expected a column score with probabilities in {table.path}, but found none: "
-                "operating points, readers and several models are compared by scores"
+                f"expected {table.path} to have a column score with probabilities, but found "
+                "none: operating points, readers and comparisons of models require scores"
             )
         by_model.append(scores)
     keys = sorted(records)
     if not keys:
         raise FormatError(
-            f"expected at least one predicted case with a known pcr in {clinical}, but found "
-            "none: check that both tables use the same case ids"
+            f"expected {clinical} to have the pcr of at least one predicted case, but found none: "
+            "check that both tables use the same case ids"
         )
     label = np.array([float(bool(records[key].pcr)) for key in keys])
     scores_of = np.array([[scores.get(key, np.nan) for key in keys] for scores in by_model])
@@ -190,12 +189,11 @@ def _join_models(
 def _read_recalls(
     records: Sequence[CaseRecord], reader: str, clinical: Path
 ) -> NDArray[np.float64]:
-    """Return the reader's decision for each case, 0 or 1, NaN if unknown."""
     if not any(reader in record.other for record in records):
         there = ", ".join(dict.fromkeys(name for record in records for name in record.other))
         raise FormatError(
-            f"expected a column {reader} with a reader's answers, 0 or 1, in {clinical}, but "
-            f"found {there or 'no further column'}: choose one of these"
+            f"expected {clinical} to have a column {reader} with a reader's decisions, 0 or 1, "
+            f"but found {there or 'no other column'}: choose one of these"
         )
     recalls = np.full(len(records), np.nan)
     for index, record in enumerate(records):
@@ -205,7 +203,7 @@ def _read_recalls(
             recalls[index] = np.nan if recall is None else recall
         except ValueError as error:
             raise FormatError(
-                f"expected 0 or 1 in column {reader} of {clinical}, but for case "
+                f"expected column {reader} of {clinical} to contain only 0 or 1, but for case "
                 f"{record.case_id} it {error}: correct the table"
             ) from error
     return recalls

@@ -37,20 +37,22 @@ CLASSIFIER: Final = "classifier.json"
 REPORT: Final = "report.html"
 
 _MOST_GROUPS: Final = 50
-"""Most values of a subgroup column; a column with more is taken for a number or an id."""
+"""Largest number of values in a subgroup column; with more, the column is taken for a number or an
+id.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ClassifierColumns:
-    """Names of a table's columns; "" for none.
+    """Names of the columns of a table; "" for a column that does not exist.
 
-    `exam` joins the rows of an exam (such as both breasts): the exam has the largest score and is
-    positive if any row is positive.
+    `exam` combines the rows of an exam, such as both breasts. The exam gets the largest score, and
+    is positive if any row is positive.
 
     Raises
     ------
     ValueError
-        If a column is named twice, or there is no score.
+        If a column is named twice, or no score column is named.
     """
 
     case_id: str
@@ -63,31 +65,33 @@ class ClassifierColumns:
 
     def __post_init__(self) -> None:
         if not self.scores:
-            raise ValueError("expected at least one column of scores, but found none: give one")
+            raise ValueError(
+                "expected at least one column of scores, but got none: choose a column"
+            )
         apart = (self.case_id, self.label, *self.scores, *((self.reader,) if self.reader else ()))
         twice = [name for name, n in Counter(apart).items() if n > 1]
         twice += [name for name, n in Counter(self.subgroups).items() if n > 1]
         if twice:
             raise ValueError(
-                "expected different columns for id, label, each score and the reader, but "
+                "expected id, label, each score and the reader to be different columns, but "
                 f"{twice[0]} is named twice"
             )
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return every column that is read, once."""
+        """Return every column that is read, each once."""
         every = (self.case_id, self.label, *self.scores, self.reader, self.cluster, self.exam)
         return tuple(dict.fromkeys(name for name in (*every, *self.subgroups) if name))
 
     @property
     def unit(self) -> str:
-        """Return the unit that is counted: "exam" or "case"."""
+        """Return the unit of analysis, "exam" or "case"."""
         return "exam" if self.exam else "case"
 
 
 @dataclass(frozen=True, slots=True)
 class ClassifierSettings:
-    """Rules of the numbers, the treatment of missing scores, and a file of resamples."""
+    """The rules for the scores, the treatment of missing scores, and a file of resamples."""
 
     rules: ClassifierRules = field(default_factory=ClassifierRules)
     missing: MissingScore = MissingScore.LEAST_FAVOURABLE
@@ -96,10 +100,10 @@ class ClassifierSettings:
 
 @dataclass(frozen=True, slots=True)
 class ReadCases:
-    """Cases of a table, and the problems of the others.
+    """The usable cases of a table, and the problems of the unusable cases.
 
-    `places` maps the number of each used row, from 0 below the header, to its case; `last` is the
-    largest row number. If rows were joined to exams, both refer to exams.
+    `places` maps the number of each used row, counted from 0 below the header, to its case. `last`
+    is the largest row number. If rows were combined into exams, the cases are exams.
     """
 
     cases: ClassifierCases
@@ -111,7 +115,7 @@ class ReadCases:
 
 @dataclass(frozen=True, slots=True)
 class ClassifierSummary:
-    """The results, and their folder."""
+    """The results, and the folder to which they were written."""
 
     result: ClassifierResult
     failures: tuple[CaseFailure, ...]
@@ -122,14 +126,14 @@ class ClassifierSummary:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return notes for the reader of the numbers."""
+        """Return notes for the reader of the results."""
         n_unusable = sum(model.n_filled for model in self.result.models)
         if not n_unusable:
             return (*self.table_notes, *self.result.notes)
         each = ", ".join(f"{m.name} {m.n_filled}" for m in self.result.models if m.n_filled)
         return (
             *self.table_notes,
-            f"missing or invalid scores count as least favourable ({each})",
+            f"a missing or invalid score counts as the least favourable score ({each})",
             *self.result.notes,
         )
 
@@ -142,28 +146,28 @@ def score_classifier(
     *,
     existing: Existing = Existing.REFUSE,
 ) -> ClassifierSummary:
-    """Score the classifiers of a table and write ``out/classifier.json`` and ``report.html``.
+    """Score the classifiers in a table, and write ``out/classifier.json`` and ``report.html``.
 
-    A row without label or id, or with a repeated id, is a failure and left out. A score that is not
-    a finite number is a failure too; `settings` define how the case counts.
+    A row without a label or an id, or with a repeated id, is reported as a failure and excluded. A
+    score that is not a finite number is also a failure; `settings` define how the case counts.
 
     Parameters
     ----------
     table, columns
-        The table and its columns.
+        The table and the names of its columns.
     out
-        Output folder.
+        The output folder.
     settings
-        Rules of the numbers; None for the defaults.
+        The rules for the scores; None for the defaults.
     existing
-        What to do with other results in `out`.
+        What to do if `out` has other results.
 
     Raises
     ------
     FormatError
         If a file cannot be read, lacks a column, or no row has a label.
     SaveConflictError
-        If `out` holds other results.
+        If `out` has other results.
     """
     settings = settings or ClassifierSettings()
     read = read_cases(read_named_columns(table, columns.names), columns, settings.missing)
@@ -188,9 +192,9 @@ def write_classifier(
     Raises
     ------
     SaveConflictError
-        If a file exists and `overwrite` is off.
+        If a file exists and `overwrite` is False.
     SaveError
-        If the system refuses to write.
+        If a file cannot be written.
     """
     report_progress(0, 1, "Writing the report")
     unit = summary.columns.unit
@@ -202,17 +206,17 @@ def write_classifier(
 
 
 def read_cases(table: NamedTable, columns: ClassifierColumns, missing: MissingScore) -> ReadCases:
-    """Return the cases of a table; unusable rows are failures.
+    """Return the cases of a table; unusable rows are reported as failures.
 
     Raises
     ------
     FormatError
-        If no row has a label, or a subgroup's column has too many values.
+        If no row has a label, or a subgroup column has too many values.
     """
     ids, bad_ids = table.ids(columns.case_id)
     label, bad_labels = table.yes_no(columns.label)
     no_label = [
-        BadCell(int(row), f"{columns.label} is empty: left out")
+        BadCell(int(row), f"{columns.label} is empty, so the row is excluded")
         for row in np.flatnonzero(np.isnan(label))
         if row not in {bad.row for bad in bad_labels}
     ]
@@ -224,8 +228,8 @@ def read_cases(table: NamedTable, columns: ClassifierColumns, missing: MissingSc
         keep &= ~np.isnan(scores).any(axis=0)
     if not keep.any():
         raise FormatError(
-            f"expected rows with an id, a label and scores in {table.name}, but found none of "
-            f"{table.n:,}: {(*bad, *bad_scores)[0].reason}"
+            f"expected {table.name} to have rows with an id, a label and scores, but none of "
+            f"{table.n:,} rows has them: {(*bad, *bad_scores)[0].reason}"
         )
     recall, bad_recalls = (None, ()) if not columns.reader else table.yes_no(columns.reader)
     counting = np.flatnonzero(keep)
@@ -253,12 +257,12 @@ def read_cases(table: NamedTable, columns: ClassifierColumns, missing: MissingSc
 
 
 def read_resamples(path: Path, read: ReadCases) -> list[NDArray[np.int64]]:
-    """Read resamples of row numbers from 0 and return them as case indices, without unused rows.
+    """Read resamples of row numbers and return them as case indices, without unused rows.
 
     Raises
     ------
     FormatError
-        If the file cannot be read, or a number is not that of a row.
+        If the file cannot be read, or a number is not a row number.
     """
     draws = []
     for number, line in enumerate(read_draws(path), start=1):
@@ -266,8 +270,8 @@ def read_resamples(path: Path, read: ReadCases) -> list[NDArray[np.int64]]:
         for text in line:
             if not text.isdecimal() or int(text) > read.last:
                 raise FormatError(
-                    f"expected row numbers from 0 to {read.last} in line {number} of {path}, but "
-                    f"found {text!r}: rows are counted from 0 below the header"
+                    f"expected line {number} of {path} to have row numbers from 0 to {read.last}, "
+                    f"but found {text!r}: count rows from 0 below the header"
                 )
             rows.append(read.places.get(int(text), -1))
         draw = np.array(rows, dtype=np.int64)
@@ -342,16 +346,16 @@ def _describe_models(result: ClassifierResult) -> dict[str, Any]:
 def _read_scores(
     table: NamedTable, columns: ClassifierColumns, missing: MissingScore
 ) -> tuple[NDArray[np.float64], list[BadCell]]:
-    """Return the scores (k, n), NaN where unusable, and the unusable cells."""
+    """Return the scores (k, n), with NaN for unusable scores, and the unusable cells."""
     scores, cells = np.full((len(columns.scores), table.n), np.nan), []
     left_out = missing is MissingScore.LEAVE_OUT
-    becomes = "left out of every model" if left_out else "counts as least favourable"
+    becomes = "excluded from every model" if left_out else "counts as the least favourable score"
     for index, name in enumerate(columns.scores):
         scores[index], bad = table.numbers(name)
         if bad and np.isnan(scores[index]).all():
             raise FormatError(
-                f"expected numbers in column {name} of {table.name}, but row "
-                f"{table.row_numbers[bad[0].row]}: {bad[0].reason}: choose another column"
+                f"expected column {name} of {table.name} to contain numbers, but in row "
+                f"{table.row_numbers[bad[0].row]} {bad[0].reason}: choose a different column"
             )
         reasons = {cell.row: cell.reason for cell in bad}
         cells += [
@@ -370,7 +374,7 @@ def _join_rows(
     scores: NDArray[np.float64],
     recall: NDArray[np.float64] | None,
 ) -> ClassifierCases:
-    """Return one case for each unit of rows; missing scores are the least favourable ones."""
+    """Return one case for each unit of rows; a missing score becomes the least favourable score."""
     of_unit = units.largest(label[counting])
     unusable = np.isnan(scores[:, counting])
     worst = np.where(of_unit[units.of_row] == 1, -np.inf, np.inf)
@@ -384,8 +388,8 @@ def _join_rows(
         values = tuple(_join_texts(table, column, units, counting, mixed="several"))
         if len(set(values)) > _MOST_GROUPS:
             raise FormatError(
-                f"expected a grouping column as subgroup, but found {len(set(values)):,} "
-                f"different values in {column} of {table.name}: group them first"
+                f"expected the subgroup column to have few distinct values, but {column} of "
+                f"{table.name} has {len(set(values)):,}: group the values first"
             )
         subgroups.append((column, values))
     return ClassifierCases(
@@ -403,7 +407,7 @@ def _join_rows(
 def _join_texts(
     table: NamedTable, column: str, units: Units, counting: NDArray[np.intp], mixed: str = ""
 ) -> list[str]:
-    """Return the text of each unit, or `mixed` if its rows differ; with `mixed` "" raise an error.
+    """Return the string of each unit, or `mixed` if its rows differ; raise if `mixed` is "".
 
     Raises
     ------
@@ -416,7 +420,7 @@ def _join_texts(
         if of_unit[index] not in (None, texts[row], mixed or None):
             if not mixed:
                 raise FormatError(
-                    f"expected the same {column} for all rows of an exam in {table.name}, but "
+                    f"expected all rows of an exam in {table.name} to have the same {column}, but "
                     f"{units.names[index]} has {of_unit[index]} and {texts[row]}: correct the "
                     "table"
                 )

@@ -12,7 +12,7 @@ _MOST_PAIRS = 10
 def classifier_lines(
     result: ClassifierResult, notes: tuple[str, ...], unit: str
 ) -> tuple[str, ...]:
-    """Return the results as lines: models by AUC, operating points, reader, pairs, notes."""
+    """Return the results as lines: models by AUC, operating points, reader, pairs and notes."""
     return tuple(_list_lines(result, notes, unit))
 
 
@@ -39,13 +39,12 @@ def _list_lines(result: ClassifierResult, notes: tuple[str, ...], unit: str) -> 
             f"K {factors[a, b].text}, DeLong {p_said(pair.p_holm)} after Holm"
         )
     if len(result.pairs) > _MOST_PAIRS:
-        yield f"  {len(result.pairs) - _MOST_PAIRS:,} more pairs are in the report"
+        yield f"  {len(result.pairs) - _MOST_PAIRS:,} more pairs are listed in the report"
     for note in notes:
         yield f"  note: {note}"
 
 
 def _describe_model(model: ClassifierScores, result: ClassifierResult) -> Iterator[str]:
-    """Yield the lines of one model."""
     yield f"  {model.name}: AUC {number(model.auc)} ({format_ends(model.auc_bootstrap)})"
     partial = model.partial_auc
     yield (

@@ -20,9 +20,9 @@ _OWN_FOLDER: Final = "mamamia-cases"
 
 @dataclass(frozen=True, slots=True)
 class IdState:
-    """The problem of an id, "" for none; `is_there` if a case with that id can be replaced.
+    """The problem with an id, or ""; `is_there` is True if a case with that id can be replaced.
 
-    An existing case is no `problem` by itself, because the user may want to replace it.
+    An existing case is not a `problem` by itself, because the user may want to replace the case.
     """
 
     problem: str = ""
@@ -31,17 +31,17 @@ class IdState:
 
 @dataclass(frozen=True, slots=True)
 class ImportCheck:
-    """The problem of the folder, "" for none, and the state of each study's id."""
+    """The problem with the folder, or "", and the state of each study's id."""
 
     target_problem: str
     ids: tuple[IdState, ...]
 
 
 def check_import(studies: Sequence[FoundStudy], source: Path, out: Path | None) -> ImportCheck:
-    """Check ids against the headers, each other and the data set `out`.
+    """Check ids against the headers, against each other and against the data set `out`.
 
-    Nothing is written. An id that contains a word of the patient's DICOM elements is refused, even
-    if the user chose it. With `out` None, only the ids are checked.
+    Nothing is written. An id that contains a word from the patient's DICOM elements is a problem,
+    even if the user chose it. If `out` is None, only the ids are checked.
     """
     problem = "Choose the data set to import into." if out is None else _target_problem(out, source)
     keys = [case_key(study.case_id) for study in studies]
@@ -56,8 +56,8 @@ def check_import(studies: Sequence[FoundStudy], source: Path, out: Path | None) 
 def default_target(opened: DataSet | None, recent: Sequence[Path]) -> Path:
     """Return the default data set of an import.
 
-    The default is the open data set or the one used last, if it is writable and in the MAMA-MIA
-    layout; otherwise ``mamamia-cases`` in the user's home folder.
+    The default is the open data set, or the data set used last, if it is writable and in the
+    MAMA-MIA layout. Otherwise the default is ``mamamia-cases`` in the user's home folder.
     """
     if opened is not None and opened.kind is LayoutKind.MAMA_MIA and _is_writable(opened.root):
         return opened.root
@@ -77,30 +77,33 @@ def _id_state(study: FoundStudy, out: Path | None, *, is_twin: bool) -> IdState:
         require_id(name)
         if study.study is not None and tells_the_patient(study.study, name):
             return IdState(
-                f"The id {name} holds a word of the patient's name, number or birth date: choose "
-                "one that does not identify the patient."
+                f"The id {name} contains a word of the patient's name, number or birth date: "
+                "choose an id that does not identify the patient."
             )
     except MamamiaError as error:
         return IdState(str(error))
     if is_twin:
-        return IdState(f"Two studies have the id {name}: choose another id for one of them.")
+        return IdState(f"Two studies have the id {name}: choose a different id for one of them.")
     return IdState(is_there=out is not None and existing_case(out, name) is not None)
 
 
 def _target_problem(out: Path, source: Path) -> str:
     try:
         if out == source or source in out.parents:
-            return f"{out} is in the DICOM folder, which is only read: choose another folder."
+            return (
+                f"{out} is in the DICOM folder, which must not be changed: choose a different "
+                "folder."
+            )
         there = next((path for path in (out, *out.parents) if path.exists()), out)
         if not there.is_dir():
-            return f"{there} is a file, not a folder: choose another folder."
+            return f"{there} is a file, not a folder: choose a different folder."
         if not _is_writable(there):
-            return f"{there} is not writable: choose another folder."
+            return f"{there} is not writable: choose a different folder."
         kind = recognise(out) if there == out else None
     except (OSError, ValueError) as error:
-        return f"{out} cannot be used ({error}): choose another folder."
+        return f"{out} cannot be used ({error}): choose a different folder."
     if kind not in (None, LayoutKind.MAMA_MIA):
-        return f"{out} has a layout that takes no further case: choose another folder."
+        return f"{out} has a layout to which no case can be added: choose a different folder."
     return ""
 
 

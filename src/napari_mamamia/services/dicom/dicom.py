@@ -60,26 +60,28 @@ _INFO_NAMES: Final = (
 )
 
 
-_UNKNOWN_MOMENT: Final = "unknown: the element does not say which moment of a phase it is"
+_UNKNOWN_MOMENT: Final = "unknown: the element does not state which moment of a phase it refers to"
 _MOMENTS: Final = {
     Clock.ACQUISITION_TIME.value: "start of each phase",  # DICOM PS3.3, C.7.10.1.1
     DYNAMIC_TIME: "start of each phase",
     REFERENCE_TIME: "moment most representative of each phase",  # DICOM PS3.3, C.7.6.16.2.2
     "": "unknown: no element gives times",
-    Clock.CONTENT_TIME.value: "unknown: when the pixels were made, after each phase",
+    Clock.CONTENT_TIME.value: (
+        "unknown: the element gives the time of pixel creation, which is after each phase"
+    ),
 }
-# Stream the planes of a phase into a volume file, with a few planes in memory at a time.
+# Stream the planes of a phase into a volume file, with only a few planes in memory at a time.
 
 _PART_BYTES: Final = 1 << 23
 _LEAST_PLANES: Final = 8
-"""Minimum number of planes read together, to keep the reading threads busy."""
+"""Smallest number of planes read together, which keeps the reading threads busy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """The choices of the user or the import; `phases` are the numbers of the kept phases.
+    """The choices made by the user or the import; `phases` are the numbers of the kept phases.
 
-    `scaling` is the DICOM element by which values were scaled, "" if they are as stored.
+    `scaling` is the DICOM element by which values were scaled, or "" for stored values.
     """
 
     clock_is_named: bool
@@ -90,9 +92,9 @@ class Choices:
 def clinical_record(
     case_id: str, grid: Grid, n_phases: int, times_s: Sequence[float] | None, facts: ScannerFacts
 ) -> CaseRecord:
-    """Return the row of the clinical table, with columns named as in the MAMA-MIA table.
+    """Return a row of the clinical table, with columns named as in the MAMA-MIA table.
 
-    Columns about the patient (age, menopause, pCR, ...) stay empty.
+    Columns about the patient (age, menopause, pCR, ...) are empty.
     """
     slices, rows, columns = grid.shape
     other: dict[str, str | float | bool | None] = {
@@ -121,9 +123,9 @@ def patient_info(
 ) -> dict[str, Any]:
     """Return the content of ``patient_info_files/ID.json``.
 
-    ``imaging_data`` has the keys of MAMA-MIA's files; ``import`` describes how the phases were
-    found. `scan` holds the header values about the time axis. The content names no file or folder,
-    because such names may identify the patient.
+    ``imaging_data`` has the keys of the MAMA-MIA files, and ``import`` describes how the phases
+    were found. `scan` has the header values about the time axis. The content includes no file or
+    folder names, because these may identify the patient.
     """
     imaging: dict[str, Any] = {
         "acquisition_times": None if times_s is None else list(times_s),
@@ -173,7 +175,7 @@ def _describe_clock(exam: Exam) -> dict[str, Any]:
 
 
 def describe_studies(studies: Sequence[FoundStudy]) -> dict[str, object]:
-    """Return how an import uses each part of each study, and the problems, as JSON content."""
+    """Return JSON content with the use of each part of each study, and the problems."""
     return {
         "software": software_version(),
         "studies": [
@@ -193,7 +195,7 @@ def describe_studies(studies: Sequence[FoundStudy]) -> dict[str, object]:
 
 
 def _hide_description(row: SeriesRow) -> str:
-    """Return the evidence without words of a description, which may hold the patient's name."""
+    """Return the evidence without the description, which may contain the patient's name."""
     is_word = row.evidence.endswith("SeriesDescription")
     return "a word in SeriesDescription" if is_word else row.evidence
 
@@ -214,9 +216,9 @@ def _describe_series(row: SeriesRow) -> dict[str, Any]:
 
 
 class PhasePlanes:
-    """An iterable of a phase's planes, read from their files on demand and flipped upright.
+    """An iterable of a phase's planes, which are read on demand and flipped upright.
 
-    After the last plane, `tails` holds the positions where planes are truncated. The memory of a
+    After the last plane, `tails` has the positions at which planes are truncated. The memory of a
     plane is reused for a later plane.
 
     Parameters
@@ -224,13 +226,13 @@ class PhasePlanes:
     slices
         The planes in the order of the stack.
     shape
-        Shape ``(z, y, x)`` of the grid that the planes fill.
+        The shape ``(z, y, x)`` of the phase.
     dtype
-        Type of the values; a floating-point type if they are scaled.
+        The data type of the values, which is a floating-point type for scaled values.
     turn
-        The slice objects that flip ``(z, y, x)`` upright; the order of planes stays.
+        The slice objects that flip ``(z, y, x)`` upright. The order of the planes is not changed.
     check
-        Called while planes are read; an exception ends the reading.
+        A function that is called while planes are read; an exception stops the reading.
     """
 
     ndim: Final = 3
@@ -251,7 +253,6 @@ class PhasePlanes:
         self._tails: list[NDArray[np.intp]] = []
 
     def __iter__(self) -> Iterator[NDArray[Any]]:
-        """Yield the planes, read in groups."""
         n_bytes = self.shape[1] * self.shape[2] * self.dtype.itemsize
         step = max(_LEAST_PLANES, _PART_BYTES // n_bytes)
         planes: NDArray[Any] = np.empty((step, *self.shape[1:]), dtype=self.dtype)
@@ -270,13 +271,13 @@ class PhasePlanes:
 
 
 _WRITERS: Final = 8
-"""Maximum number of phases that are read and written in parallel: all phases of most exams."""
+"""Largest number of phases that are read and written in parallel; most exams do not have more."""
 _POLL_S: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedCase:
-    """One case that was written; `kept` are the values kept from the headers, by name."""
+    """A case that was written; `kept` has the values kept from the headers, by name."""
 
     case_id: str
     folder: Path
@@ -303,31 +304,33 @@ def import_dicom(
 ) -> ImportSummary:
     """Write each study of a DICOM folder or zip as a case of the data set `out`.
 
-    A single study that is refused raises an error. Among several studies, a refused one is a
-    failure and the others are written. A case is written completely or not at all. Voxels are
-    stored with the rows from the bottom up (see `upright`), in the files' integer type, or as
-    float32 if the headers scale them.
+    If a single study cannot be imported, an error is raised. If one of several studies cannot be
+    imported, it is recorded as a failure, and the other studies are written. A case is written
+    completely or not at all. Voxels are stored with the rows from the bottom up (see `upright`), in
+    the files' integer type, or as float32 if the headers scale the values.
 
     Parameters
     ----------
     source
-        A folder, searched with its subfolders, or a zip archive. It is only read.
+        A folder, which is searched with its subfolders, or a zip archive. Neither is changed.
     out
-        Data set in the MAMA-MIA layout, created if it is missing; other cases in it stay.
+        A data set in the MAMA-MIA layout, which is created if it does not exist. Its other cases
+        are not changed.
     case_id
-        Id of the case; for several studies the prefix of ``_001``, ``_002``, ... If it is empty,
-        the id is the name of each study's folder, which must not contain the patient's name.
+        The id of the case; for several studies, the prefix of ``_001``, ``_002`` and so on. If it
+        is empty, the id is the name of each study's folder, which must not contain the patient's
+        name.
     settings
-        Settings of the import; None for the defaults.
+        The settings of the import; None for the defaults.
 
     Raises
     ------
     FormatError, CaseError
-        If the source or its only study is refused; the message is the reason.
+        If the source or its only study cannot be imported; the message gives the reason.
     SaveConflictError
         If the case already exists and the settings do not allow replacing it.
     SaveError
-        If the system refuses to write.
+        If a file cannot be written.
     """
     options = settings or ImportSettings()
     sweep_data_set(out)
@@ -415,7 +418,8 @@ def _write_all(
     """Write the phases in threads; return the size of each phase in bytes."""
     stored = common_type(plane for stack in stacks for plane in stack)
     dtype = np.dtype(np.float32) if _is_scaled(stacks) else stored
-    # The writing threads do not receive the listener that stops the import, but check this event.
+    # The writing threads do not have the listener that stops the import, so they check this
+    # event.
     stop = threading.Event()
     counts = [0] * len(stacks)
     tails: dict[int, NDArray[np.intp]] = {}
@@ -462,21 +466,22 @@ class WantedStudy:
 
 
 def import_studies(wanted: Sequence[WantedStudy], out: Path) -> ImportSummary:
-    """Write each study as a case of the data set `out`, from the headers already read.
+    """Write each study as a case of the data set `out`, using headers that were already read.
 
-    A refused study is a failure, and the others are written. A case is written completely or not at
-    all. Files that changed since the inspection are refused.
+    A study that cannot be imported is recorded as a failure, and the other studies are written. A
+    case is written completely or not at all. A study whose files have changed since the inspection
+    is not imported.
 
     Raises
     ------
     CaseError
         If an id is invalid, or two studies have the same id.
     FormatError
-        If the clinical table of `out` cannot take another row.
+        If no row can be added to the clinical table of `out`.
     """
     by_id = {study.found.case_id: study for study in wanted}
     _require_ids([study.found.case_id for study in wanted])
-    check_clinical_table(out)  # uses a column file beside the table
+    check_clinical_table(out)  # This uses a column file next to the table.
     batch = for_each_case(list(by_id), lambda case_id: _import_study(by_id[case_id], out))
     return ImportSummary(batch.results, (), batch.failures)
 
@@ -490,7 +495,7 @@ def _import_study(study: WantedStudy, out: Path) -> ImportedCase:
 
 
 def _require_unchanged(piece: Slice) -> None:
-    """Refuse a plane whose file has changed since the inspection."""
+    """Raise an error if the file of a plane has changed since the inspection."""
     now = read_slices(piece.file)
     if not isinstance(now, tuple) or piece not in now:
         raise FormatError(
@@ -505,7 +510,6 @@ def _require_ids(case_ids: Sequence[str]) -> None:
         require_id(case_id)
         if case_key(case_id) in seen:
             raise CaseError(
-                f"expected a different id for each study, but two have {case_id}: give one of "
-                "them a different id"
+                f"expected each study to have a different id, but two have {case_id}: change one id"
             )
         seen.add(case_key(case_id))

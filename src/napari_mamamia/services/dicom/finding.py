@@ -1,4 +1,4 @@
-"""Find the studies of a DICOM folder or zip, each with its exam or the reason for its refusal."""
+"""Find the studies in a DICOM folder or zip, each with its exam or the reason for its rejection."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -42,18 +42,18 @@ from napari_mamamia.services.batch.output_folder import Existing
 _ID: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 _DAY_S: Final = 86400
 _PHASE_END: Final = re.compile(r".*_0\d{3}")
-"""Matches ids that end like the file of a phase; ISPY1_1002 does not match."""
+"""Pattern of ids that end like the file name of a phase; ISPY1_1002 does not match."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportSettings:
     """Settings of an import.
 
-    With `clock` None the clock is chosen automatically. `phases` are the numbers of the kept phases
-    in order of time (empty for all). `use` and `leave_out` are groups of selectors of parts to use
-    and to leave out (empty for all and none). `allow_thin` accepts exams of one or two slices.
-    `sides` decides how two breasts in two sagittal stacks are imported. `columns` are the columns
-    of the data set's clinical table that the user set.
+    If `clock` is None, the clock is chosen automatically. `phases` are the numbers of the phases to
+    keep, in order of time; if empty, all are kept. `use` and `leave_out` are groups of selectors of
+    the parts to use and to leave out; if empty, all parts are used. `allow_thin` accepts exams with
+    one or two slices. `sides` defines how two breasts in two sagittal stacks are imported.
+    `columns` are the columns of the data set's clinical table that the user specified.
     """
 
     clock: Clock | None = None
@@ -68,19 +68,19 @@ class ImportSettings:
 
     @property
     def selection(self) -> Selection:
-        """The user's choice of the parts of a study."""
+        """The user's selection of parts of a study."""
         return Selection(self.use, self.leave_out)
 
 
 @dataclass(frozen=True, slots=True)
 class FoundStudy:
-    """One study of the source: its exam, or the `problem` that prevents the import.
+    """A study in the source, with its exam or the `problem` that prevents the import.
 
-    `remedies` are settings that may solve the problem. `archives` are zip files beside the study
-    that are not opened, relative to the source. `place` is the study's folder below the source,
-    also in a zip; `folder` is then the unpacked folder. `rows` are the study's series with their
-    use, even if the study is refused. `study` holds the headers, from which the study can be
-    checked again.
+    `remedies` are settings that may solve the problem. `archives` are the paths, relative to the
+    source, of zip files next to the study that are not opened. `place` is the study's folder below
+    the source, even in a zip archive; `folder` is then the unpacked folder. `rows` are the study's
+    series with their use, even if the study cannot be imported. `study` has the headers, with which
+    the study can be checked again.
     """
 
     case_id: str
@@ -97,14 +97,14 @@ class FoundStudy:
 
     @property
     def day(self) -> str:
-        """Date of the study's first image, such as 2020-03-10; "" if unknown."""
+        """Date of the study's first image, such as 2020-03-10, or "" if unknown."""
         taken = [p.clocks.get(Clock.ACQUISITION_TIME, 0.0) for p in self._first_slices]
         day = int(min(taken, default=0.0) // _DAY_S)
         return date.fromordinal(day).isoformat() if day > 0 else ""
 
     @property
     def origin(self) -> str:
-        """The study's date and first file, which distinguish it from other studies of a folder."""
+        """The study's date and first file, which distinguish studies in the same folder."""
         first = (
             f"first file {readable_name(self._first_slices[0].file.name)}"
             if self._first_slices
@@ -121,12 +121,12 @@ class FoundStudy:
 def look_into(
     source: Path, case_id: str = "", settings: ImportSettings | None = None
 ) -> tuple[FoundStudy, ...]:
-    """Return the studies of a DICOM folder or zip; nothing is written.
+    """Return the studies in a DICOM folder or zip archive without writing any file.
 
     Raises
     ------
     FormatError
-        If the source cannot be read, holds no DICOM file, or is an unsafe archive.
+        If the source cannot be read, contains no DICOM file, or is an unsafe archive.
     CaseError
         If `case_id` is not a valid id.
     """
@@ -135,25 +135,27 @@ def look_into(
 
 
 def require_folder(source: Path) -> None:
-    """Raise `FormatError` if a source is neither a zip nor a folder."""
+    """Raise `FormatError` if a source is neither a zip archive nor a folder."""
     if source.is_dir():
         return
-    expected = f"expected a folder or zip of DICOM files, got {source}"
+    expected = f"expected a folder or a zip archive of DICOM files, but got {source}"
     if not source.exists():
         raise FormatError(f"{expected}, which does not exist: check the path")
     if source.suffix.lower() == ".zip":
         raise FormatError(
-            f"{expected}, a zip that is damaged or was cut, because its central directory "
-            "is missing: copy or export it again"
+            f"{expected}, a zip archive without a central directory, which is damaged or "
+            "incomplete: copy or export it again"
         )
     if is_dicom_file(source):
-        raise FormatError(f"{expected}, one DICOM file: choose its folder")
-    raise FormatError(f"{expected}, a different kind of file: choose a folder or a zip")
+        raise FormatError(f"{expected}, which is one DICOM file: choose its folder")
+    raise FormatError(
+        f"{expected}, which is a different kind of file: choose a folder or a zip archive"
+    )
 
 
 @contextmanager
 def unpacked(source: Path) -> Iterator[Path]:
-    """Yield the folder of the files: the source, or a temporary folder for a zip's contents."""
+    """Yield the folder with the files: the source, or a temporary folder with a zip's contents."""
     if not is_zip(source):
         require_folder(source)
         yield source
@@ -164,7 +166,7 @@ def unpacked(source: Path) -> Iterator[Path]:
 
 @contextmanager
 def naming(source: Path, folder: Path) -> Iterator[None]:
-    """Replace the temporary folder by the archive's name in errors of the block."""
+    """Replace the temporary folder in errors of this context by the name of the archive."""
     try:
         yield
     except (FormatError, CaseError) as error:
@@ -174,9 +176,9 @@ def naming(source: Path, folder: Path) -> Iterator[None]:
 def find_studies(
     source: Path, folder: Path, case_id: str, settings: ImportSettings
 ) -> tuple[FoundStudy, ...]:
-    """Return the studies of `source`, whose files are below `folder`.
+    """Return the studies in `source`, whose files are below `folder`.
 
-    Errors as in `look_into`.
+    Errors are the same as in `look_into`.
     """
     require_pydicom()
     if folder != source:
@@ -199,7 +201,7 @@ def find_studies(
 
 
 def _with_kin(found: Sequence[FoundStudy]) -> list[FoundStudy]:
-    """Return the studies, with a warning if several studies seem to belong to the same exam."""
+    """Return the studies with a warning if several of them seem to belong to the same exam."""
     return [
         study if study.exam is None else replace(study, exam=replace(study.exam, warnings=(
             *study.exam.warnings,
@@ -210,7 +212,7 @@ def _with_kin(found: Sequence[FoundStudy]) -> list[FoundStudy]:
 
 
 def _are_kin(a: FoundStudy, b: FoundStudy) -> bool:
-    """Return whether two studies show the same slice positions of a patient on the same day."""
+    """Return whether two studies have the same patient, day and slice positions."""
     if a.study is b.study or a.exam is None or b.exam is None or not a.day or a.day != b.day:
         return False
     first, other = (study.exam.stacks[0][0] for study in (a, b) if study.exam is not None)
@@ -222,14 +224,14 @@ def _kin_warning(other: FoundStudy) -> str:
     return (
         f"{other.case_id} has the same patient, day and position, but a different "
         "StudyInstanceUID: if both are one exam that was split, neither case is complete, so "
-        "export it again as one study; if they are two exams, nothing is wrong"
+        "export the exam again as one study; if they are two exams, no action is needed"
     )
 
 
 def _require_that_selectors_fit(
     found: Sequence[FoundStudy], settings: ImportSettings
 ) -> tuple[FoundStudy, ...]:
-    """Refuse all studies if a selector matches nothing in any of them."""
+    """Reject all studies if a selector matches nothing in any of them."""
     idle_by_study = [
         set(idle_selectors(study.study.images, settings.selection, allow_thin=settings.allow_thin))
         for study in found
@@ -241,9 +243,9 @@ def _require_that_selectors_fit(
     if not idle:
         return tuple(found)
     problem = (
-        f"expected every selector to match some image, but {' and '.join(sorted(idle))} matches "
+        f"expected every selector to match an image, but {' and '.join(sorted(idle))} matches "
         f"nothing in {'the study' if len(found) == 1 else 'the studies'}: check the series of the "
-        "source, and correct or remove it"
+        "source, and correct or remove the selector"
     )
     remedies = (Remedy("dry_run"),)
     return tuple(replace(study, exam=None, problem=problem, remedies=remedies) for study in found)
@@ -264,7 +266,7 @@ def _is_of_two(study: Study, settings: ImportSettings) -> bool:
 
 
 def usable_studies(folder: Path) -> list[Study]:
-    """Return the studies below a folder; studies without an image only if there are no others."""
+    """Return the studies below a folder, without image-free studies unless all are image-free."""
     studies = read_studies(folder)
     return [s for s in studies if s.damaged or any(True for _ in s.headers)] or list(studies)
 
@@ -278,20 +280,20 @@ def place_of(study: Study, folder: Path, source: Path) -> Path:
 def judged(
     name: str, study: Study, place: Path, settings: ImportSettings, side: str = ""
 ) -> FoundStudy:
-    """Return a study with its exam or problem under `settings`, from the headers already read.
+    """Return a study with its exam or problem under `settings`, using headers already read.
 
     Parameters
     ----------
     name
-        Id of the case.
+        The id of the case.
     study
         The study with its headers.
     place
-        Folder of the study as shown to the user.
+        The folder of the study as shown to the user.
     settings
-        Settings of the import.
+        The settings of the import.
     side
-        "left" or "right" for one of two breasts; "" for the whole study.
+        "left" or "right" for one of two breasts, or "" for the whole study.
     """
 
     def told(text: str) -> str:
@@ -329,11 +331,11 @@ def _exam_of(study: Study, settings: ImportSettings, side: str) -> Exam:
     notes = []
     if study.damaged:
         files = "1 file" if len(study.damaged) == 1 else f"{len(study.damaged)} files"
-        notes.append(f"{files} that cannot be read: left out, as requested")
+        notes.append(f"{files} that cannot be read were left out, as requested")
     if settings.sides is not Sides.ASK and not side and not shows_both(exam):
         notes.append(
-            "the phases are not two sagittal stacks, one of each breast: the study is one case, "
-            f"although a different treatment of two breasts was requested ({settings.sides})"
+            "the phases are not two sagittal stacks with one breast each, so the study is one "
+            f"case, although a different treatment of two breasts was requested ({settings.sides})"
         )
     phases = chosen_phases(exam, settings.phases)
     notes += _without_pre(exam, phases[0])
@@ -344,20 +346,22 @@ def _exam_of(study: Study, settings: ImportSettings, side: str) -> Exam:
 
 
 def _without_pre(exam: Exam, first: int) -> list[str]:
-    """Return a warning if no kept phase is before contrast."""
     if all(
         contrast_between(exam.blocks[0], exam.blocks[k]) is Contrast.NONE
         for k in range(1, first + 1)
     ):
         return []
     return [
-        f"the kept phases begin with phase {first}, and contrast came before it: it is no "
-        "scan before contrast, so all enhancement is measured against a phase that enhances"
+        (
+            f"the kept phases begin with phase {first}, which was acquired after contrast arrival: "
+            "there is no scan before contrast, so enhancement is measured relative to an enhanced "
+            "phase"
+        )
     ]
 
 
 def _list_refused_series(study: Study, settings: ImportSettings) -> tuple[SeriesRow, ...]:
-    """Return the series of a refused study; none if the headers do not identify them."""
+    """Return the series of a rejected study; empty if the headers do not identify them."""
     try:
         with explained(study.folder, "a table of series", "export the study again"):
             return list_series(study.images, settings.selection, allow_thin=settings.allow_thin)
@@ -379,11 +383,11 @@ def _find_study(
 
 
 def require_id(case_id: str) -> None:
-    """Raise `CaseError` if a text is not a valid case id."""
+    """Raise `CaseError` if a string is not a valid case id."""
     if not _ID.fullmatch(case_id) or _PHASE_END.fullmatch(case_id):
         raise CaseError(
-            "expected a case id of letters, digits, dots, dashes and underscores that does not "
-            f"end like a phase number (_0000), got {case_id!r}: choose a different one"
+            "expected a case id with only letters, digits, dots, dashes and underscores that "
+            f"does not end like a phase number (_0000), but got {case_id!r}: choose a different id"
         )
 
 
@@ -408,29 +412,29 @@ def _as_id(text: str) -> str:
 
 
 def tells_the_patient(study: Study, case_id: str) -> bool:
-    """Return whether an id contains a word of the patient's elements in any file of the study."""
+    """Return whether an id contains a word from the patient's elements in any file of the study."""
     return names_a_person(dict.fromkeys(header.file for header in study.headers), case_id)
 
 
 def _require_impersonal(name: str, study: Study, place: Path, is_named: bool) -> None:
-    """Refuse a folder's name as id if it identifies the patient; accept any id of the user."""
+    """Reject a folder name that identifies the patient as an id; accept any id of the user."""
     if is_named or not tells_the_patient(study, name):
         return
     raise CaseError(
-        "expected a folder name that does not identify the patient, but it holds a word of the "
-        f"patient's elements ({place}): give an id",
+        "expected the folder name not to identify the patient, but it contains a word from the "
+        f"patient's elements ({place}): enter an id",
         remedies=[Remedy("case", ("ID",))],
     )
 
 
 def chosen_phases(exam: Exam, phases: Sequence[int]) -> list[int]:
-    """Return the phases to keep, by default all; raise `CaseError` for a missing phase."""
+    """Return the phases to keep, by default all; raise `CaseError` if a phase does not exist."""
     n_phases = len(exam.stacks)
     if not phases:
         return list(range(n_phases))
     if sorted(set(phases)) != list(phases) or not 0 <= phases[0] <= phases[-1] < n_phases:
         raise CaseError(
-            f"expected ascending phase numbers from 0 to {n_phases - 1}, got "
+            f"expected increasing phase numbers from 0 to {n_phases - 1}, but got "
             f"{', '.join(map(str, phases))}: check the phases of the study",
             remedies=[Remedy("dry_run")],
         )

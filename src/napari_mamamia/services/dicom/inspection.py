@@ -1,4 +1,4 @@
-"""Inspect DICOM before an import; headers are read once and checked again after each change."""
+"""Inspect DICOM before an import; headers are read once and are checked again after each change."""
 
 import weakref
 from collections.abc import Sequence
@@ -33,18 +33,19 @@ _NEUTRAL: Final = "CASE"
 
 
 class InspectedStudies:
-    """The studies of a folder or zip with their headers; a zip stays unpacked until `close`.
+    """The studies in a folder or zip with their headers; a zip remains unpacked until `close`.
 
     Attributes
     ----------
     source
         The path that the user chose.
     folder
-        The folder of the files: the source itself, or the unpacked zip.
+        The folder with the files: the source itself, or the unpacked zip archive.
     studies
-        The studies in order of their first file.
+        The studies in the order of their first files.
     renamed
-        Indices of the studies with a neutral id, because the folder identifies the patient.
+        The indices of the studies with a neutral id, because the folder name identifies the
+        patient.
     """
 
     def __init__(
@@ -62,27 +63,28 @@ class InspectedStudies:
         self._remove = None if held is None else weakref.finalize(self, held.close)
 
     def place_of(self, at: int) -> str:
-        """Return the folder of a study below the source, "" if it is the source itself."""
+        """Return the folder of a study below the source, or "" for the source itself."""
         folder = self.studies[at].folder
         below = folder.relative_to(self.folder) if folder.is_relative_to(self.folder) else folder
         return "" if below == Path() else str(below)
 
     def close(self) -> None:
-        """Remove the unpacked files; without this call they are removed with the last reference."""
+        """Remove the unpacked files, which are otherwise removed with the last reference."""
         if self._remove is not None:
             self._remove()
 
 
 def look_at_source(source: Path) -> InspectedStudies:
-    """Return the studies of a DICOM folder or zip; nothing is written to it.
+    """Return the studies in a DICOM folder or zip archive without changing it.
 
-    The ids are the folders' names, or neutral ids such as ``CASE_001`` if a name would identify the
-    patient. Progress counts files. Refused studies are included with their problems.
+    The ids are the folder names, or neutral ids such as ``CASE_001`` if a name would identify the
+    patient. Progress counts files. Studies that cannot be imported are included with their
+    problems.
 
     Raises
     ------
     FormatError
-        If the source cannot be read, holds no DICOM file, or is an unsafe archive.
+        If the source cannot be read, contains no DICOM file, or is an unsafe archive.
     MissingExtraError
         If pydicom is not installed.
     """
@@ -98,7 +100,7 @@ def look_at_source(source: Path) -> InspectedStudies:
 
 
 def judge_again(found: FoundStudy, settings: ImportSettings) -> FoundStudy:
-    """Check a study again under other settings, such as another clock.
+    """Check a study again with different settings, such as a different clock.
 
     Raises
     ------
@@ -106,18 +108,21 @@ def judge_again(found: FoundStudy, settings: ImportSettings) -> FoundStudy:
         If the study does not come from `look_at_source`.
     """
     if found.study is None:
-        raise CaseError(f"expected the headers of {found.case_id}, got none: open the source again")
+        raise CaseError(
+            f"expected {found.case_id} to have its headers in memory, but it has "
+            "none: open the source again"
+        )
     report_progress(0, 1, f"Sorting {found.case_id}")
     return judged(found.case_id, found.study, found.place, settings)
 
 
 def read_dicom_case(source: Path) -> Case:
-    """Read the only exam of a DICOM folder or zip with all its phases.
+    """Read the only exam in a DICOM folder or zip archive with all its phases.
 
     Raises
     ------
     FormatError, CaseError
-        If the source is refused, or holds several studies.
+        If the source cannot be imported, or contains several studies.
     MissingExtraError
         If pydicom is not installed.
     """
@@ -138,7 +143,7 @@ def _look_into(source: Path, folder: Path, held: ExitStack | None = None) -> Ins
             name = f"{_NEUTRAL}_{index + 1:03d}"
             renamed.add(index)
         studies.append(judged(name, study, place_of(study, folder, source), ImportSettings()))
-    stack = None if held is None else held.pop_all()  # unpacked files stay until `close`
+    stack = None if held is None else held.pop_all()  # The unpacked files remain until `close`.
     return InspectedStudies(source, folder, studies, frozenset(renamed), stack)
 
 

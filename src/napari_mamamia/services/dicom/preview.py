@@ -1,4 +1,4 @@
-"""Preview a study before the import: images of its phases and parts, and the values kept."""
+"""Preview a study before the import: images of its phases and parts, and the kept header values."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,14 +18,14 @@ from napari_mamamia.services.dicom.finding import FoundStudy
 
 _MOST_PIXELS: Final = 128
 _MOST_VALUES: Final = 4096 * 4096
-"""Largest plane, in pixels, that is read for a preview: 16 times the largest breast MRI matrix."""
+"""Largest number of pixels in a previewed plane: 16 times the largest breast MRI matrix."""
 _WHITE: Final = 99.5
-"""Percentile of all preview images together that is drawn white."""
+"""Percentile of the values in all preview images that is displayed as white."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SlicePicture:
-    """The middle slice of a phase or part, uint8 (rows, columns) as DICOM stores it; size in mm."""
+    """The middle slice of a phase or part, uint8 (rows, columns) as stored in DICOM; size in mm."""
 
     pixels: NDArray[np.uint8]
     height_mm: float
@@ -34,9 +34,9 @@ class SlicePicture:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StudyPreview:
-    """Images in order of the phases, all with the same window/level.
+    """Images in the order of the phases, all with the same window/level.
 
-    `kept` are the header values that an import would keep besides the times, by name.
+    `kept` has the header values that an import would keep in addition to the times, by name.
     """
 
     pictures: tuple[SlicePicture, ...]
@@ -44,7 +44,7 @@ class StudyPreview:
 
 
 def preview_study(found: FoundStudy) -> StudyPreview:
-    """Read the middle slice of each phase of a study; no slice of a refused study.
+    """Read the middle slice of each phase; a study that cannot be imported has no preview.
 
     Raises
     ------
@@ -53,7 +53,7 @@ def preview_study(found: FoundStudy) -> StudyPreview:
     MissingExtraError
         If pydicom is not installed.
     SaveError
-        If the secret for remapped UIDs cannot be made.
+        If the secret for remapped UIDs cannot be created.
     """
     if found.exam is None:
         return StudyPreview((), ())
@@ -75,14 +75,14 @@ def part_picture(piece: Slice) -> SlicePicture:
     FormatError
         If the plane cannot be read, or is too large.
     MissingExtraError
-        If pydicom is needed and not installed.
+        If pydicom is needed but not installed.
     """
     report_progress(0, 1, f"Reading a picture of {piece.series_name}")
     rows, columns = piece.shape
     if rows * columns > _MOST_VALUES:
         raise FormatError(
-            f"expected a plane of at most {_MOST_VALUES:,} values in {piece.name}, got {rows} x "
-            f"{columns}: it is shown without a picture"
+            f"expected {piece.name} to have at most {_MOST_VALUES:,} pixels, but it has {rows} x "
+            f"{columns}, so no picture is shown"
         )
     scaling = piece.scaling
     small = _shrink_plane(read_plane(piece)) * np.float32(scaling.slope) + np.float32(
@@ -92,7 +92,7 @@ def part_picture(piece: Slice) -> SlicePicture:
 
 
 def _find_middle(stack: Sequence[Slice]) -> Slice:
-    """Return the middle slice of a phase; for two breasts the middle slice of the first."""
+    """Return the middle slice of a phase, or of the first breast if the phase has two."""
     end = next((index for index, plane in enumerate(stack) if plane.is_padding), len(stack))
     return stack[end // 2]
 
@@ -115,7 +115,7 @@ def _make_pictures(
 
 
 def _shrink_plane(plane: NDArray[Any]) -> NDArray[np.float32]:
-    """Return the means over square blocks, so that no side exceeds the preview's size."""
+    """Return the means over square blocks, such that no side exceeds the size of the preview."""
     edge = -(-max(plane.shape) // _MOST_PIXELS)
     edge_y, edge_x = (min(edge, size) for size in plane.shape)
     rows, columns = plane.shape[0] // edge_y, plane.shape[1] // edge_x

@@ -1,4 +1,4 @@
-"""Apply a remedy that the user chose to the settings of an import."""
+"""Apply a remedy that the user chose to the import settings."""
 
 from dataclasses import replace
 from typing import Final
@@ -9,11 +9,11 @@ from napari_mamamia.io.exam.selectors import read_selectors
 from napari_mamamia.services.dicom.finding import ImportSettings
 
 SETTINGS: Final = frozenset({"use", "leave_out", "clock", "sides", "allow_thin"})
-"""The options of remedies that `apply_remedy` knows."""
+"""The remedy options that `apply_remedy` supports."""
 
 
 def apply_remedy(settings: ImportSettings, remedy: Remedy) -> ImportSettings:
-    """Return the settings of an import changed by a remedy, whose option is in `SETTINGS`."""
+    """Return import settings changed by a remedy, whose option must be in `SETTINGS`."""
     match remedy.option:
         case "use":
             return replace(settings, use=read_selectors(remedy.values))
@@ -26,4 +26,6 @@ def apply_remedy(settings: ImportSettings, remedy: Remedy) -> ImportSettings:
             return replace(settings, sides=Sides(remedy.values[0]))
         case "allow_thin":
             return replace(settings, allow_thin=True)
-    raise ValueError(f"expected one of the options {sorted(SETTINGS)}, got {remedy.option!r}")
+    raise ValueError(
+        f"expected the option to be one of {sorted(SETTINGS)}, but got {remedy.option!r}"
+    )

@@ -1,4 +1,4 @@
-"""Export masks as a bundle with a manifest into a checked folder; every file is read back."""
+"""Export masks as a bundle with a manifest into a checked folder; read back every file."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -57,7 +57,7 @@ from napari_mamamia.services.export.quality import (
 )
 from napari_mamamia.services.export.verify import verify_bundle
 
-# Score and kinetics tables of a workspace, copied into a bundle.
+# Score and kinetics tables of a workspace are copied into the bundle.
 
 _TABLES: Final = frozenset({".csv", ".xlsx", ".parquet", ".json"})
 _NOT_TABLES: Final = frozenset({"run.json"})
@@ -67,13 +67,13 @@ _FOLDERS: Final = ("scores", "kinetics")
 def copy_tables(workspace: Workspace, out: Path, *, overwrite: bool) -> tuple[BundleFile, ...]:
     """Copy the tables of ``scores/`` and ``kinetics/`` of a workspace to ``out/tables/``.
 
-    Files ``.csv``, ``.xlsx``, ``.parquet`` and ``.json`` are copied byte for byte, with their
-    folders; hidden ones and ``run.json`` are not. Nothing is copied if there are none.
+    ``.csv``, ``.xlsx``, ``.parquet`` and ``.json`` files are copied byte for byte, with their
+    folders, except hidden files and ``run.json``.
 
     Raises
     ------
     SaveConflictError, SaveError
-        As for every file that is written.
+        If a file exists already or cannot be written.
     """
     copied = []
     for source in _list_tables(workspace.root):
@@ -100,10 +100,10 @@ _RUN_FILE = "run.json"
 
 @dataclass(frozen=True, slots=True)
 class ExportedMask:
-    """One case that was written and read back unchanged; `files` have their SHA-256.
+    """A case that was written and read back unchanged; `files` are listed with their SHA-256.
 
-    `volume_mm3` is the volume of the first set's mask; `light` is the quality, "" if it was not
-    checked.
+    `volume_mm3` is the volume of the mask in the first set. `light` is the quality, or "" if it was
+    not checked.
     """
 
     case_id: str
@@ -116,9 +116,9 @@ class ExportedMask:
 class ExportSummary:
     """The result of an export, in which every file was read back.
 
-    `problems` come from the verification of the whole bundle and are empty if it is valid. `notes`
-    are sentences, for example about a reader who has no mask of a case. `search` lists the patient
-    data for which the bundle was searched, and those for which it was not.
+    `problems` are the results of verifying the whole bundle; the tuple is empty if the bundle is
+    valid. `notes` are sentences, for example about a reader who has no mask for a case. `search`
+    states for which patient data the bundle was searched and for which it was not.
     """
 
     out: Path
@@ -140,8 +140,8 @@ def export_masks(
 ) -> ExportSummary:
     """Write ``out/ID.nii.gz``, ``out/ID.json`` and the manifest.
 
-    This is the simple form of `export_bundle`: one folder of masks, as NIfTI on the native grid,
-    without tables.
+    This is a simple form of `export_bundle`: one folder of masks is written as NIfTI on the native
+    grid, without tables.
     """
     settings = ExportSettings((MaskFolder(masks),), label=label, case_ids=tuple(case_ids))
     return _export_cases(data_set, None, settings, out, existing)
@@ -153,32 +153,32 @@ def export_bundle(
     out: Path,
     existing: Existing = Existing.REFUSE,
 ) -> ExportSummary:
-    """Write masks, images if wanted, tables and reports to the folder `out`.
+    """Write masks, optional images, tables and reports to the folder `out`.
 
     ============================  ================================================================
     ``ID.nii.gz``, ``ID.json``    masks on the native grid with the image's own geometry fields,
                                   and provenance; of several sets in ``masks/SET/``
     ``harmonised/``               the same on the harmonised grid, in the MAMA-MIA layout
-    ``dicom_seg/`` and others     files of each further format (`EXPORT_FORMATS`)
-    ``tables/``                   score and kinetics tables of the workspace
-    ``quality.csv``, ``.html``    unusual properties of each case and mask
-    ``manifest.json``             every file with SHA-256, and the grid of each mask
-    ============================  ================================================================
+    ``dicom_seg/`` and others     files of each further format (`EXPORT_FORMATS`) ``tables/``
+    score and kinetics tables of the workspace ``quality.csv``, ``.html``    unusual properties of
+    each case and mask ``manifest.json``             every file with SHA-256, and the grid of each
+    mask ============================
+    ================================================================
 
-    Each mask must lie on its case's grid; nothing is resampled. One case's failure does not stop
-    the others, and leaves no file of that case. The finished bundle is verified. If the work is
-    cancelled, nothing of it stays, except in a folder that was not empty before: there files of an
-    earlier export may be replaced.
+    Each mask must be on its case's grid; nothing is resampled. If a case fails, the export
+    continues with the other cases, and no file of the failed case remains. The finished bundle is
+    verified. If the work is cancelled, all its files are removed. If the folder was not empty,
+    files of an earlier export may already have been replaced.
 
     Raises
     ------
     FormatError
-        If a folder of masks is missing or holds no mask.
+        If a folder of masks is missing or has no mask.
     CaseError
-        If names of mask sets collide, a case of ``settings.case_ids`` has no mask, a layout cannot
-        hold the data, or `out` holds the data set or the masks themselves.
+        If two mask sets have the same name, a case in ``settings.case_ids`` has no mask, a layout
+        cannot represent the data, or `out` contains the data set or the masks themselves.
     SaveConflictError
-        If `out` holds other results.
+        If `out` has other results.
     SaveError
         If the manifest or a table cannot be written.
     """
@@ -200,7 +200,9 @@ def _export_cases(
     try:
         return _write_bundle(plan, opened, of_bundle)
     except (Cancelled, KeyboardInterrupt):
-        if was_free:  # an incomplete bundle is removed, because its gaps would be unknown
+        if (
+            was_free
+        ):  # An incomplete bundle is removed, because a reader could not see what is missing.
             names = (MANIFEST_NAME, *(file.name for file in of_bundle))
             take_back(out, [out / name for name in names], was_there=was_there)
         raise
@@ -209,12 +211,10 @@ def _export_cases(
 def _write_bundle(
     plan: ExportPlan, opened: OpenDataSet | None, of_bundle: list[BundleFile]
 ) -> ExportSummary:
-    """Write and verify the bundle; `of_bundle` collects its files except the manifest."""
+    """Write and verify the bundle; its files except the manifest are appended to `of_bundle`."""
     out = plan.out
     with suppress(FileNotFoundError):
-        (
-            out / MANIFEST_NAME
-        ).unlink()  # removes the manifest of an earlier export until the new one is complete
+        (out / MANIFEST_NAME).unlink()  # until the new manifest is complete
 
     def export(case_id: str) -> DoneCase:
         case = export_case(plan, case_id)
@@ -247,7 +247,7 @@ def _write_bundle(
 def _list_studies(plan: ExportPlan) -> tuple[Path, ...]:
     """Return the available DICOM sources whose patients the bundle must not reveal.
 
-    The result is None if only segmentations with the patient's name were requested.
+    The result is empty if only segmentations with the patient's name were requested.
     """
     settings = plan.settings
     if settings.identified_seg and settings.formats == (ExportFormat.DICOM_SEG,):
@@ -260,7 +260,6 @@ def _list_studies(plan: ExportPlan) -> tuple[Path, ...]:
 
 
 def _list_cases(plan: ExportPlan) -> tuple[CaseFiles, ...]:
-    """Return the exported cases that are not DICOM."""
     if plan.data_set.kind is LayoutKind.DICOM:
         return ()
     by_id = plan.data_set.by_id()
@@ -275,7 +274,7 @@ def _plan_export(
     replacing: bool,
 ) -> ExportPlan:
     if not settings.formats:
-        raise CaseError("expected at least one format, got none: choose nifti")
+        raise CaseError("expected at least one format, but got none: choose nifti")
     names = require_names(settings)
     sets, others = find_all_masks(data_set, settings)
     require_own_folder(data_set, sets, out)
@@ -293,7 +292,7 @@ def _make_manifest(
     notes: tuple[str, ...],
     files: list[BundleFile],
 ) -> Manifest:
-    """Write the files that belong to no single case, record them, and return the manifest."""
+    """Write and record the files that do not belong to a single case, and return the manifest."""
     settings, out = plan.settings, plan.out
     entries = tuple(item.entry for item in done)
     files.append(describe_file(out, out / _RUN_FILE, "other"))
@@ -303,7 +302,7 @@ def _make_manifest(
             files.append(describe_file(out, path, "quality"))
     for spec in (
         formats_of(settings) if done else ()
-    ):  # an empty submission would be taken for a valid one
+    ):  # An empty submission could be mistaken for a valid submission.
         files += spec.finish(plan, done)
     if opened is not None:
         files += copy_tables(opened.workspace, out, overwrite=plan.replacing)
@@ -326,11 +325,11 @@ def _summarise_entry(entry: CaseEntry) -> ExportedMask:
     return ExportedMask(entry.case_id, entry.volume_mm3, files, entry.quality)
 
 
-# Export of one case: read and check its masks, then write every requested format.
+# Export one case: read and check its masks, then write every requested format.
 
 
 def export_case(plan: ExportPlan, case_id: str) -> DoneCase:
-    """Write all requested files of one case; nothing stays if it fails.
+    """Write all requested files of one case; no file remains if the case fails.
 
     Raises
     ------
@@ -372,13 +371,13 @@ def export_case(plan: ExportPlan, case_id: str) -> DoneCase:
 
 
 def _require_readable(case_id: str, grid: Grid, settings: ExportSettings) -> None:
-    """Refuse sheared axes for formats that are read with ITK, which needs axes at right angles."""
+    """Raise if a format is read with ITK, which needs perpendicular axes, but axes are sheared."""
     for name, spec in EXPORT_FORMATS.items():
         if grid.is_sheared and spec.needs_right_angles and name in settings.formats:
             raise CaseError(
-                f"expected axes at right angles for {name}, whose programs read with SimpleITK, "
-                f"but those of {case_id} are sheared: export a straightened copy, or leave that "
-                "format out",
+                f"expected perpendicular axes for {name}, which is usually read with SimpleITK, "
+                f"but the axes of {case_id} are sheared: export a resampled copy, or omit that "
+                "format",
                 remedies=(Remedy(command="straighten"),),
             )
 
@@ -387,27 +386,27 @@ def _note_shear(case_id: str, grid: Grid) -> tuple[str, ...]:
     if not grid.is_sheared:
         return ()
     return (
-        f"the axes of {case_id} are not at right angles (sheared), and programs built on ITK cannot"
-        " read its files; straighten the data set for a copy at right angles",
+        f"the axes of {case_id} are sheared, and programs built on ITK cannot read such files; "
+        "straighten the data set to get a copy with perpendicular axes",
     )
 
 
 def _require_impersonal(files: CaseFiles, settings: ExportSettings) -> None:
-    """Refuse a DICOM case whose id (its folder's name) reveals the patient."""
+    """Raise an error for a DICOM case whose id (its folder name) identifies the patient."""
     if settings.identified_seg or not is_dicom_file(files.phases[0].files[0]):
         return
     if names_a_person((file for phase in files.phases for file in phase.files), files.case_id):
         raise CaseError(
-            "expected a case id that does not reveal the patient, but it holds a word of the "
-            "patient's name, number or birth date: import the study under another id, "
-            "and export that",
+            "expected the case id not to identify the patient, but it contains a word of the "
+            "patient's name, number or birth date: import the study under a different id, and "
+            "export the imported case",
             remedies=(Remedy(command="import"),),
         )
 
 
 def _note_absent(plan: ExportPlan, case_id: str, drawn: Sequence[DrawnMask]) -> tuple[str, ...]:
     held = {mask.name for mask in drawn}
-    return tuple(f"{name} has no mask of {case_id}" for name in plan.names if name not in held)
+    return tuple(f"{name} has no mask for {case_id}" for name in plan.names if name not in held)
 
 
 class TargetState(StrEnum):
@@ -431,35 +430,42 @@ class ExportTarget:
 
 
 def look_at_target(folder: Path) -> ExportTarget:
-    """Return the state of `folder`; never raise, write nothing.
+    """Return the state of `folder` without raising errors or writing files.
 
-    A folder that does not exist yet is judged by its nearest existing parent.
+    For a folder that does not exist yet, the nearest existing parent is checked.
     """
     try:
         return _looked_at(folder)
     except (OSError, ValueError) as error:
-        text = f"{folder} cannot be used ({error}): choose another folder"
+        text = f"{folder} cannot be used ({error}): choose a different folder"
         return ExportTarget(folder, TargetState.NO_FOLDER, text)
 
 
 def _looked_at(folder: Path) -> ExportTarget:
     there = next((path for path in (folder, *folder.parents) if path.exists()), folder)
     if not there.is_dir():
-        text = f"{there} is a file, not a folder: choose another folder"
+        text = f"{there} is a file, not a folder: choose a different folder"
         return ExportTarget(folder, TargetState.NO_FOLDER, text)
     if not os.access(there, os.W_OK):
-        text = f"{there} may not be written to: choose another folder"
+        text = f"{there} is not writable: choose a different folder"
         return ExportTarget(folder, TargetState.READ_ONLY, text)
     names = [path.name for path in folder.iterdir()] if there == folder else []
     if not names:
         return ExportTarget(folder, TargetState.FREE, "The folder is empty or new.")
     if MANIFEST_NAME in names:
-        text = "It holds an earlier export: replace its files, or choose another folder."
+        text = (
+            "The folder contains an earlier export: replace its files, or choose a different "
+            "folder."
+        )
         return ExportTarget(folder, TargetState.BUNDLE, text)
     if run_in(folder) == "export":
-        text = "It holds an unfinished export: replace its files, or choose another folder."
+        text = (
+            "The folder contains an unfinished export: replace its files, or choose a "
+            "different folder."
+        )
         return ExportTarget(folder, TargetState.CUT_OFF, text)
     text = (
-        f"It holds {count_of(len(names), 'other file')}: choose another folder, or replace files."
+        f"The folder contains {count_of(len(names), 'other file')}: choose a different folder, or "
+        "replace files."
     )
     return ExportTarget(folder, TargetState.TAKEN, text)

@@ -1,4 +1,4 @@
-"""The record of an export format, the input of its functions, and the writer of its files."""
+"""The definition of an export format, the input of its functions, and the writer of its files."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,11 +23,11 @@ from napari_mamamia.services.export.plan import DrawnMask, ExportSettings
 from napari_mamamia.services.export.quality import CaseQuality
 
 FileCheck: TypeAlias = Callable[[Path, BundleFile, Manifest], Iterator[str]]
-"""Yields the problems of a bundle's file other than a wrong checksum or wrong voxels."""
+"""Yields problems with a file of the bundle, except a wrong checksum or wrong voxels."""
 
 
 class CaseWriter:
-    """A writer of one case's files below `root`; `files` records them."""
+    """A writer of one case's files below `root`; `files` lists the written files."""
 
     def __init__(self, root: Path, case_id: str) -> None:
         self.root = root
@@ -49,14 +49,14 @@ class CaseWriter:
         path: Path,
         standard: Sequence[tuple[str, str | bool]] = (),
     ) -> None:
-        """Write a mask and, beside it, its provenance with the fields that a standard requires."""
+        """Write a mask, and a file with its provenance and the fields that a standard requires."""
         self.volume(array, grid, path, "mask", drawn.name)
         self.history(drawn, sidecar_path(path), standard)
 
     def history(
         self, drawn: DrawnMask, path: Path, standard: Sequence[tuple[str, str | bool]] = ()
     ) -> None:
-        """Write a mask's provenance, after the keys that a standard requires."""
+        """Write a mask's provenance after the keys that a standard requires."""
         write_provenance(drawn.provenance, path, standard=standard)
         self.record(path, "provenance", masks=drawn.name)
 
@@ -75,15 +75,14 @@ class CaseWriter:
 def case_writer(root: Path, case_id: str, *, replacing: bool) -> Iterator[CaseWriter]:
     """Yield a `CaseWriter` for a temporary folder; its files move to `root` when the block ends.
 
-    If the block fails or is cancelled, no file of the case is moved, and older files stay
-    unchanged.
+    If the block fails or is cancelled, no file of the case is moved, and older files are unchanged.
 
     Raises
     ------
     SaveConflictError
-        If a file exists and `replacing` is off; no file is moved then.
+        If a file exists and `replacing` is False; no file is then moved.
     SaveError
-        If the system refuses to write.
+        If a file cannot be written.
     """
     with own_folder(root) as folder:
         yield CaseWriter(folder, case_id)
@@ -102,8 +101,9 @@ def _put_in_place(folder: Path, root: Path, *, replacing: bool) -> None:
         raise
     except OSError as error:
         raise SaveError(
-            f"expected to save the files of the case in {root}, but {error.strerror or error}: "
-            "free some space or choose another folder, and export again"
+            f"the files of the case could not be saved in {root}, because "
+            f"{error.strerror or error}: free some space or choose another folder, and export "
+            "again"
         ) from error
 
 
@@ -111,14 +111,14 @@ def _require_free(root: Path, names: Sequence[Path]) -> None:
     for name in names:
         if os.path.lexists(root / name):
             raise SaveConflictError(
-                f"expected no file at {root / name}, but there is one already: nothing of the case "
-                "was written; choose another folder, or allow overwriting"
+                f"expected {root / name} not to exist, but it exists, so no file of the case was "
+                "written: choose a different folder, or allow overwriting"
             )
 
 
 @dataclass(frozen=True, slots=True)
 class ExportSelection:
-    """The export's choices before any file is read: `n_masks` files in `n_sets` mask sets."""
+    """The choices of an export before any file is read; `n_masks` files in `n_sets` mask sets."""
 
     settings: ExportSettings
     n_masks: int
@@ -128,9 +128,9 @@ class ExportSelection:
 
 @dataclass(frozen=True, slots=True)
 class ExportPlan:
-    """A whole export: the cases, the names of the mask sets, and the output folder.
+    """The plan of an export: the cases, the names of the mask sets, and the output folder.
 
-    `others` lists, for cases without a mask, the files that carry the case's name.
+    For cases without a mask, `others` lists the files whose names contain the case id.
     """
 
     data_set: DataSet
@@ -146,7 +146,7 @@ class ExportPlan:
 
 @dataclass(frozen=True, slots=True)
 class CaseWork:
-    """One case of an export: its masks, and its images if a format or the user needs them."""
+    """One case of an export: its masks, and its images if a format or the user requires them."""
 
     plan: ExportPlan
     files: CaseFiles
@@ -157,7 +157,7 @@ class CaseWork:
 
 @dataclass(frozen=True, slots=True)
 class DoneCase:
-    """The written files of a case, its quality findings, and sentences for the user."""
+    """The written files of a case, its quality findings, and notes for the user."""
 
     entry: CaseEntry
     quality: CaseQuality | None
@@ -179,29 +179,30 @@ class FormatSpec:
     title, tip
         The format's name and tooltip in the window.
     purpose
-        The users of the format, for the documentation.
+        The use of the format, for the documentation.
     folders
-        The folders of a bundle that belong to the format.
+        The folders in a bundle that belong to the format.
     describe
-        Returns sentences about the files that will be written.
+        Function that returns sentences about the files that will be written.
     write
-        Writes a case; the writer records each file.
+        Function that writes a case; the writer records each file.
     problem
-        Returns why the format cannot be written with the current choices, "" if it can.
+        Function that returns why the format cannot be written with the current choices, or "".
     require
-        Raises `MamamiaError`, before anything is written, for data that the format cannot hold.
+        Function that raises `MamamiaError`, before anything is written, if the format cannot
+        represent the data.
     finish
-        Writes files that describe or pack all cases; only called if there is a case.
+        Function that writes files that describe or pack all cases; called only if there is a case.
     notes
-        Returns sentences about the data of a case that this format loses.
+        Function that returns sentences about data of a case that are lost in this format.
     verify
-        Checks the format's files of the kinds in `verified`, such as "other".
+        Function that checks the format's files of the kinds in `verified`, such as "other".
     turned
-        The folders whose volumes may be on another grid than the image.
+        The folders whose volumes may be on a different grid from the image.
     needs_images
-        Whether the format writes the phases, so that they must be read.
+        Whether the format writes the phases, which must then be read.
     needs_right_angles
-        Whether programs that read the format refuse sheared axes.
+        Whether programs that read the format do not support sheared axes.
     """
 
     title: str

@@ -1,9 +1,9 @@
 """The table of export formats, used by commands, window, library, verification and docs.
 
-This module writes three formats: the challenge's submission, nnU-Net raw and BIDS derivatives.
+This module writes three formats: the challenge submission, nnU-Net raw and BIDS derivatives.
 
 A new format needs a name in `core.choices.ExportFormat`, a module with its `FormatSpec`, and a line
-in `EXPORT_FORMATS`. Another package adds a format by an entry point
+in `EXPORT_FORMATS`. Another package can add a format with an entry point in the group
 `napari_mamamia.export_formats`.
 """
 
@@ -48,20 +48,21 @@ from napari_mamamia.services.export.slicer import SLICER
 
 _CHALLENGE: Final = "challenge"
 _PREDICTIONS: Final = "pred_segmentations"
-"""Folder that the challenge's scripts read. Source: MAMA-MIA challenge, sample submission.
+"""Folder that the challenge's scripts read (MAMA-MIA challenge, sample submission).
 
-``<output_dir>/pred_segmentations/<patient_id>.nii.gz``.
+Its files are ``<output_dir>/pred_segmentations/<patient_id>.nii.gz``.
 """
 _ZIP: Final = "submission.zip"
 
 
 def n_channels(plan: ExportPlan) -> int:
-    """Return the number of phases of each case for nnU-Net.
+    """Return the number of phases per case for nnU-Net.
 
     Raises
     ------
     CaseError
-        If the cases differ and no number is chosen, or a case has fewer phases than chosen.
+        If cases have different numbers of phases and no number is chosen, or a case has too few
+        phases.
     """
     by_id = plan.data_set.by_id()
     counts = {case_id: len(by_id[case_id].phases) for case_id in plan.cases if case_id in by_id}
@@ -71,14 +72,14 @@ def n_channels(plan: ExportPlan) -> int:
         most = max(counts, key=lambda case_id: counts[case_id])
         few = min(counts, key=lambda case_id: counts[case_id])
         raise CaseError(
-            f"nnU-Net needs the same number of channels in all cases, but {few} has {least} "
-            f"phases and {most} has {counts[most]}: choose the number of phases to write",
+            f"expected all cases to have the same number of phases for nnU-Net, but {few} has "
+            f"{least} and {most} has {counts[most]}: choose the number of phases to write",
             remedies=(Remedy("channels", (f"{least}",)),),
         )
     if n_phases is not None and not 1 <= n_phases <= least:
         raise CaseError(
-            f"expected 1 to {least} channels (the case with the fewest phases has {least}), got "
-            f"{n_phases}: choose fewer, or leave out the cases with few phases"
+            f"expected 1 to {least} channels (the case with the fewest phases has {least}), but "
+            f"got {n_phases}: choose fewer, or omit the cases with few phases"
         )
     return n_phases or least
 
@@ -116,7 +117,7 @@ def _finish_nnunet(plan: ExportPlan, done: Sequence[DoneCase]) -> tuple[BundleFi
 def _write_bids(work: CaseWork, writer: CaseWriter) -> None:
     """Write ``bids/sub-ID/anat/sub-ID_space-orig_desc-SET_dseg.nii.gz``.
 
-    The fields that BIDS requires and the mask's provenance are written beside each mask.
+    The fields that BIDS requires and the mask's provenance are written to a file next to each mask.
     """
     for mask in work.drawn:
         path = writer.root / "bids" / f"{bids_stem(work.files, mask.name)}.nii.gz"
@@ -139,8 +140,8 @@ def _finish_bids(plan: ExportPlan, done: Sequence[DoneCase]) -> tuple[BundleFile
 def _write_challenge(work: CaseWork, writer: CaseWriter) -> None:
     """Write ``challenge/pred_segmentations/ID.nii.gz``.
 
-    Voxels are uint8, 1 where the label is 1, otherwise 0. With several mask sets each set has a
-    subfolder of its name.
+    Voxels are uint8: 1 if the label is 1, or 0 otherwise. With several mask sets, each set has a
+    subfolder named after it.
     """
     for mask in work.drawn:
         folder = _challenge_root(writer.root, mask.name, len(work.plan.names))
@@ -154,21 +155,22 @@ def _finish_challenge(plan: ExportPlan, done: Sequence[DoneCase]) -> tuple[Bundl
 
 
 def _dropped_labels(work: CaseWork) -> Iterator[str]:
-    """Yield a sentence about labels that the challenge's files cannot hold."""
+    """Yield a sentence about labels that the challenge's files cannot represent."""
     for mask in work.drawn:
         n_voxels = int((mask.labels > 1).sum())
         if n_voxels:
             yield (
-                f"the challenge's file for {work.files.case_id} holds only label 1: {n_voxels} "
-                f"voxels of other labels in {mask.name} are background in it; if they are tumour "
-                "too, map these labels to 1"
+                f"the challenge's file for {work.files.case_id} contains only label 1, so "
+                f"{n_voxels} voxels with other labels in {mask.name} become background; if they "
+                "are also tumour, map these labels to 1"
             )
 
 
 def _require_tumour(plan: ExportPlan) -> None:
     if 1 not in dict(label_names(plan.settings)):
         raise CaseError(
-            "the challenge counts label 1 as tumour, but no rule leads to 1: map the tumour to 1"
+            "expected a label rule with target 1, which the challenge counts as tumour, but there "
+            "is none: map the tumour to 1"
         )
 
 
@@ -199,21 +201,21 @@ def _require_nnunet(plan: ExportPlan) -> None:
     nnunet_folder(settings.dataset_number, "x")
     if len(names) > 1 and settings.fuse is FuseRule.NONE:
         raise CaseError(
-            f"nnU-Net trains on one mask per case, got {len(names)} sets ({', '.join(names)}): "
-            "choose one, or fuse them",
+            f"expected one mask per case for nnU-Net, but got {len(names)} sets "
+            f"({', '.join(names)}): choose one, or fuse them",
             remedies=(Remedy("fuse", ("majority",)),),
         )
     values = [value for value, _ in label_names(settings)]
     if values != list(range(1, len(values) + 1)):
         raise CaseError(
-            f"nnU-Net numbers its labels 1, 2, 3 ..., but the label map leads to "
-            f"{', '.join(map(str, values))}: change the targets"
+            "expected the labels for nnU-Net to be 1, 2, 3 and so on, but the label map has the "
+            f"targets {', '.join(map(str, values))}: change the targets"
         )
     titles = [name for _, name in label_names(settings)]
     if len({"background", *titles}) <= len(titles):
         raise CaseError(
-            "expected labels with different names and without background for nnU-Net, but the "
-            f"label map has {', '.join(map(repr, titles))}: give each target its own name"
+            "expected the labels for nnU-Net to have different names, none of them background, "
+            f"but the label map has {', '.join(map(repr, titles))}: give each target its own name"
         )
     n_channels(plan)
 
@@ -233,8 +235,9 @@ def _require_distinct(plan: ExportPlan) -> None:
         other = seen.setdefault(stem.lower(), owner)
         if other != owner:
             raise CaseError(
-                f"BIDS names hold only letters and digits, and the masks {other} and {owner} "
-                f"would both be {stem}: rename a case or a set of masks"
+                "expected different BIDS names, which contain only letters and digits, but the "
+                f"masks {other} and {owner} would both be named {stem}: rename a case or a mask "
+                "set"
             )
 
 
@@ -289,7 +292,7 @@ EXPORT_FORMATS: Final = Registry(
         }
     ),
 )
-"""The built-in formats, then those of installed packages."""
+"""The built-in formats, followed by the formats of installed packages."""
 
 
 def formats_of(settings: ExportSettings) -> tuple[FormatSpec, ...]:
@@ -298,7 +301,7 @@ def formats_of(settings: ExportSettings) -> tuple[FormatSpec, ...]:
     Raises
     ------
     CaseError
-        If a format is not there, such as that of a plug-in that was left out.
+        If a format does not exist, for example because its plug-in could not be loaded.
     """
     absent = [name for name in settings.formats if name not in EXPORT_FORMATS]
     if absent:

@@ -64,9 +64,10 @@ def _write_harmonised(
 ) -> None:
     """Write one case below ``harmonised/`` in the MAMA-MIA layout.
 
-    ``segmentations/SET/ID.nii.gz``, with `case` also ``images/ID/ID_000k.nii.gz``;
-    ``coordinates/ID.json`` holds the reorientation, and breast box and lesions in both arrays; if
-    the data set has a patient file, ``patient_info_files/ID.json`` has its boxes in the new array.
+    Masks are written to ``segmentations/SET/ID.nii.gz`` and, if `case` is given, phases to
+    ``images/ID/ID_000k.nii.gz``. ``coordinates/ID.json`` has the reorientation, and the breast box
+    and lesions in the original and the harmonised array. If the data set has a patient file,
+    ``patient_info_files/ID.json`` has its boxes in the harmonised array.
     """
     root, case_id = writer.root / _HARMONISED, writer.case_id
     report_progress(0, 1, "Writing, harmonised")
@@ -94,7 +95,10 @@ def _list_coordinates(
 ) -> dict[str, object]:
     return {
         "case_id": case_id,
-        "axes": "arrays are (z, y, x); boxes are half-open; letters name what x, y, z run towards",
+        "axes": (
+            "arrays are (z, y, x); boxes are half-open; letters give the directions in which "
+            "x, y, z increase"
+        ),
         "orientation_native": turn.source.orientation,
         "orientation_harmonised": turn.target.orientation,
         "order": turn.order,
@@ -108,7 +112,6 @@ def _list_coordinates(
 
 
 def _find_lesions(mask: DrawnMask, turn: Reorientation) -> list[_Lesion]:
-    """Return the connected components of each label, largest first."""
     around = Box.around(mask.labels)
     if around.is_empty:
         return []
@@ -161,13 +164,13 @@ def _describe_nifti(selection: ExportSelection) -> list[str]:
     folder = "masks/NAME/" if selection.n_sets > 1 or settings.fuse is not FuseRule.NONE else ""
     lines = [
         (
-            f"{count_of(selection.n_masks, 'mask')} as {folder}ID.nii.gz, exactly on each case's "
-            "image"
+            f"{count_of(selection.n_masks, 'mask')} as {folder}ID.nii.gz, on the grid of each "
+            "case's image"
         )
     ]
     if settings.profile is not OrientationProfile.AS_IS:
         lines.append(
-            f"harmonised/: the same in {_LETTERS[settings.profile]} orientation, with boxes"
+            f"harmonised/: the same masks in {_LETTERS[settings.profile]} orientation, with boxes"
         )
     if settings.with_images:
         lines.append("the images of these cases as ID_0000.nii.gz, ID_0001.nii.gz, …")
@@ -197,10 +200,10 @@ def _write_native(work: CaseWork, writer: CaseWriter, case: Case | None) -> None
 
 
 def _describe_images(plan: ExportPlan, done: Sequence[DoneCase]) -> tuple[BundleFile, ...]:
-    """Write ``times.json`` and ``exams.csv`` beside exported images.
+    """Write ``times.json`` and ``exams.csv`` next to exported images.
 
-    The images of a bundle can be opened as a data set, which has no clinical table with times, and
-    whose layout has no place for visits and sides.
+    The images in a bundle can be opened as a data set, which has no clinical table with times, and
+    whose layout does not contain visits and sides.
     """
     settings = plan.settings
     if not settings.with_images:

@@ -1,4 +1,4 @@
-"""Settings of an export, the masks that it reads, and the label rules."""
+"""Settings of an export, the masks to export, and the label rules."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -38,14 +38,14 @@ TUMOUR: Final = ((1, "tumour"),)
 
 @dataclass(frozen=True, slots=True)
 class MaskFolder:
-    """A folder of masks ``ID.nii.gz`` and the name of the set; "" takes the folder's name."""
+    """A folder of masks ``ID.nii.gz`` and the name of the set; "" stands for the folder name."""
 
     folder: Path
     name: str = ""
 
     @property
     def title(self) -> str:
-        """The name of the set."""
+        """The name of the mask set."""
         return self.name or self.folder.resolve().name
 
 
@@ -53,12 +53,12 @@ class MaskFolder:
 class ExportSettings:
     """The settings of an export.
 
-    `label` keeps one value (or segment, by name) of each mask as 1; `rules` map values instead.
-    `study` is the DICOM folder that segmentations refer to, with a subfolder ``ID`` for each case
-    if there are several. `n_channels` is the number of phases for nnU-Net (None: all, if all cases
-    have the same number). `with_images` also writes the phases. `with_quality` reads and checks the
-    phases. `identified_seg` keeps the patient's name and the study's own UIDs in DICOM SEG, for
-    sending back to the PACS.
+    `label` is the only value, or the name of the segment, that is kept, as 1; `rules` map several
+    values instead. `study` is the DICOM folder to which segmentations refer, with a subfolder
+    ``ID`` for each case if there are several. `n_channels` is the number of phases for nnU-Net;
+    None means all, if all cases have the same number. `with_images` also writes the phases.
+    `with_quality` reads and checks the phases. `identified_seg` keeps the patient's name and the
+    study's own UIDs in DICOM SEG, for returning it to the PACS.
     """
 
     masks: tuple[MaskFolder, ...]
@@ -79,27 +79,27 @@ class ExportSettings:
 
 
 def require_names(settings: ExportSettings) -> tuple[str, ...]:
-    """Return the names of the mask sets, the fused set last; refuse names that collide.
+    """Return the names of the mask sets, with the fused set last; raise if two names collide.
 
     Raises
     ------
     CaseError
         If there is no set, two sets have the same name (ignoring letter case), a name is not a
-        valid folder name, or there is nothing to fuse.
+        valid folder name, or there are too few sets to fuse.
     """
     if not settings.masks:
         raise CaseError(
-            "expected at least one folder of masks, got none: name one",
+            "expected at least one folder of masks, but got none: choose a folder",
             remedies=(Remedy("masks", ("DIR",)),),
         )
     if settings.rules and settings.label is not None:
-        raise CaseError("expected either one label or a label map, got both: leave one out")
+        raise CaseError("expected either a label or a label map, but got both: omit one of them")
     names = [file_name(masks.title, "the name of a set of masks") for masks in settings.masks]
     if settings.fuse is not FuseRule.NONE:
         if len(names) < 2:
             raise CaseError(
-                f"expected at least two sets of masks to fuse, got {len(names)} "
-                f"({', '.join(names)}): name another folder",
+                f"expected at least two mask sets to fuse, but got {len(names)} "
+                f"({', '.join(names)}): add a folder",
                 remedies=(Remedy("masks", ("NAME=DIR",)),),
             )
         names.append(settings.fuse.value)
@@ -108,29 +108,29 @@ def require_names(settings: ExportSettings) -> tuple[str, ...]:
         other = seen.setdefault(case_key(name), name)
         if names.count(name) > 1 or other != name:
             raise CaseError(
-                f"expected a different name for each set of masks, got {other!r} and {name!r}: "
-                "rename one set",
+                f"expected each mask set to have a different name, but got {other!r} and "
+                f"{name!r}: rename one set",
                 remedies=(Remedy("masks", ("NAME=DIR",)),),
             )
     return tuple(names)
 
 
 def label_names(settings: ExportSettings) -> tuple[tuple[int, str], ...]:
-    """Return the labels that masks of this export may contain, as (value, name)."""
+    """Return the labels that masks in this export may contain, as (value, name)."""
     return target_names(settings.rules) if settings.rules else TUMOUR
 
 
 def find_all_masks(
     data_set: DataSet, settings: ExportSettings
 ) -> tuple[tuple[Mapping[str, Path], ...], Mapping[str, str]]:
-    """Return the files of each mask set by case id, and why cases have no mask.
+    """Return the files of each mask set by case id, and reasons why cases have no mask.
 
-    Reasons are given for cases without a mask in any set although files carry their names.
+    A reason is given for a case that has no mask in any set although files have its name.
 
     Raises
     ------
     FormatError
-        If a folder is missing or holds no mask.
+        If a folder is missing or has no mask.
     """
     ids_by_key = {case_key(files.case_id): files.case_id for files in data_set.cases}
     sets: list[Mapping[str, Path]] = []
@@ -161,18 +161,21 @@ def chosen_cases(
     Raises
     ------
     CaseError
-        If no set has a mask of a requested case.
+        If no set has a mask for a requested case.
     """
     held = dict.fromkeys(case_id for files in (*sets, others) for case_id in files)
     for case_id in settings.case_ids:
         if case_id not in held:
             where = ", ".join(str(masks.folder) for masks in settings.masks)
-            raise CaseError(f"no mask of case {case_id!r} in {where}: check the spelling")
+            raise CaseError(
+                f"expected {where} to have a mask of case {case_id!r}, but found "
+                "none: check the spelling"
+            )
     return settings.case_ids or tuple(held)
 
 
 def require_own_folder(data_set: DataSet, sets: Sequence[Mapping[str, Path]], out: Path) -> None:
-    """Refuse to write into a folder that holds the data set or the masks themselves.
+    """Raise an error if the output folder contains the data set or the masks themselves.
 
     Raises
     ------
@@ -194,7 +197,7 @@ def require_own_folder(data_set: DataSet, sets: Sequence[Mapping[str, Path]], ou
 
 
 def public_name(data_set: DataSet) -> str:
-    """Return a publishable name of the data set; a DICOM folder often has the patient's name."""
+    """Return a publishable name of the data set; DICOM folders often have the patient's name."""
     return "DICOM" if data_set.kind is LayoutKind.DICOM else data_set.name
 
 
@@ -215,10 +218,10 @@ def parameters_of(data_set: DataSet, settings: ExportSettings) -> tuple[tuple[st
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DrawnMask:
-    """One mask of a case for the export: uint8 ``(z, y, x)`` on the case's own grid.
+    """One mask of a case for the export, uint8 ``(z, y, x)`` on the case's own grid.
 
-    `name` is the name of the mask set; `has_history` tells whether a provenance file was found
-    beside the mask.
+    `name` is the name of the mask set. `has_history` is True if there is a provenance file next to
+    the mask.
     """
 
     name: str
@@ -240,9 +243,9 @@ def drawn_masks(
     Raises
     ------
     GridMismatchError
-        If a mask does not lie on the case's grid.
+        If a mask is not on the case's grid.
     CaseError
-        If a mask has several labels and no label is chosen, or there is nothing to fuse.
+        If a mask has several labels and no label is chosen, or there are too few masks to fuse.
     FormatError
         If a mask is damaged, or a value has no rule.
     """
@@ -276,17 +279,18 @@ def _read_mask(
 
 
 def _one_label(labels: LabelMap, label: float | str | None) -> NDArray[np.bool_]:
-    if isinstance(label, str):  # only the named segment was read
+    if isinstance(label, str):  # Only the named segment was read.
         return labels.foreground()
     if label is not None and label not in labels.values:
         raise CaseError(
-            f"{labels.source} does not hold label {label:g}: it holds {_join_values(labels.values)}"
+            f"expected {labels.source} to have the label {label:g}, but it has "
+            f"{_join_values(labels.values)}"
         )
     voxels = labels.foreground(label)
     if label is None and len(labels.values) > 1 and not is_soft(labels.crop):
         raise CaseError(
-            f"{labels.source} holds {len(labels.values)} labels ({_join_values(labels.values)}): "
-            "choose one, or map them to labels",
+            f"expected {labels.source} to have one label, but it has {len(labels.values)} "
+            f"({_join_values(labels.values)}): choose one, or map them to labels",
             remedies=(Remedy("label", ("VALUE",)), Remedy("label_map", ("FILE",))),
         )
     return voxels
@@ -297,7 +301,7 @@ def _join_values(values: tuple[float, ...]) -> str:
 
 
 def _make_unknown(case_id: str, name: str, path: Path) -> Provenance:
-    """Return the provenance of a mask without a provenance file, which names only its file."""
+    """Return a provenance with only the file name, for a mask without a provenance file."""
     return Provenance(
         case_id=case_id,
         maker=Maker.UNKNOWN,
@@ -313,8 +317,8 @@ def _fuse_masks(
     if len(drawn) < 2:
         held = ", ".join(mask.name for mask in drawn) or "nobody"
         raise CaseError(
-            f"fusing needs at least two masks of case {case_id}, but only {held} has one: leave "
-            "the case out, or add a mask"
+            f"expected at least two masks of case {case_id} to fuse, but only {held} has one: "
+            "omit the case, or add a mask"
         )
     report_progress(len(drawn), len(drawn) + 1, "Fusing masks")
     parameters: list[tuple[str, Setting]] = [
@@ -335,7 +339,7 @@ def _fuse_masks(
         name=name,
         inputs=_list_inputs(drawn),
         parameters=tuple(parameters),
-        note="fused from several masks; nobody has drawn it",
+        note="fused from several masks; no reader has drawn this mask",
     )
     return DrawnMask(name, labels, drawn[0].grid, provenance, True)
 
@@ -344,8 +348,8 @@ def _run_staple(case_id: str, drawn: Sequence[DrawnMask]) -> Staple:
     values = sorted({int(v) for mask in drawn for v in np.unique(mask.labels) if v})
     if len(values) > 1:
         raise CaseError(
-            f"STAPLE estimates one structure, but the masks of case {case_id} hold the labels "
-            f"{', '.join(map(str, values))}: choose one, or fuse by majority",
+            f"expected masks with one label for STAPLE, but the masks of case {case_id} have the "
+            f"labels {', '.join(map(str, values))}: choose one, or fuse by majority",
             remedies=(Remedy("label", ("VALUE",)), Remedy("fuse", ("majority",))),
         )
     return staple([mask.labels > 0 for mask in drawn])
@@ -361,7 +365,7 @@ def _list_inputs(drawn: Sequence[DrawnMask]) -> tuple[InputFile, ...]:
 
 @dataclass(frozen=True, slots=True)
 class LabelLine:
-    """One label rule as text: value in the mask, target value, name, and its masks."""
+    """One label rule as strings: value in the mask, target value, name and masks."""
 
     source: str
     target: str
@@ -371,9 +375,9 @@ class LabelLine:
 
 @dataclass(frozen=True, slots=True)
 class LabelFile:
-    """The content of a label rule file; `problem` is why it cannot be used, "" if it can.
+    """The content of a label rule file; `problem` states why it cannot be used, or is "".
 
-    `uncoded` are the names for which DICOM SEG has no code.
+    `uncoded` lists the names for which DICOM SEG has no code.
     """
 
     path: Path
@@ -384,7 +388,7 @@ class LabelFile:
 
 
 def look_at_labels(path: Path) -> LabelFile:
-    """Return the rules of a JSON file; never raise for problems of the file.
+    """Return the rules in a JSON file; problems with the file do not raise an error.
 
     Examples
     --------

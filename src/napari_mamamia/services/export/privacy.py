@@ -1,4 +1,4 @@
-"""Search a bundle for identifying data of the patients in its source studies."""
+"""Search a bundle for data that identify the patients of the source studies."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -25,10 +25,10 @@ NOT_SEARCHED = (
 
 @dataclass(frozen=True, slots=True)
 class Telling:
-    """Identifiers of the patients; `notes` list what could not be read or searched for.
+    """Identifiers of the patients; `notes` state what could not be read or searched for.
 
     `n_texts` is the number of identifiers from headers and JSON files of volumes other than DICOM.
-    Of `n_dicom` DICOM files, `n_removed` state that the patient's identity was removed.
+    `n_removed` of the `n_dicom` DICOM files state that the patient's identity was removed.
     """
 
     identifiers: tuple[Identifier, ...]
@@ -39,14 +39,17 @@ class Telling:
 
     @property
     def sentence(self) -> str:
-        """A sentence about the search of a bundle in which nothing was found."""
+        """A sentence about the search in a bundle in which nothing was found."""
         n_told = len(self.identifiers) - self.n_texts
-        texts = f"{count_of(self.n_texts, 'text')} of the volumes' headers and JSON files: none"
+        texts = (
+            f"{count_of(self.n_texts, 'text')} from the volumes' headers and JSON files: none found"
+        )
         if not self.n_dicom:
             rest = f"; searched for {texts}" if self.n_texts else ""
             return f"{NOT_SEARCHED}{rest}"
         names = (
-            f"{count_of(n_told, 'identifier')} (names, numbers, dates, UIDs) of the source: none"
+            f"{count_of(n_told, 'identifier')} (names, numbers, dates, UIDs) from the source: "
+            "none found"
         )
         several = [names] * bool(n_told) + [texts] * bool(self.n_texts)
         searched = f"Searched for {'; for '.join(several)}" if several else ""
@@ -54,45 +57,43 @@ class Telling:
 
     @property
     def _removal_note(self) -> str:
-        """A sentence about files that declare the identity as removed, "" if there are none."""
         if not self.n_removed:
             return ""
         others = self.n_dicom - self.n_removed
         rest = (
             (
-                f"; {count_of(others, 'other file')} without that statement: their identifiers are "
-                "searched for"
+                f"; the identifiers of {count_of(others, 'other file')} without that statement "
+                "are searched for"
             )
             if others
             else ""
         )
         return (
-            f"{self.n_removed} of {count_of(self.n_dicom, 'DICOM file')} of the source state that "
-            f"the patient's identity was removed: their identifiers are not searched for{rest}"
+            f"{self.n_removed} of {count_of(self.n_dicom, 'DICOM file')} in the source state that "
+            f"the patient's identity was removed, so their identifiers are not searched for{rest}"
         )
 
 
 def require_source(study: Path) -> None:
-    """Refuse a source without DICOM, volumes or JSON, such as a mistyped path or an archive.
+    """Raise an error if a source has no DICOM, volumes or JSON, such as a mistyped path.
 
     Raises
     ------
     FormatError
-        If `study` is missing, or holds neither DICOM nor volumes nor JSON files.
+        If `study` is missing, or contains no DICOM files, volumes or JSON files.
     """
     if not study.exists():
         raise FormatError(
-            f"expected the source study at {study}, but there is nothing: check the path"
+            f"expected {study} to be the source study, but it does not exist: check the path"
         )
     if not any(_may_tell(file) or is_dicom_file(file) for file in _list_files([study])):
         raise FormatError(
-            f"expected the source study at {study}, but it holds no DICOM file: name the study's "
-            "folder (an archive: unpack it first)"
+            f"expected {study} to be the source study, but it contains no DICOM file: choose the "
+            "study's folder, and unpack an archive first"
         )
 
 
 def _may_tell(file: Path) -> bool:
-    """Return whether a file's name is that of a volume or a JSON file."""
     return file_stem(file.name) is not None or file.suffix.lower() in (".nrrd", ".json")
 
 
@@ -111,20 +112,20 @@ def telling_in(
     case_ids: Sequence[str] = (),
     own_day: str = "",
 ) -> Telling:
-    """Return the identifiers of the patients of DICOM `studies` and of `volumes`.
+    """Return the identifiers of the patients in DICOM `studies` and in `volumes`.
 
     Parameters
     ----------
     studies
-        DICOM files, or folders with them; JSON files and volumes in them are read too.
+        DICOM files or their folders. JSON files and volumes in these folders are also read.
     volumes
-        NIfTI and NRRD files, and JSON.
+        NIfTI, NRRD and JSON files.
     case_ids
         The ids in the bundle. A number in a JSON file that equals an id is reported in a note,
         because it may be the collection's pseudonym or the hospital's number.
     own_day
-        The day on which the bundle was written, YYYYMMDD. The bundle's files contain this day, so
-        that an exam of the same day is not searched for by its date.
+        The day on which the bundle was written, as YYYYMMDD. The bundle's files contain this day,
+        so it is not searched for, even if it is the date of an exam.
     """
     files = tuple(_list_files(studies))
     persons = find_identifiers(files)
@@ -157,8 +158,8 @@ def telling_in(
 def _note_unasked(n_others: int) -> Iterator[str]:
     if n_others:
         yield (
-            f"{count_of(n_others, 'file')} of the source not read, neither DICOM nor volumes "
-            "(an archive: unpack it first)"
+            f"{count_of(n_others, 'file')} in the source could not be read, because they are "
+            "neither DICOM nor volumes (unpack an archive first)"
         )
 
 
@@ -166,17 +167,22 @@ def _list_notes(
     n_damaged: int, n_unread: int, named: Sequence[Identifier], n_own_days: int
 ) -> Iterator[str]:
     if n_damaged:
-        yield f"{count_of(n_damaged, 'damaged file')} of the source not read for names"
+        yield (
+            f"{count_of(n_damaged, 'damaged file')} in the source could not be searched for names"
+        )
     if n_unread:
-        yield f"headers or JSON files of the volumes not readable for names: {n_unread:,}"
+        yield f"volumes whose headers or JSON files could not be searched for names: {n_unread:,}"
     if named:
         elements = ", ".join(dict.fromkeys(one.element for one in named))
         yield (
-            f"the case id is also the {elements} of a JSON file beside the images: if that is the "
+            f"the case id is also the {elements} in a JSON file next to the images: if it is the "
             "hospital's number, rename the case"
         )
     if n_own_days:
-        yield "the exam has the date of this export, which its files contain: not searched for"
+        yield (
+            "the exam date is also the date of this export, which its files contain, so it was "
+            "not searched for"
+        )
 
 
 def _is_case(one: Identifier, ids: Collection[str]) -> bool:
@@ -188,17 +194,18 @@ def _take_day(text: str) -> str:
 
 
 def search_bundle(root: Path, identifiers: Sequence[Identifier]) -> tuple[str, ...]:
-    """Return sentences on each file of a bundle that identifies a patient; empty if none does.
+    """Return sentences about each file of a bundle that identifies a patient.
 
     The names and all bytes of the files are searched, including the manifest. A sentence names the
-    source's element, never its value. Segmentations requested with the patient's name are in a
-    separate folder, which is not searched.
+    element of the source, never its value. Segmentations with the patient's name, if requested,
+    are in a separate folder, which is not searched.
     """
     signs = signs_of(identifiers)
     folder_name = folded(root.resolve().name)
     telling_own = dict.fromkeys(sign.element for sign in signs if sign.is_in(folder_name))
     sentences = [
-        f"the bundle's own folder: its name holds the source's {element}" for element in telling_own
+        f"the bundle's own folder: its name contains the source's {element}"
+        for element in telling_own
     ]
     for name in (*bundle_names(root), MANIFEST_NAME, *_empty_folders(root)) if signs else ():
         if name.startswith(f"{IDENTIFIED_FOLDER}/"):
@@ -206,7 +213,7 @@ def search_bundle(root: Path, identifiers: Sequence[Identifier]) -> tuple[str, .
         shown = without_signs(name, signs)
         in_name = {sign.element for sign in signs if sign.is_in(folded(name))}
         sentences += [
-            f"{shown}: its name holds the source's {element}" for element in sorted(in_name)
+            f"{shown}: its name contains the source's {element}" for element in sorted(in_name)
         ]
         if not (root / name).is_file():
             continue
@@ -215,12 +222,13 @@ def search_bundle(root: Path, identifiers: Sequence[Identifier]) -> tuple[str, .
         except MamamiaError as error:
             sentences.append(f"{shown}: not searched ({without_signs(str(error), signs)})")
             continue
-        sentences += [f"{shown}: it holds the source's {element}" for element in sorted(inside)]
+        sentences += [
+            f"{shown}: the file contains the source's {element}" for element in sorted(inside)
+        ]
     return tuple(sentences)
 
 
 def _empty_folders(root: Path) -> Iterator[str]:
-    """Yield the empty folders, whose names are searched too."""
     for path in sorted(root.rglob("*")):
         if path.is_dir() and not any(path.iterdir()):
             yield path.relative_to(root).as_posix()
@@ -235,6 +243,6 @@ def _list_files(studies: Sequence[Path]) -> Iterator[Path]:
 
 
 def impersonal(texts: Sequence[str], identifiers: Sequence[Identifier]) -> tuple[str, ...]:
-    """Return texts for the user with the identifiers of a patient removed."""
+    """Return messages for the user without the identifiers of a patient."""
     signs = signs_of(identifiers)
     return tuple(without_signs(text, signs) for text in texts)

@@ -51,7 +51,7 @@ def load_for_export(
 ) -> tuple[Case | None, tuple[Finding, ...]]:
     """Read all phases of a case; return None and a red finding if the reading fails.
 
-    If the phases differ in affine, the findings name them, and nothing is read.
+    If the affines of the phases differ, the findings name the phases, and nothing is read.
     """
     report_progress(0, 1, "Reading headers")
     try:
@@ -67,7 +67,7 @@ def load_for_export(
 def case_quality(
     case_id: str, case: Case | None, found: tuple[Finding, ...], drawn: Sequence[DrawnMask]
 ) -> CaseQuality:
-    """Check a case and its masks; `found` are the findings from reading it."""
+    """Check a case and its masks; `found` has the findings from reading the case."""
     findings = [("", finding) for finding in found]
     if case is not None:
         findings += [("", finding) for finding in (check_phases(case))]
@@ -84,7 +84,7 @@ def write_quality(rows: Sequence[CaseQuality], root: Path, *, overwrite: bool) -
     Raises
     ------
     SaveConflictError, SaveError
-        As for every file that is written.
+        If a file exists already or cannot be written.
     """
     table = [row for quality in rows for row in _list_rows(quality)]
     csv_path, html_path = root / "quality.csv", root / "quality.html"
@@ -105,7 +105,6 @@ def _list_rows(quality: CaseQuality) -> list[tuple[str, ...]]:
 
 
 def _make_page(rows: Sequence[CaseQuality], table: Sequence[tuple[str, ...]]) -> str:
-    """Return an HTML page without scripts or external files."""
     counts = ", ".join(
         f"{sum(row.light is light for row in rows)} {light.value}" for light in reversed(Light)
     )

@@ -1,4 +1,4 @@
-"""The DICOM SEG format: the series that masks refer to, and how segments were made."""
+"""The DICOM SEG format: the series to which masks refer, and how segments were made."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -39,7 +39,8 @@ from napari_mamamia.services.export.plan import DrawnMask, label_names
 
 _FOLDER: Final = "dicom_seg"
 IDENTIFIED_FOLDER: Final = "dicom_seg_identified"
-"""Folder of segmentations with the patient's name, separate from those that may be shared."""
+"""Folder of segmentations with the patient's name, separate from segmentations that may be shared.
+"""
 
 _SAID: Final[dict[SegmentMaker, AlgorithmType]] = {
     SegmentMaker.MANUAL: "MANUAL",
@@ -55,21 +56,22 @@ _BY_HAND: Final = frozenset(
 
 
 def _require_seg(plan: ExportPlan) -> None:
-    """Refuse the format if DICOM SEG cannot be written at all.
+    """Raise an error if DICOM SEG cannot be written at all.
 
     Raises
     ------
     MissingExtraError
         If highdicom is not installed.
     CaseError
-        If the study to refer to is missing.
+        If the study to which the segmentation refers is missing.
     """
     if find_spec("highdicom") is None:
         raise MissingExtraError("highdicom", "dicom")
     settings = plan.settings
     if settings.study is not None and not settings.study.is_dir():
         raise CaseError(
-            f"expected a DICOM folder at {settings.study}, but there is none: check the path",
+            f"expected {settings.study} to be a DICOM folder, but it does not exist: check the "
+            "path",
             remedies=(Remedy("study", ("DICOM_FOLDER",)),),
         )
 
@@ -77,18 +79,18 @@ def _require_seg(plan: ExportPlan) -> None:
 def _write_seg(work: CaseWork, writer: CaseWriter) -> None:
     """Write ``dicom_seg/[SET/]ID.dcm``, which refers to the first series after contrast.
 
-    For a case joined from two breasts it writes ``ID_left.dcm`` and ``ID_right.dcm``, each
-    referring to its own images, if that breast has a marked voxel. The patient's name is the case
-    id and UIDs are remapped. If the settings request an identified segmentation, it is written to
-    ``dicom_seg_identified`` instead.
+    For a case that joins two breasts, ``ID_left.dcm`` and ``ID_right.dcm`` are written; each refers
+    to its own images and is omitted if the breast has no foreground voxel. The case id replaces the
+    patient's name, and UIDs are remapped. If the settings request an identified segmentation, it is
+    written to ``dicom_seg_identified`` instead.
 
     Raises
     ------
     CaseError
-        If the case is not DICOM and has no study, or a mask has voxels between two breasts, where
-        there is no image.
+        If the case is not DICOM and has no study, or a mask has voxels between the two breasts,
+        where there is no image.
     GridMismatchError
-        If the study's grid is not the case's.
+        If the grids of the study and the case differ.
     """
     report_progress(1, 2, "Writing DICOM SEG")
     settings = work.plan.settings
@@ -122,7 +124,7 @@ def _write_seg(work: CaseWork, writer: CaseWriter) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """The images of a segmentation; for one breast of a joined case its slices, ends included."""
+    """The images to which a segmentation refers; one breast of a joined case has a slice range."""
 
     source: PhaseSource
     side: str = ""
@@ -131,7 +133,6 @@ class _Target:
 
 
 def _find_targets(files: CaseFiles, study: Path | None, n_cases: int) -> list[_Target]:
-    """Return the image sets of a case's segmentations; a joined case has one for each breast."""
     joined = () if files.info is None else read_patient_info(files.info).joined
     if study is None or not joined:
         phases = dicom_phases(files, study, n_cases)
@@ -144,7 +145,6 @@ def _find_targets(files: CaseFiles, study: Path | None, n_cases: int) -> list[_T
 
 
 def _cut_mask(mask: DrawnMask, targets: Sequence[_Target]) -> list[tuple[NDArray[np.uint8], Grid]]:
-    """Return the mask and its grid cropped to the slices of each target."""
     if not targets[0].side:
         return [(mask.labels, mask.grid)]
     parts = []
@@ -152,8 +152,8 @@ def _cut_mask(mask: DrawnMask, targets: Sequence[_Target]) -> list[tuple[NDArray
     if len(left) != max(target.last for target in targets) + 1:
         raise CaseError(
             f"expected the mask of {mask.name} to have the "
-            f"{max(target.last for target in targets) + 1} slices of the import, got {len(left)}: "
-            "export it on the grid of its case"
+            f"{max(target.last for target in targets) + 1} slices of the import, but it has "
+            f"{len(left)}: export it on the grid of its case"
         )
     for target in targets:
         affine = mask.grid.affine.copy()
@@ -164,9 +164,9 @@ def _cut_mask(mask: DrawnMask, targets: Sequence[_Target]) -> list[tuple[NDArray
     if left.any() or not mask.labels.any():
         slices = ", ".join(map(str, np.flatnonzero(left))) or "none"
         raise CaseError(
-            f"a DICOM SEG refers to images, but the mask of {mask.name} marks slices ({slices}) "
-            "between the two breasts, where there is no image, or marks nothing: erase these "
-            "voxels, or export NIfTI"
+            f"expected the mask of {mask.name} to have foreground voxels only on slices with an "
+            f"image, as DICOM SEG requires, but it has voxels on slices ({slices}) between the "
+            "two breasts, or is empty: erase these voxels, or export NIfTI"
         )
     return parts
 
@@ -174,9 +174,9 @@ def _cut_mask(mask: DrawnMask, targets: Sequence[_Target]) -> list[tuple[NDArray
 def segment_meaning(mask: DrawnMask, said: SegmentMaker) -> SegmentMeaning:
     """Return how a mask was made, in DICOM's terms.
 
-    The mask of a model or a phantom is automatic; that of a reader is manual, or semiautomatic if
-    it started from a mask or used a tool that analyses the image; an expert mask of a data set is
-    manual.
+    The mask of a model or a phantom is automatic. The mask of a reader is manual, or semiautomatic
+    if it started from another mask or if a tool that analyses the image was used. An expert mask of
+    a data set is manual.
 
     Raises
     ------
@@ -185,14 +185,15 @@ def segment_meaning(mask: DrawnMask, said: SegmentMaker) -> SegmentMeaning:
     """
     provenance = mask.provenance
     if said in _SAID:
-        # DICOM requires a name: without provenance it is this software's, which wrote the mask.
+        # DICOM requires a name; without provenance, the name is that of this software, which
+        # wrote the mask.
         name = provenance.name or "napari-mamamia"
         return SegmentMeaning(_SAID[said], name, provenance.software)
     if not mask.has_history or provenance.maker is Maker.UNKNOWN:
         raise CaseError(
-            "DICOM SEG states how a mask was made, but no provenance was found next to the mask "
-            f"of {provenance.case_id} in {mask.name}: state whether it was made manually, "
-            "semiautomatically or automatically",
+            "expected a provenance file, which DICOM SEG requires to state how a mask was made, "
+            f"but found none next to the mask of {provenance.case_id} in {mask.name}: choose "
+            "whether the mask was made manually, semiautomatically or automatically",
             remedies=tuple(Remedy("made_by", (making,)) for making in _SAID),
         )
     if provenance.maker in (Maker.MODEL, Maker.PHANTOM):
@@ -205,7 +206,7 @@ def segment_meaning(mask: DrawnMask, said: SegmentMaker) -> SegmentMeaning:
 
 
 def _study_of(files: CaseFiles, info: PatientInfo, study: Path) -> Path | None:
-    """Return the subfolder named by the case's id, otherwise that of the imported study."""
+    """Return the subfolder named after the case id, or the subfolder of the imported study."""
     named = study / files.case_id
     if named.is_dir() or not info.study_uid:
         return named if named.is_dir() else None
@@ -215,15 +216,15 @@ def _study_of(files: CaseFiles, info: PatientInfo, study: Path) -> Path | None:
 def dicom_phases(
     files: CaseFiles, study: Path | None, n_cases: int, side: str = ""
 ) -> Sequence[PhaseSource]:
-    """Return the DICOM phases of a case, or of one breast if `side` names it."""
+    """Return the DICOM phases of a case, or of one breast if `side` is "left" or "right"."""
     if study is not None:
         info = PatientInfo() if files.info is None else read_patient_info(files.info)
         case_study = _study_of(files, info, study)
         if case_study is None and n_cases > 1:
             raise CaseError(
-                f"expected the DICOM study of {files.case_id} in {study / files.case_id}, or the "
-                "study it was imported from in a subfolder, but there is none: put each case's "
-                "files into a subfolder named by its id"
+                f"expected {study / files.case_id}, or a subfolder with the imported study, to "
+                f"contain the DICOM study of {files.case_id}, but found none: put each case's "
+                "files into a subfolder named after its id"
             )
         if info.series:  # the same parts as at the import, including parts that a reader selected
             use = read_selectors(info.parts) or named_series(info.series)
@@ -232,16 +233,16 @@ def dicom_phases(
         dicom = find_data_set(case_study or study)
         if dicom.kind is not LayoutKind.DICOM:
             raise CaseError(
-                f"expected DICOM files in {dicom.root}, found the layout {dicom.kind}: choose the "
-                "folder of the study"
+                f"expected {dicom.root} to contain DICOM files, but it has the layout "
+                f"{dicom.kind}: choose the folder of the study"
             )
         return dicom.cases[0].phases
     first = files.phases[0].files[0]
     if file_stem(first.name):
         raise CaseError(
-            f"a DICOM SEG refers to the DICOM images that it was drawn on, but case "
-            f"{files.case_id} is {first.name}: name the folder of its study, or leave "
-            "DICOM out",
+            f"expected case {files.case_id} to be in DICOM format, because a DICOM SEG refers to "
+            f"DICOM images, but it is {first.name}: choose the folder of its study, or omit the "
+            "format DICOM SEG",
             remedies=(Remedy("study", ("DICOM_FOLDER",)),),
         )
     return files.phases
@@ -260,7 +261,7 @@ def _missing_study(selection: ExportSelection) -> str:
 
 
 def _verify_seg(path: Path, file: BundleFile, manifest: Manifest) -> Iterator[str]:
-    """Yield the problems of a DICOM SEG: frames off the case's grid, segments without a name."""
+    """Yield the problems of a DICOM SEG: frames off the case's grid, or unnamed segments."""
     seen = read_segmentation(path)
     if file.place is not None:
         grid = file.place.grid()

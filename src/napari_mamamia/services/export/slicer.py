@@ -15,7 +15,7 @@ from napari_mamamia.services.export.format_spec import CaseWork, CaseWriter, Exp
 from napari_mamamia.services.export.plan import label_names
 
 _FOLDER: Final = "slicer"
-# ASCII without the backslash, which begins an escape in a header of NRRD.
+# ASCII characters except the backslash, which starts an escape sequence in a NRRD header.
 _PLAIN: Final = re.compile(r"[ -\[\]-~]+")
 _COLOURS: Final = (
     *("0.86 0.24 0.2", "0.95 0.77 0.06", "0.2 0.6 0.86", "0.3 0.69 0.31"),
@@ -30,7 +30,7 @@ _SHARED: Final = (
 
 
 def segment_pairs(labels: Sequence[tuple[int, str]], grid: Grid) -> list[tuple[str, str]]:
-    """Return the header texts of the segments of a label volume for 3D Slicer.
+    """Return the header fields for the segments of a label volume in 3D Slicer.
 
     All segments are in one layer and extend over the whole volume. A name with a DICOM code gets
     this code as terminology.
@@ -59,7 +59,6 @@ def segment_pairs(labels: Sequence[tuple[int, str]], grid: Grid) -> list[tuple[s
 
 
 def _write_slicer(work: CaseWork, writer: CaseWriter) -> None:
-    """Write ``slicer/[SET/]ID.seg.nrrd``, with the provenance beside it."""
     for mask in work.drawn:
         root = writer.root / _FOLDER
         folder = root if len(work.plan.names) == 1 else root / mask.name
@@ -74,14 +73,14 @@ def _require_plain_names(plan: ExportPlan) -> None:
     for _, name in label_names(plan.settings):
         if not _PLAIN.fullmatch(name):
             raise CaseError(
-                "expected labels of plain letters (ASCII) for slicer, whose file header cannot "
-                "hold "
-                f"others, got {name!r}: rename it in the label map, or leave the format slicer out"
+                "expected labels to contain only ASCII characters, which the header of a slicer "
+                f"file requires, but got {name!r}: rename the label in the label map, or omit the "
+                "format slicer"
             )
 
 
 def _verify_slicer(path: Path, file: BundleFile, manifest: Manifest) -> Iterator[str]:
-    """Yield a problem for each segment that is not a label of the manifest."""
+    """Yield a problem for each segment that is not a label in the manifest."""
     pairs = read_nrrd_pairs(path, "Segment")
     numbers = range(sum(key.endswith("_LabelValue") for key in pairs))
     segments = {

@@ -1,4 +1,4 @@
-"""Resample cases with sheared axes into a new data set on grids at right angles."""
+"""Resample cases with sheared axes onto perpendicular axes, into a new data set."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,10 +36,10 @@ _MASKS: Final = ("expert", "automatic")
 
 @dataclass(frozen=True, slots=True)
 class StraightCase:
-    """One case that was written.
+    """A resampled case.
 
-    `lean_degrees` is the largest deviation of two axes from a right angle; shapes are (z, y, x);
-    `masks_mm3` are name, volume before and volume after of each mask.
+    `lean_degrees` is the largest deviation of two axes from a right angle. Shapes are (z, y, x).
+    `masks_mm3` has the name of each mask, with its volume before and after resampling.
     """
 
     case_id: str
@@ -51,7 +51,7 @@ class StraightCase:
 
 @dataclass(frozen=True, slots=True)
 class StraightenSummary:
-    """The written cases; `n_straight` cases already have right angles and are not included."""
+    """The resampled cases; `n_straight` further cases already have perpendicular axes."""
 
     folder: Path
     cases: tuple[StraightCase, ...]
@@ -66,19 +66,20 @@ def straighten_data_set(
     case_ids: Sequence[str] = (),
     existing: Existing = Existing.REFUSE,
 ) -> StraightenSummary:
-    """Resample each case with sheared axes onto a grid at right angles.
+    """Resample each case with sheared axes onto a grid with perpendicular axes.
 
-    ``images/ID/ID_000k.nii.gz`` (trilinear) and ``segmentations/`` (nearest voxel) on the grid of
-    `annotations.straighten.straight_grid`, patient info with only the times (boxes refer to the old
-    voxels), clinical rows and splits are written. ``straightened/ID.json`` has the method, the
-    source files and each mask's volume before and after.
+    ``images/ID/ID_000k.nii.gz`` (trilinear interpolation) and ``segmentations/`` (nearest voxel)
+    are written on the grid of `annotations.straighten.straight_grid`, with clinical rows, splits,
+    and a patient info that contains only the times, because boxes refer to the old voxels.
+    ``straightened/ID.json`` has the method, the source files, and the volume of each mask before
+    and after resampling.
 
     Raises
     ------
     CaseError
         If `case_ids` names an unknown case, or no case is sheared.
     SaveConflictError
-        If `out` is inside the data set itself, or holds other results.
+        If `out` is inside the data set itself, or has other results.
     """
     require_apart(opened.data_set.root, out)
     data_set = opened.data_set
@@ -86,8 +87,8 @@ def straighten_data_set(
     sheared = [files for files in chosen if _is_sheared(files)]
     if not sheared:
         raise CaseError(
-            f"expected a case with sheared axes in {data_set.root}, but those of all "
-            f"{len(chosen)} are at right angles: use the data set as it is"
+            f"expected {data_set.root} to have a case with sheared axes, but the axes of all "
+            f"{len(chosen)} cases are perpendicular: use the data set as it is"
         )
     parameters = (("data_set", data_set.name), ("cases", " ".join(case_ids)))
     claim_folder(out, "straighten", parameters, existing)
@@ -100,7 +101,7 @@ def straighten_data_set(
 
 
 def _is_sheared(files: CaseFiles) -> bool:
-    """Return whether a case must be resampled; True for an unreadable case, which then fails."""
+    """Return whether a case must be resampled; True for an unreadable case, which fails later."""
     try:
         return bool(files.phases) and read_phase_header(files.phases[0]).grid.is_sheared
     except FormatError:
@@ -141,7 +142,7 @@ def _write_masks(
         before = np.count_nonzero(whole) * case.grid.voxel_volume_mm3
         after = np.count_nonzero(moved[-1][1]) * target.voxel_volume_mm3
         volumes.append((name, before, after))
-    for name, array in moved:  # all grids are readable
+    for name, array in moved:  # All grids are readable here.
         written = out / "segmentations" / name / f"{case.case_id}.nii.gz"
         write_volume_job(array, target, written, overwrite=True)
     return tuple(volumes)
@@ -165,7 +166,7 @@ def _write_notes(
         "case_id": case.case_id,
         "software": software_version(),
         "created": now_utc(),
-        "method": "phases trilinear, masks nearest voxel, onto the nearest axes at right angles",
+        "method": "phases trilinear, masks nearest voxel, onto the nearest perpendicular axes",
         "lean_degrees": _lean_degrees(case.grid),
         "affine_before": case.grid.affine.tolist(),
         "affine_after": target.affine.tolist(),
@@ -173,7 +174,7 @@ def _write_notes(
         "shape_zyx_after": list(target.shape),
         "masks_mm3": {name: {"before": old, "after": new} for name, old, new in masks},
         "inputs": [{"name": p.name, "sha256": sha256_of(p)} for p in (*sources, *masked)],
-        "note": "voxels are resampled: they are not those of the scanner",
+        "note": "the voxels are resampled and differ from those of the scanner",
     }
     write_json(content, out / _NOTES / f"{case.case_id}.json", overwrite=True)
     if None not in case.times_s:
@@ -182,7 +183,6 @@ def _write_notes(
 
 
 def _lean_degrees(grid: Grid) -> float:
-    """Return the largest deviation of two axes from a right angle, in degrees."""
     directions = grid.matrix_mm / np.array(grid.spacing_mm)
     cosines = np.abs(directions.T @ directions)[np.triu_indices(3, 1)]
     return float(np.degrees(np.arcsin(np.clip(cosines.max(), 0, 1))))

@@ -1,4 +1,4 @@
-"""`verify_bundle`: check a bundle against its manifest, file by file."""
+"""Check a bundle against its manifest, file by file (`verify_bundle`)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,10 +29,9 @@ def _formats_by_folder() -> Mapping[str, FormatSpec]:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The result of a verification; `notes` list what could not be checked.
+    """The result of a verification; `notes` state what could not be checked.
 
-    `search` lists the patient data for which the files were searched, and those for which they were
-    not.
+    `search` states for which patient data the files were searched and for which they were not.
     """
 
     root: Path
@@ -44,7 +43,7 @@ class Verification:
 
     @property
     def is_sound(self) -> bool:
-        """Whether there is no problem."""
+        """Whether the bundle has no problems."""
         return not self.problems
 
 
@@ -57,31 +56,35 @@ def verify_bundle(
 ) -> Verification:
     """Check a bundle against its ``manifest.json``.
 
-    Every file must exist and have its SHA-256, and the folder must hold no other file. Every mask
-    and image must be readable and have the grid of its image in the manifest (within
-    `SAME_PLACE_VOXELS`). Masks must lie on the images of their case in the bundle, and every label
-    must have a name. No byte of any file may identify the patients of the available sources
-    (`services/export/privacy.py`).
+    Every file must exist with the SHA-256 in the manifest, and the folder must not contain any
+    other file. Every mask and image must be readable, on the grid of its image in the manifest
+    (within `SAME_PLACE_VOXELS`). Masks must be on the grid of their case's images in the bundle,
+    and every label must have a name. No file may contain identifiers of the patients in the
+    available sources (`services/export/privacy.py`).
 
     Parameters
     ----------
     root
-        The bundle.
+        The folder of the bundle.
     images
-        A data set; masks on the native grid must also lie on the first phase of its cases.
+        A data set; masks on the native grid must also have the grid of the first phase of its
+        cases.
     studies
-        DICOM files, or folders with them, whose patients the bundle must not identify.
+        DICOM files or folders whose patients the bundle must not identify.
     volumes
         NIfTI and NRRD files with their headers, and JSON files, whose patients the bundle must not
-        identify; the files of `images` are added.
+        identify. The files of `images` are added.
 
     Raises
     ------
     FormatError
-        If `root` is no folder, its manifest names a path outside it, or `images` holds no case.
+        If `root` is not a folder, its manifest names a path outside the folder, or `images` has no
+        case.
     """
     if not root.is_dir():
-        raise FormatError(f"expected a bundle at {root}, but there is no folder: check the path")
+        raise FormatError(
+            f"expected {root} to be the folder of a bundle, but it does not exist: check the path"
+        )
     report_progress(0, 1, "Reading the manifest")
     try:
         manifest = read_manifest(root)
@@ -91,7 +94,9 @@ def verify_bundle(
     files = tuple(manifest.all_files())
     problems = list(_check_names(root, files))
     if not manifest.cases:
-        problems.append("its manifest lists no case: no mask could be exported; export it again")
+        problems.append(
+            "the manifest lists no case, because no mask could be exported: export the masks again"
+        )
     notes: dict[str, None] = {}
     places = _image_places(root, files)
     n_masks = 0
@@ -104,7 +109,7 @@ def verify_bundle(
         except MissingExtraError as error:
             spec = _format_of(file)
             what = file.name if spec is None else spec.title
-            notes[f"{what} was not checked: {error}"] = None
+            notes[f"{what} could not be checked: {error}"] = None
             file_problems = list(_check_content(root, file))
         problems += file_problems
         n_masks += file.kind in ("mask", "segmentation")
@@ -130,12 +135,12 @@ def _case_ids(manifest: Manifest) -> tuple[str, ...]:
 
 
 def _find_path(root: Path, file: BundleFile) -> Path:
-    """Return the path of a file in the manifest, which must be inside the bundle."""
+    """Return the path of a file in the manifest; raise if it is outside the bundle."""
     path = root / file.name
     if not path.resolve().is_relative_to(root.resolve()):
         raise FormatError(
-            f"expected only names inside the bundle in {root}, got {file.name!r} in its manifest: "
-            "do not trust this bundle"
+            f"expected the manifest of {root} to list only files inside the bundle, but it lists "
+            f"{file.name!r}: do not trust this bundle"
         )
     return path
 
@@ -143,16 +148,19 @@ def _find_path(root: Path, file: BundleFile) -> Path:
 def _check_names(root: Path, files: tuple[BundleFile, ...]) -> Iterator[str]:
     listed = [file.name for file in files]
     for name in sorted({name for name in listed if listed.count(name) > 1}):
-        yield f"{name}: the manifest lists it twice"
+        yield f"{name}: the file is listed twice in the manifest"
     for file in files:
         if not _find_path(root, file).is_file():
             yield f"{file.name}: missing"
     names = set(listed)
-    yield from (f"{name}: not in the manifest" for name in bundle_names(root) if name not in names)
+    yield from (
+        f"{name}: the file is not in the manifest"
+        for name in bundle_names(root)
+        if name not in names
+    )
 
 
 def _image_places(root: Path, files: tuple[BundleFile, ...]) -> Mapping[tuple[str, str], Grid]:
-    """Return the grid of the first image of each case in each part of the bundle."""
     grids: dict[tuple[str, str], Grid] = {}
     for file in files:
         key = (_find_part(file.name), file.case_id)
@@ -161,17 +169,16 @@ def _image_places(root: Path, files: tuple[BundleFile, ...]) -> Mapping[tuple[st
             try:
                 grids[key] = read_header(path).grid
             except FormatError:
-                continue  # reported when the image itself is checked
+                continue  # The problem is reported when the image itself is checked.
     return grids
 
 
 def _format_of(file: BundleFile) -> FormatSpec | None:
-    """Return the format that owns a file's folder."""
     return _formats_by_folder().get(file.name.split("/")[0])
 
 
 def _find_part(name: str) -> str:
-    """Return the part of a bundle that shares a grid: a reoriented folder, or the rest."""
+    """Return the part of a bundle that shares a grid: a reoriented folder, or "" for all others."""
     first = name.split("/")[0]
     spec = _formats_by_folder().get(first)
     return first if spec is not None and first in spec.turned else "native"
@@ -180,7 +187,10 @@ def _find_part(name: str) -> str:
 def _check_content(root: Path, file: BundleFile) -> Iterator[str]:
     digest = sha256_of(_find_path(root, file))
     if digest != file.sha256:
-        yield f"{file.name}: changed (SHA-256 {digest[:12]}…, the manifest has {file.sha256[:12]}…)"
+        yield (
+            f"{file.name}: the file has changed (SHA-256 {digest[:12]}…, but "
+            f"{file.sha256[:12]}… in the manifest)"
+        )
 
 
 def _check_file(
@@ -200,7 +210,7 @@ def _check_file(
     except MissingExtraError:
         raise
     except MamamiaError as error:
-        yield f"{file.name}: cannot be read ({error})"
+        yield f"{file.name}: the file cannot be read ({error})"
 
 
 def _check_volume(
@@ -228,14 +238,14 @@ def _check_volume(
     unnamed = [v for v in (() if labels is None else labels.values) if v not in names]
     if unnamed:
         listed = ", ".join(f"{v:g}" for v in unnamed[:_LISTED])
-        yield f"{file.name}: label {listed} has no name in the manifest"
+        yield f"{file.name}: the label {listed} has no name in the manifest"
 
 
 def _on_data_set(file: BundleFile, grid: Grid, data_set: DataSet) -> Iterator[str]:
     try:
         image = read_phase_header(data_set.case(file.case_id).phases[0]).grid
     except MamamiaError as error:
-        yield f"{file.name}: its image cannot be read ({error})"
+        yield f"{file.name}: the image of the mask cannot be read ({error})"
         return
     yield from _check_same_place(
         file.name, grid, image, f"phase 0 of {file.case_id} in {data_set.name}"
@@ -244,7 +254,9 @@ def _on_data_set(file: BundleFile, grid: Grid, data_set: DataSet) -> Iterator[st
 
 def _check_same_place(name: str, grid: Grid, other: Grid, what: str) -> Iterator[str]:
     if grid.shape != other.shape:
-        yield f"{name}: its shape is {grid.shape} (z, y, x), but that of {what} is {other.shape}"
+        yield (
+            f"{name}: the shape is {grid.shape} (z, y, x), but the shape of {what} is {other.shape}"
+        )
     elif not grid.is_same_place(other):
         apart = grid.farthest_corner_mm(other)
-        yield f"{name}: it lies up to {apart:.2f} mm from {what}"
+        yield f"{name}: the grid is up to {apart:.2f} mm away from {what}"

@@ -1,4 +1,4 @@
-"""Measure the lesions of a mask to fill in a form and to check the answers."""
+"""Measure the lesions of a mask to complete a form and to check the answers."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -39,22 +39,22 @@ from napari_mamamia.services.case.show_case import middle_voxel
 from napari_mamamia.services.kinetics.case_kinetics import diameters_mm
 
 MOST_LESIONS: Final = 100
-"""Maximum number of measured components of a mask, the largest first. Our choice."""
+"""Maximum number of measured components of a mask, largest first. Our choice."""
 LEAST_CURVE_MM3: Final = 65.0
 LEAST_CURVE_VOXELS: Final = 3
-"""Smallest lesion with classes of its curve: a sphere of 5 mm, and 3 voxels.
+"""Size of the smallest lesion whose curve is classified: a 5 mm sphere and 3 voxels.
 
-Smaller enhancement is a focus, which is not described further. Source: BI-RADS 2013, MRI, focus
+A smaller enhancement is a focus, which is not described further. Source: BI-RADS 2013, MRI, focus
 (under 5 mm) and region of interest (at least 3 pixels).
 """
 _TOUCHING: Final = np.ones((3, 3, 3), dtype=np.bool_)
 
 
 def find_breasts(grid: Grid, record: CaseRecord | None = None) -> CaseFacts:
-    """Return the breasts in view, the only fact that is known before a mask is drawn.
+    """Return the imaged breasts, the only fact that is known before a mask is drawn.
 
-    Both sides are returned if the volume holds one breast and its side is known neither from the
-    clinical data nor from the position in the scanner.
+    Both sides are returned if the volume shows one breast whose side is known neither from the
+    clinical data nor from its position in the scanner.
     """
     side = find_imaged_side(grid, record)
     if side == Side.BOTH:
@@ -70,26 +70,28 @@ def measure_case(
     before: Sequence[LesionAnchors] = (),
     record: CaseRecord | None = None,
 ) -> CaseFacts:
-    """Return the lesions of a mask by number, with side, sizes and classes of the curve.
+    """Return the numbered lesions of a mask with their side, sizes and curve classes.
 
-    A lesion is a 26-connected component. Its side is that of its centre relative to the middle of
-    the volume, None within 10 mm of it; in a volume of one breast it is that breast, None if
-    unknown. Classes are of the mean curve over the lesion, with phases as in
-    `docs/methods/kinetics.md`; "" if the case has one phase or is not fully read, a class is
-    undefined, or the lesion is smaller than `LEAST_CURVE_MM3` or `LEAST_CURVE_VOXELS`.
+    A lesion is a 26-connected component. Its side is the side of its centre relative to the middle
+    of the volume, or None within 10 mm of the middle. In a volume of one breast, it is the side of
+    that breast, or None if unknown. The classes describe the mean curve over the lesion, with
+    phases as in `docs/methods/kinetics.md`. A class is "" if it is undefined, if the case has one
+    phase or is not fully read, or if the lesion is smaller than `LEAST_CURVE_MM3` or
+    `LEAST_CURVE_VOXELS`.
 
     Parameters
     ----------
     case
         The case.
     mask
-        bool ``(z, y, x)`` on the case's grid; None for an empty mask.
+        A boolean array ``(z, y, x)`` on the case's grid; None stands for an empty mask.
     rule
-        The clock by which the phases are chosen; None for the case's own.
+        The timing rule that selects the phases; None for the default rule of the case.
     before
-        Anchors of the numbered lesions; without anchors the largest lesion is "1".
+        The anchors of lesions that already have numbers; without anchors, the largest lesion is
+        "1".
     record
-        The case's clinical data, which may say which breast is in view.
+        The clinical data of the case, which may state the imaged breast.
 
     Raises
     ------
@@ -101,8 +103,8 @@ def measure_case(
         return blank
     if mask.shape != case.grid.shape:
         raise GridMismatchError(
-            f"the mask has shape {mask.shape}, but the case {case.case_id} has {case.grid.shape} "
-            "(z, y, x): choose the mask that was made for it"
+            f"expected the mask to have the shape {case.grid.shape} (z, y, x) of case "
+            f"{case.case_id}, but it has {mask.shape}: choose a mask of this case"
         )
     box = Box.around(mask)
     parts, n = ndimage.label(mask[box.slices], _TOUCHING)
@@ -118,13 +120,14 @@ def measure_case(
         lesion = np.zeros(mask.shape, dtype=np.bool_)
         lesion[box.slices] = parts == part + 1
         facts = _measure_lesion(case, lesion, name, only, rule)
-        # A merged lesion keeps its previous anchors, so that the lesions can be separated again.
+        # A merged lesion keeps its previous anchors, which allow the lesions to be separated
+        # again.
         lesions.append(replace(facts, anchors=anchors.get(name, facts.anchors)))
     return replace(blank, lesions=tuple(lesions), joined=numbers.joined, parted=numbers.parted)
 
 
 def _find_parts(parts: NDArray[np.int32], box: Box, voxels: Sequence[Voxel]) -> list[int]:
-    """Return the index of the component that contains each voxel, -1 for none."""
+    """Return the index of the component that contains each voxel, or -1."""
     places = [np.subtract(voxel, box.start) for voxel in voxels]
     are_inside = [bool(np.all((index >= 0) & (index < parts.shape))) for index in places]
     pairs = zip(places, are_inside, strict=True)
@@ -141,7 +144,7 @@ def measure_lesions(
 ) -> CaseFacts:
     """Return the lesions of a mask ``(z, y, x)`` for a form, with positions but no measurements.
 
-    Many blind readings hide the measurements of the reader's own mask, but not its lesions.
+    Many blind readings hide the measurements of the reader's own mask, but not the lesions in it.
     `before` and `record` are as in `measure_case`.
     """
     facts = measure_case(case, labels > 0, before=before, record=record)
@@ -161,11 +164,11 @@ def fill_hidden(
     draft: Mapping[str, Any],
     record: CaseRecord | None = None,
 ) -> dict[str, Any]:
-    """Return a reading's answers with the measurements of a mask ``(z, y, x)``.
+    """Return the answers of a reading with the measurements of a mask ``(z, y, x)`` added.
 
-    This function is used when a reader who does not see measurements submits a reading, and for
-    answers that are copied to another mask. Each lesion of the mask keeps its number. `draft` holds
-    the answers of an event; answers given by a reader stay unchanged. `record` is as in
+    This function is used when a reader who cannot see measurements submits a reading, and for
+    answers that are copied to a different mask. Each lesion of the mask keeps its number. `draft`
+    has the answers of an event; answers that a reader gave are not changed. `record` is as in
     `measure_case`.
     """
     answers = parse_answers(draft)
@@ -198,18 +201,18 @@ def _measure_lesion(
 
 
 def has_curve_size(grid: Grid, n_voxels: int) -> bool:
-    """Return whether a lesion of so many voxels is large enough for classes of its curve."""
+    """Return whether a lesion with this many voxels is large enough to classify its curve."""
     return n_voxels >= LEAST_CURVE_VOXELS and n_voxels * grid.voxel_volume_mm3 >= LEAST_CURVE_MM3
 
 
 def find_centre_mm(grid: Grid, lesion: NDArray[np.bool_]) -> PointMm:
-    """Return the mean of a lesion's voxel centres, RAS mm."""
+    """Return the mean position of a lesion's voxel centres in RAS mm."""
     x, y, z = map(float, grid.to_world_mm(np.argwhere(lesion).mean(axis=0)))
     return x, y, z
 
 
 def find_side(grid: Grid, lesion: NDArray[np.bool_]) -> Side | None:
-    """Return the patient's side of a lesion's centre; None if unknown."""
+    """Return the patient's side of a lesion's centre, or None if it is unknown."""
     offset = find_centre_mm(grid, lesion)[0] - midline_x_mm(grid)
     if math.isnan(offset) or abs(offset) < THRESHOLDS.midline_mm:
         return None
@@ -219,14 +222,14 @@ def find_side(grid: Grid, lesion: NDArray[np.bool_]) -> Side | None:
 def _classify_curve(
     case: Case, lesion: NDArray[np.bool_], rule: TimingRule | None
 ) -> tuple[str, str]:
-    """Return the classes of a lesion's curve, "" if a class is undefined."""
+    """Return the classes of a lesion's curve; an undefined class is ""."""
     if len(case.phases) < 2 or not all(phase.loaded for phase in case.phases):
         return "", ""
     if not has_curve_size(case.grid, int(np.count_nonzero(lesion))):
         return "", ""
     try:
         curve = region_contrast_curve(case.signal, lesion, case.times_s, rule_of(case, rule))
-    except CaseError:  # with unusable times nothing is filled in
+    except CaseError:  # The classes remain empty if the times are unusable.
         return "", ""
     rise, course = curve.initial, curve.delayed
     return (

@@ -1,4 +1,4 @@
-"""A reader's findings of one case: load, fill in from a mask, and save."""
+"""A reader's findings for a case: load them, complete them from a mask, and save them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -35,14 +35,14 @@ _COMPUTED: Final = "@computed"
 
 @dataclass(frozen=True, slots=True)
 class CaseFindings:
-    """Answers and landmarks of one reader and case.
+    """The answers and landmarks of one reader for one case.
 
     Parameters
     ----------
     centres
-        Centre of each described lesion, by lesion number.
+        The centre of each described lesion by lesion number.
     problem
-        Description of an error in the record; the readable part is used.
+        The description of an error in the record, of which only the readable part is used.
     """
 
     answers: Answers = field(default_factory=Answers)
@@ -53,12 +53,12 @@ class CaseFindings:
 
 @cache
 def load_findings_form() -> Form:
-    """Return the form used without a study: the newest shipped lexicon."""
+    """Return the form that is used outside a study, which has the newest shipped lexicon."""
     return parse_form(LEXICONS[-1], (), LEXICONS[-1])
 
 
 def open_findings(workspace: Workspace, reader: str, case_id: str) -> CaseFindings:
-    """Return a reader's findings of a case, empty if there are none.
+    """Return a reader's findings for a case, which may be empty.
 
     Raises
     ------
@@ -76,7 +76,8 @@ def findings_of(record: FindingsRecord) -> CaseFindings:
     problem = "; ".join(record.problems[:3])
     if record.n_newer:
         newer = (
-            f"{count_of(record.n_newer, 'line')} from a later version ignored: update this software"
+            f"{count_of(record.n_newer, 'line')} from a later version could not be read: update "
+            "this software"
         )
         problem = f"{problem}; {newer}" if problem else newer
     return CaseFindings(parse_answers(answers), record.landmarks, dict(record.centres), problem)
@@ -94,7 +95,7 @@ def keep_findings(
     FormatError
         If an answer is invalid for its question.
     SaveError
-        If the answers cannot be written; earlier answers stay.
+        If the answers cannot be written; earlier answers are kept.
     """
     change = _find_change(form, before, now)
     if not change.is_empty:
@@ -109,7 +110,7 @@ def mark_landmark(workspace: Workspace, reader: str, case_id: str, point: Marked
     Raises
     ------
     CaseError, SaveError
-        As `keep_findings`.
+        As in `keep_findings`.
     """
     who = file_name(reader, "the name of a reader")
     change = FindingsChange(points=(point,))
@@ -139,7 +140,7 @@ def _find_change(form: Form, before: Answers, now: CaseFindings) -> FindingsChan
 def fill_in(form: Form, findings: CaseFindings, facts: CaseFacts) -> tuple[CaseFindings, CaseFacts]:
     """Return findings with computed answers, and the measured facts for checking the answers.
 
-    Lesions keep the numbers in the answers; their positions are relative to the landmarks.
+    Lesions keep the numbers in the answers, and their positions are relative to the landmarks.
     """
     described = {
         item.place.name
@@ -158,6 +159,6 @@ def fill_in(form: Form, findings: CaseFindings, facts: CaseFacts) -> tuple[CaseF
 
 
 def find_point_mm(grid: Grid, voxel: tuple[int, int, int]) -> PointMm:
-    """Return the position of a voxel (z, y, x) in the patient, RAS mm."""
+    """Return the patient position of a voxel (z, y, x) in RAS mm."""
     x, y, z = map(float, grid.to_world_mm(voxel))
     return x, y, z

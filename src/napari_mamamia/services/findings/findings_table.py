@@ -1,4 +1,4 @@
-"""`list_findings`: a table of described lesions with terms, codes and measurements."""
+"""A table of described lesions with terms, codes and measurements (`list_findings`)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -36,18 +36,18 @@ RECORD: Final = "record"
 
 @dataclass(frozen=True, slots=True)
 class FindingsTable:
-    """A table with one row for each lesion, or one row for a case without described lesions.
+    """A table with one row for each lesion, and one row for a case without described lesions.
 
     Parameters
     ----------
     columns
-        Case, reader, lesion, time of the last answer, source of the measurements (``refined`` for
-        the reader's own mask, ``record`` for those saved by the window), the lesion's centre in RAS
-        mm; then each question of the form (of a breast ``ID@right``, ``ID@left``), a choice
-        followed by its ``.codes``; questions that are not in the form; and the answers filled in by
-        the program.
+        The first columns are case, reader, lesion, time of the last answer, source of the
+        measurements (``refined`` for the reader's own mask, ``record`` for measurements saved by
+        the window) and the lesion's centre in RAS mm. They are followed by each question of the
+        form (``ID@right`` and ``ID@left`` for a breast; a choice is followed by its ``.codes``), by
+        questions that are not in the form, and by the answers that the program computed.
     failures
-        Cases whose mask could not be measured: their rows have the saved measurements.
+        The cases whose mask could not be measured; their rows have the saved measurements.
     """
 
     columns: tuple[str, ...]
@@ -60,7 +60,7 @@ class FindingsTable:
         Raises
         ------
         FormatError, MissingExtraError, SaveConflictError, SaveError
-            As `write_flat_table`.
+            As in `write_flat_table`.
         """
         write_flat_table(
             self.columns, self.rows, len(self.rows), path, name="findings", overwrite=overwrite
@@ -76,17 +76,17 @@ class _Described:
 
 
 def list_findings(opened: OpenDataSet, reader: str | None = None) -> FindingsTable:
-    """Return the findings of a data set outside review studies, in the order of its cases.
+    """Return the findings in a data set outside review studies, in the order of its cases.
 
-    If the reader has an own mask, computed answers are measured again, so that they match the
-    current mask. Hidden readers are left out.
+    If the reader has a mask, computed answers are measured again from the current mask. Hidden
+    readers are omitted.
 
     Parameters
     ----------
     opened
         The data set.
     reader
-        Only the findings of this reader.
+        The reader whose findings are returned; None for all readers.
 
     Raises
     ------
@@ -125,16 +125,16 @@ def write_findings(
     reader: str | None = None,
     existing: Existing = Existing.REFUSE,
 ) -> FindingsTable:
-    """Write ``out/findings.csv``, with the extra ``parquet`` also ``.parquet``; return the table.
+    """Write ``out/findings.csv`` (and ``.parquet`` with the extra ``parquet``); return the table.
 
     Raises
     ------
     FormatError
         If the record cannot be read.
     SaveConflictError
-        If `out` holds other results.
+        If `out` has other results.
     SaveError
-        If the system refuses to write.
+        If a file cannot be written.
     """
     parameters = (("data_set", opened.data_set.name), ("reader", reader or ""))
     claim_folder(out, "findings", parameters, existing, opened.data_set.folders)
@@ -164,8 +164,8 @@ def _describe_case(
             for row in rows
             if row.scope == FieldScope.LESION and (path.is_file() or not row.computed)
         }
-        # Without a mask of the reader, unchanged computed answers describe a prediction or the
-        # reference and are not findings.
+        # If the reader has no mask, unchanged computed answers describe a prediction or the
+        # reference and are therefore not findings.
         rows = tuple(row for row in rows if row.scope != FieldScope.LESION or row.place in names)
         points = {name: findings.centres.get(name) for name in names}
         lesions = tuple(LesionFacts(name, centre_mm=points[name]) for name in sorted(names))
@@ -189,7 +189,7 @@ def _name_column(row: AnswerRow) -> str:
 
 
 def _list_rows(described: _Described, columns: Sequence[str]) -> Iterator[tuple[Cell, ...]]:
-    """Yield a row for each lesion of the mask or the answers, or one row without a lesion."""
+    """Yield a row for each lesion in the mask or the answers, or one row if there is no lesion."""
     names = dict.fromkeys(lesion.name for lesion in described.facts.lesions or ())
     names |= dict.fromkeys(row.place for row in described.answers if row.scope == FieldScope.LESION)
     for name in names or {"": None}:
@@ -209,7 +209,7 @@ def _list_rows(described: _Described, columns: Sequence[str]) -> Iterator[tuple[
 
 
 def _add_answer(cells: dict[str, Cell], row: AnswerRow) -> None:
-    """Add an answer to its cells; several terms are separated by blanks."""
+    """Add an answer to its cells; several terms are separated by spaces."""
     column = _name_column(row)
     if row.unit and row.known:
         cells[column] = float(row.value)

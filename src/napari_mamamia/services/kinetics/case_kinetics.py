@@ -1,4 +1,4 @@
-"""Compute all kinetic measures of a case and a mask as a row."""
+"""Compute all kinetic measures of a case and a mask as one row."""
 
 import math
 from collections.abc import Sequence
@@ -42,15 +42,15 @@ from napari_mamamia.segmentation.kinetic.breast import breast_mask
 from napari_mamamia.segmentation.kinetic.kinetic_settings import BreastSettings
 from napari_mamamia.services.kinetics.row import KineticRow, text_of, with_ultrafast
 
-# Detection of the contralateral breast, for its background enhancement.
+# Detection of the contralateral breast, in which background enhancement is measured.
 
 _BOTH_FROM_MM: Final = 240.0
-"""Minimum width of a bilateral volume, mm. Source: see `segmentation.kinetic.breast`."""
+"""Smallest width of a bilateral volume in mm. Source: see `segmentation.kinetic.breast`."""
 
 _SMOOTH_MM: Final = 10.0
 _ON_BOTH_SIDES: Final = 0.1
 _NO_MUSCLE: Final = BreastSettings(chest_depth_mm=0.0)
-"""No depth behind the chest surface, since the muscle there is as bright as gland."""
+"""Settings without depth behind the chest surface, because muscle there is as bright as gland."""
 
 _NOT_ALONE: Final = "only one breast is in view"
 
@@ -60,7 +60,7 @@ def other_breast_enhancement(
 ) -> BackgroundEnhancement:
     """Return the background enhancement of the contralateral breast (experimental).
 
-    `lesion` is bool ``(z, y, x)`` on the case's grid.
+    `lesion` is a boolean array ``(z, y, x)`` on the case's grid.
     """
     breast, why = other_breast(case, lesion)
     if breast is None:
@@ -79,7 +79,7 @@ def other_breast(case: Case, lesion: NDArray[np.bool_]) -> tuple[NDArray[np.bool
     case
         The case with its phases.
     lesion
-        bool ``(z, y, x)``.
+        A boolean array ``(z, y, x)``.
     """
     if not lesion.any():
         return None, "the mask is empty"
@@ -97,7 +97,7 @@ def other_breast(case: Case, lesion: NDArray[np.bool_]) -> tuple[NDArray[np.bool
     beyond = np.count_nonzero(turned[:, :, middle:]) / np.count_nonzero(turned)
     if _ON_BOTH_SIDES <= beyond <= 1 - _ON_BOTH_SIDES:
         return None, "the mask lies on both sides of the midline"
-    # a copy, because a mask's array is read-only and `half` below is a view of it
+    # The array is copied, because a mask's array is read-only and `half` below is a view of it.
     other = breasts.array.copy()
     half = frame.to_display(other)
     if beyond > 0.5:
@@ -115,11 +115,11 @@ def _find_midline(profile: NDArray[np.float64], first: int, last: int, step_mm: 
 
 
 _LEAST_SHARE: Final = 0.5
-"""Minimum share of the mask's enhancing volume for a reliable FTV. Our choice."""
+"""Smallest fraction of the mask's enhancing volume for a reliable FTV. Our choice."""
 
 
 class FtvBox(StrEnum):
-    """The region of the FTV."""
+    """The region in which FTV is measured."""
 
     MASK = "mask"
     BREAST = "breast"
@@ -127,30 +127,32 @@ class FtvBox(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KineticSettings:
-    """The settings on which a case's kinetic measures depend besides its files.
+    """The settings on which a case's kinetic measures depend, in addition to its files.
 
     Parameters
     ----------
     times_s
-        Times in seconds entered by the user, one for each phase; None for those of the data set.
+        The times in seconds that the user entered, one for each phase; None for the times in the
+        data set.
     label
-        The mask's value for tumour; None for any value above 0.
+        The mask value that is tumour; None for any value above 0.
     rule
-        The clock by which phases are chosen.
+        The timing rule that selects the phases.
     injection
-        The source of each case's injection, "header" or a folder of vessel masks; "" for `rule`.
+        The source of each case's injection time: "header", a folder of vessel masks, or "" to use
+        `rule`.
     ftv_box
-        MASK: the mask's bounding box with a margin of `FTV_MARGIN_MM`; BREAST: the breast box of
-        the patient info.
+        MASK for the mask's bounding box with a margin of `FTV_MARGIN_MM`, or BREAST for the breast
+        box in the patient info.
     repeated_pre
-        Treatment of a repeated pre-contrast scan.
+        The treatment of a repeated pre-contrast scan.
     mask_name
         The name of the masks in the table.
     vessels
-        Folder of masks of the aorta or heart, whose arrival is the origin of the time to
-        enhancement; "" for none.
+        A folder with masks of the aorta or heart, in which contrast arrival is the origin of the
+        time to enhancement, or "".
     pe_at_s
-        The time of `pe_at_percent`, s.
+        The time in s at which `pe_at_percent` is measured.
     """
 
     times_s: tuple[float, ...] | None = None
@@ -166,19 +168,19 @@ class KineticSettings:
 
 
 def with_times(case: Case, times_s: Sequence[float]) -> Case:
-    """Return the case with other acquisition times in seconds, one for each phase.
+    """Return the case with its acquisition times replaced.
 
     Parameters
     ----------
     case
         The case with its phases.
     times_s
-        Acquisition time of each phase in seconds.
+        The acquisition time of each phase in seconds.
 
     Raises
     ------
     CaseError
-        If there are more or fewer times than phases.
+        If the numbers of times and phases differ.
     """
     if len(times_s) != len(case.phases):
         listed = ", ".join(f"{time:g}" for time in times_s)
@@ -194,7 +196,7 @@ def with_times(case: Case, times_s: Sequence[float]) -> Case:
 
 
 def times_source(case: Case, files: CaseFiles | None, record: CaseRecord | None) -> str:
-    """Return a short description of the source of a case's times; "" without times."""
+    """Return a short description of the source of a case's times, or "" without times."""
     if all(time is None for time in case.times_s):
         return ""
     if files is None:
@@ -219,7 +221,7 @@ def case_kinetics(
     Parameters
     ----------
     mask
-        bool ``(z, y, x)``. If it is empty, sizes are 0 or NaN, with a warning.
+        A boolean array ``(z, y, x)``. If it is empty, sizes are 0 or NaN, with a warning.
     source
         The source of the times.
     background
@@ -228,7 +230,7 @@ def case_kinetics(
     Raises
     ------
     CaseError
-        If the case has fewer than two phases, has unread phases, or a signal in the mask is
+        If the case has fewer than two phases or has unread phases, or if a signal in the mask is
         implausibly large.
     GridMismatchError
         If the mask and the case differ in shape.
@@ -261,12 +263,12 @@ def case_kinetics(
 
 
 def diameters_mm(mask: NDArray[np.bool_], grid: Grid) -> tuple[float, float]:
-    """Return the longest diameter in 3-D and within one acquired slice, in mm; NaN if empty.
+    """Return the longest diameter in 3-D and in any acquired slice, in mm; NaN if empty.
 
     Parameters
     ----------
     mask
-        bool ``(z, y, x)``.
+        A boolean array ``(z, y, x)``.
     grid
         The grid of the case.
     """
@@ -386,9 +388,9 @@ def _with_volume(row: KineticRow, found: FunctionalTumourVolume) -> KineticRow:
         values[f"ftv_{bin_.colour}_percent"] = bin_.percent
     if found.volume_cc * 1000.0 < _LEAST_SHARE * row.angio_volume_mm3:
         values["ftv_reason"] = (
-            "FTV is less than half of the mask's volume with PE >= 50 %: most of it is darker "
-            f"before contrast than {found.settings.background:.0%} of P95, as in images without "
-            "fat suppression; do not use FTV then"
+            "FTV is less than half of the mask's volume with PE >= 50 %, because most of that "
+            f"volume is darker before contrast than {found.settings.background:.0%} of P95, as in "
+            "images without fat suppression; do not use this FTV"
         )
     return replace(row, **values)
 

@@ -52,25 +52,26 @@ from napari_mamamia.services.case.open_case import load_case
 from napari_mamamia.services.kinetics.row import phases_text
 
 _SHIFT_PIXELS: Final = 0.75
-"""Tolerated shift in pixels: UCSF's frames are shifted by half a pixel within the slice."""
+"""Tolerated shift in pixels; UCSF's frames are shifted by half a pixel within the slice."""
 
 _SLICE_SHARE: Final = 0.1
 _PARALLEL: Final = 0.999
 _HALF_WAY: Final = 1e-3
 _LETTERS: Final = ("RL", "AP", "SI")  # directions of the RAS axes, positive and negative
-_REMEDY: Final = "give the SEG of this exam, and the exam as it was acquired"
+_REMEDY: Final = "choose the SEG of this exam, and the exam as it was acquired"
 TABLE: Final = "ftv_from.csv"
 _ROUNDED: Final = 1.0
-"""Tolerance of UCSF's pre-contrast threshold, which is rounded to an integer."""
+"""Tolerance for UCSF's pre-contrast threshold, which is rounded to an integer."""
 _NEIGHBOURS_SEEN: Final = (9, 4, 0)
-"""Minimum neighbours in UCSF's programs: I-SPY 1, the later extension, and no rule."""
+"""Smallest numbers of neighbours in UCSF's programs: I-SPY 1, the later extension, and no rule."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlacedSeg:
-    """A SEG located in a case that was reoriented to the SEG's (slice, row, column).
+    """A SEG in a case that was reoriented to the (slice, row, column) axes of the SEG.
 
-    `boxes` and `omitted` are in voxels of the reoriented case; `mask` is the SEG's mask there.
+    `boxes` and `omitted` are in voxels of the reoriented case; `mask` is the SEG's mask on its
+    grid.
     """
 
     turn: Reorientation
@@ -94,7 +95,8 @@ def place_seg(found: UcsfAnalysis, grid: Grid) -> PlacedSeg:
     Raises
     ------
     GridMismatchError
-        If the SEG differs in pixels, direction or position, or has rotated regions.
+        If the SEG and the case differ in pixels, direction or position, or the SEG has rotated
+        regions.
     """
     frames = found.frames
     axes = _find_axes(frames)
@@ -119,7 +121,7 @@ def place_seg(found: UcsfAnalysis, grid: Grid) -> PlacedSeg:
 
 
 def _find_axes(frames: UcsfFrames) -> NDArray[np.float64]:
-    """Return the directions (LPS) of slices, rows and columns."""
+    """Return the LPS directions of slices, rows and columns."""
     row, column = np.array(frames.along_row), np.array(frames.along_column)
     return np.array([np.cross(row, column), column, row])
 
@@ -132,7 +134,10 @@ def _name_orientation(axes: NDArray[np.float64]) -> str:
         main = int(np.abs(axis).argmax())
         letters.append(_LETTERS[main][int(axis[main] < 0)])
     if len(set(np.abs(ras).argmax(axis=1))) != 3:
-        raise GridMismatchError(f"expected a SEG along the image's axes, but got {axes}; {_REMEDY}")
+        raise GridMismatchError(
+            "expected the SEG to be aligned with the image axes, but its "
+            f"axes are {axes}; {_REMEDY}"
+        )
     return "".join(letters)
 
 
@@ -153,13 +158,13 @@ def _require_same_pixels(frames: UcsfFrames, axes: NDArray[Any], target: Grid) -
     ]
     if target.shape[1:] != (rows, columns) or not np.allclose(spacing, frames.spacing_mm, 1e-3):
         raise GridMismatchError(
-            f"expected a SEG with {target.shape[1]} x {target.shape[2]} pixels of {spacing[0]:g} "
-            f"x {spacing[1]:g} mm, but got {rows} x {columns} of {frames.spacing_mm[0]:g} x "
-            f"{frames.spacing_mm[1]:g} mm; {_REMEDY}"
+            f"expected the SEG to have {target.shape[1]} x {target.shape[2]} pixels of "
+            f"{spacing[0]:g} x {spacing[1]:g} mm, but it has {rows} x {columns} of "
+            f"{frames.spacing_mm[0]:g} x {frames.spacing_mm[1]:g} mm; {_REMEDY}"
         )
     if min(along) < _PARALLEL:
         raise GridMismatchError(
-            "expected a SEG along the image's axes, but got a rotated one (cosines "
+            "expected the SEG to be aligned with the image axes, but it is rotated (cosines "
             f"{', '.join(f'{cosine:.3f}' for cosine in along)}); {_REMEDY}"
         )
 
@@ -170,8 +175,8 @@ def _slice_of(
     number = float((place - first) @ step / (step @ step))
     if abs(number - round(number)) > _SLICE_SHARE or not 0 <= round(number) < target.shape[0]:
         raise GridMismatchError(
-            f"expected the SEG's slices to be among the {target.shape[0]} of the image, but got "
-            f"one at slice {number:.2f}; {_REMEDY}"
+            f"expected the SEG's slices to be among the {target.shape[0]} image slices, but one "
+            f"is at slice {number:.2f}; {_REMEDY}"
         )
     return round(number)
 
@@ -187,12 +192,12 @@ def _require_same_place(
     pixels = [float(off @ axis) / mm for axis, mm in zip(axes[1:], frames.spacing_mm, strict=True)]
     if max(map(abs, pixels)) > _SHIFT_PIXELS:
         raise GridMismatchError(
-            "expected the SEG's pixels to lie on those of the image, but they are "
+            "expected the SEG's pixels to coincide with the image pixels, but they are "
             f"{pixels[0]:.1f} rows and {pixels[1]:.1f} columns away; {_REMEDY}"
         )
     if len(set(slices)) != len(slices):
         raise GridMismatchError(
-            f"expected one frame for each slice, but one slice has two; {_REMEDY}"
+            f"expected the SEG to have one frame for each slice, but a slice has two; {_REMEDY}"
         )
 
 
@@ -208,7 +213,7 @@ def _find_region_box(
         2,
     ]:
         raise GridMismatchError(
-            "expected regions along the image's axes, but got one with half-axes "
+            "expected the regions to be aligned with the image axes, but one has the half-axes "
             f"{region.half_axes_mm} mm; {_REMEDY}"
         )
     first = _flip_to_lps(target.to_world_mm((0, 0, 0)))
@@ -222,8 +227,8 @@ def _find_region_box(
     if (stop <= 0).any() or (start >= target.shape).any() or (stop <= start).any():
         if region.is_inside:
             raise GridMismatchError(
-                f"expected a VOI inside the image, but got voxels {start.tolist()} to "
-                f"{stop.tolist()} (slice, row, column); {_REMEDY}"
+                f"expected the VOI to be inside the image, but it covers voxels {start.tolist()} "
+                f"to {stop.tolist()} (slice, row, column); {_REMEDY}"
             )
         return Box.empty()
     z0, y0, x0 = (int(max(a, 0)) for a in start)
@@ -233,10 +238,10 @@ def _find_region_box(
 
 @dataclass(frozen=True, slots=True)
 class FtvFromRow:
-    """One of UCSF's numbers next to ours; volumes in cc, undefined numbers NaN.
+    """A UCSF result and our result; volumes are in cc, and undefined results are NaN.
 
-    `different_voxels` is the number of voxels in which our mask and the SEG's differ. It is NaN if
-    the SEG's mask is not the one in which UCSF counted PE.
+    `different_voxels` is the number of voxels in which our mask and the SEG's mask differ. It is
+    NaN if the SEG's mask is not the mask in which UCSF counted PE.
     """
 
     case_id: str
@@ -257,7 +262,7 @@ class FtvFromRow:
 
 @dataclass(frozen=True, slots=True)
 class FtvFromSummary:
-    """The rows, the failures (named by file), and the path of the table."""
+    """The rows, the failures by file name, and the path of the table."""
 
     rows: tuple[FtvFromRow, ...]
     failures: tuple[CaseFailure, ...]
@@ -283,14 +288,14 @@ def ftv_under_seg(case: Case, path: Path) -> FtvUnderSeg:
     Parameters
     ----------
     case
-        The case with all phases read. path Path of the SEG.
+        The case with all phases read.
 
     Raises
     ------
     FormatError
         If the file is not a SEG of UCSF's program, or is damaged.
     GridMismatchError, CaseError
-        If the SEG belongs to another exam, or to phases that the case lacks.
+        If the SEG belongs to a different exam, or to phases that the case lacks.
     """
     report_progress(0, 2, f"Reading {path.name}")
     analysis = read_ucsf_seg(path)
@@ -311,9 +316,9 @@ def ftv_from_segs(
     Parameters
     ----------
     source
-        A SEG, or a folder with SEGs.
+        The path of a SEG, or of a folder with SEGs.
     case_ids
-        Only these cases of the data set; empty for all.
+        The ids of the cases to use; if empty, all cases are used.
 
     Raises
     ------
@@ -322,10 +327,10 @@ def ftv_from_segs(
     FormatError
         If `source` is missing.
     SaveConflictError
-        If `out` holds other results, or the input.
+        If `out` has other results, or contains the input.
     """
     if not source.exists():
-        raise FormatError(f"expected a SEG or a folder of SEGs at {source}, but found none")
+        raise FormatError(f"expected {source} to be a SEG or a folder of SEGs, but found none")
     data_set = opened.data_set
     cases = [data_set.case(case_id) for case_id in case_ids] or list(data_set.cases)
     parameters = (("data_set", data_set.name), ("segs", source.name), ("cases", " ".join(case_ids)))
@@ -350,9 +355,9 @@ def ftv_from_segs(
 
 
 def _find_segs(source: Path) -> tuple[list[Path], list[CaseFailure]]:
-    """Return the SEGs of a folder, and a sentence about its other files.
+    """Return the SEGs in a folder, and a failure that reports its other files.
 
-    If the source is a file, this file is returned.
+    If the source is a file, only this file is returned.
     """
     if source.is_file():
         report_progress(0, 1, "One SEG")
@@ -372,8 +377,8 @@ def _find_segs(source: Path) -> tuple[list[Path], list[CaseFailure]]:
             failures.append(CaseFailure(name, str(error), remedies=list_remedies(error)))
     if n_others:
         reason = (
-            f"{n_others} files are not DICOM SEG and were skipped; give a folder with only UCSF's "
-            "SEGs"
+            f"{n_others} files are not DICOM SEG and were skipped; choose a folder with only "
+            "UCSF's SEGs"
         )
         failures.append(CaseFailure(source.name, reason))
     return segs, failures
@@ -382,7 +387,7 @@ def _find_segs(source: Path) -> tuple[list[Path], list[CaseFailure]]:
 class _CaseReader:
     """A reader that finds and opens the case of a SEG.
 
-    The last case is cached, since SEGs of the same exam follow each other.
+    The last case is cached, because SEGs of the same exam are usually consecutive.
     """
 
     def __init__(self, opened: OpenDataSet, cases: Sequence[CaseFiles]) -> None:
@@ -393,13 +398,13 @@ class _CaseReader:
     def case_of(self, found: UcsfAnalysis) -> Case:
         files = self._files_of(found)
         if self._last is None or self._last.case_id != files.case_id:
-            # Released first, so that two cases are never in memory at once.
+            # The previous case is released first, because two cases may not fit in memory.
             self._last = None
             self._last = load_case(files, self._opened.record(files.case_id))
         return self._last
 
     def _files_of(self, found: UcsfAnalysis) -> CaseFiles:
-        """Return the case that matches the SEG's patient or study name, or the SEG's geometry."""
+        """Return the case that matches the SEG's patient or study name, or else its geometry."""
         named = [files for files in self._cases if _is_named(files, found)]
         if len(named) == 1:
             return named[0]
@@ -416,15 +421,16 @@ class _CaseReader:
         if fitting:
             listed = ", ".join(files.case_id for files in fitting)
             raise CaseError(
-                "expected only one case to fit the SEG of patient "
-                f"{found.patient_id or '(unnamed)'}, but {len(fitting)} have its pixels and "
-                f"position ({listed}); name one",
+                "expected one case to match the SEG of patient "
+                f"{found.patient_id or '(unnamed)'}, but {len(fitting)} have the same pixels and "
+                f"position ({listed}); choose one",
                 remedies=(Remedy("case", ("ID",)),),
             )
         raise CaseError(
             (
-                "expected a case with the pixels and position of the SEG of patient "
-                f"{found.patient_id or '(unnamed)'}, but none of {len(reasons)} fits ({reasons[0]})"
+                "expected a case to match the pixels and position of the SEG of patient "
+                f"{found.patient_id or '(unnamed)'}, but none of {len(reasons)} cases matches "
+                f"({reasons[0]})"
             )
             if reasons
             else "expected a case for the SEG, but the data set is empty; check the folder"
@@ -459,8 +465,8 @@ def _count_under(case: Case, found: UcsfAnalysis, seg: str) -> FtvUnderSeg:
     if found.neighbours is None:
         limits = _fit_neighbours(images, found, limits)
         fit = (
-            f"the SEG does not state minimum_neighbor_count: {limits.neighbours} of 26 give its "
-            f"own {found.measures[0].voxels} voxels"
+            f"the SEG does not state minimum_neighbor_count; {limits.neighbours} of 26 neighbours "
+            f"give the same {found.measures[0].voxels} voxels as the SEG"
         )
         remark = f"{remark}; {fit}" if remark else fit
     else:
@@ -498,7 +504,7 @@ def _count_under(case: Case, found: UcsfAnalysis, seg: str) -> FtvUnderSeg:
 
 
 def _fit_neighbours(images: FtvImages, found: UcsfAnalysis, limits: FtvSettings) -> FtvSettings:
-    """Return the thresholds with the number of neighbours that gives UCSF's voxel count."""
+    """Return the thresholds with the number of neighbours that reproduces UCSF's voxel count."""
     theirs = found.measures[0].voxels
     counts: list[str] = []
     for neighbours in _NEIGHBOURS_SEEN:
@@ -509,18 +515,19 @@ def _fit_neighbours(images: FtvImages, found: UcsfAnalysis, limits: FtvSettings)
             return tried
         counts.append(f"{count} voxels with {neighbours}")
     raise CaseError(
-        f"expected minimum_neighbor_count in UCSF's block, or its {theirs} voxels by a number of "
-        f"neighbours that UCSF used, but got {', '.join(counts)}; {OTHER_WAY}"
+        "expected UCSF's block to have minimum_neighbor_count, or one of UCSF's numbers of "
+        f"neighbours to give {theirs} voxels, but got {', '.join(counts)}; {OTHER_WAY}"
     )
 
 
 def _choose_phases(case: Case, found: UcsfAnalysis) -> PhaseChoice:
-    """Return the SEG's phases, as UCSF's rule if the rule selects the same phases."""
+    """Return the SEG's phases, under UCSF's rule if that rule selects the same phases."""
     pre, early, late = found.phases
     if pre != 0 or late >= len(case.phases):
         raise CaseError(
-            f"expected phases {pre}, {early} and {late} of the SEG, but got a case with "
-            f"{len(case.phases)} phases whose phase 0 is before contrast; give the whole exam"
+            f"expected the case to have the phases {pre}, {early} and {late} of the SEG, but it "
+            f"has {len(case.phases)} phases, of which phase 0 is before contrast; use the whole "
+            "exam"
         )
     ruled = choose_phases(case.times_s, rule_of(case, TimingRule(resolution_s=found.resolution_s)))
     if ruled.timing is Timing.UCSF_FTV and (ruled.early, ruled.late) == (early, late):
@@ -530,27 +537,29 @@ def _choose_phases(case: Case, found: UcsfAnalysis) -> PhaseChoice:
 
 
 def _compare_thresholds(own: float, theirs: float | None) -> str:
-    """Raise if a SEG has another exam's pre-contrast threshold; return a remark, or "" if none."""
+    """Raise if a SEG has the pre-contrast threshold of a different exam; return a note, or ""."""
     if theirs is None:
         return (
-            "the SEG does not state its threshold before contrast, so that nothing proves that "
-            "it is from this exam"
+            "the SEG does not state its pre-contrast threshold, so it cannot be verified that the "
+            "SEG is from this exam"
         )
     if abs(own - theirs) > _ROUNDED:
         raise CaseError(
-            f"expected the SEG's threshold before contrast, {theirs:g}, in its VOI, but got "
-            f"{own:g}; the SEG belongs to another exam, or the images were changed; give the exam "
-            "as acquired"
+            f"expected the pre-contrast threshold in the VOI to be {theirs:g}, as in the SEG, but "
+            f"it is {own:g}; the SEG belongs to a different exam, or the images were changed; use "
+            "the exam as acquired"
         )
     return (
-        "" if own == theirs else f"threshold before contrast {theirs:g} as in the SEG, not {own:g}"
+        ""
+        if own == theirs
+        else (f"the pre-contrast threshold is {theirs:g}, as in the SEG, instead of {own:g}")
     )
 
 
 def _count_different(
     inside: NDArray[np.bool_], images: FtvImages, placed: PlacedSeg, theirs: int
 ) -> float:
-    """Return the number of voxels in which our mask and the SEG's differ, NaN if not comparable."""
+    """Return the number of voxels in which our mask and the SEG's differ; NaN if undefined."""
     if int(np.count_nonzero(placed.mask)) != theirs:
         return math.nan
     mine = np.zeros(placed.mask.shape, np.bool_)

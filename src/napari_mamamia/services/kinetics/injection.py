@@ -18,27 +18,28 @@ HEADER: Final = "header"
 
 
 def injection_rule(case: Case, source: str) -> TimingRule:
-    """Return the clock of a case from its injection time.
+    """Return the timing rule of a case based on its injection time.
 
     Parameters
     ----------
     case
         The case with its phases.
     source
-        "header", or a folder of vessel or heart masks.
+        "header", or the path of a folder with vessel or heart masks.
 
     Raises
     ------
     CaseError
-        If the header has no injection time, the case has no mask, or its curve shows no arrival.
+        If the header has no injection time, the case has no mask, or the curve shows no contrast
+        arrival.
     FormatError, GridMismatchError
-        If the mask is damaged, or on another grid.
+        If the mask is damaged, or on a different grid.
     """
     if source == HEADER:
         if case.scan.injection_s is None:
             raise CaseError(
-                f"expected the time of the injection in the headers of {case.case_id}, but found "
-                "none; give it in seconds, or choose a different timing",
+                f"expected the headers of {case.case_id} to state the injection time, but found "
+                "none; enter the injection time in seconds, or choose a different timing",
                 remedies=(Remedy("injection", ("SECONDS",)),),
             )
         return TimingRule(Timing.INJECTION, case.scan.injection_s)
@@ -48,33 +49,33 @@ def injection_rule(case: Case, source: str) -> TimingRule:
 
 
 def vessel_arrival_s(case: Case, folder: str) -> float:
-    """Return the time of the bolus arrival in a case's vessel or heart, in s of the case's clock.
+    """Return the time of bolus arrival in a vessel or the heart, in s on the case's time axis.
 
     Parameters
     ----------
     case
         The case with its phases.
     folder
-        The folder of masks.
+        The folder with the masks.
 
     Raises
     ------
     CaseError
-        If `folder` has no mask of the case, or its curve shows no arrival.
+        If `folder` has no mask of the case, or the curve shows no contrast arrival.
     FormatError, GridMismatchError
-        If the mask is damaged, or on another grid.
+        If the mask is damaged, or on a different grid.
     """
     path = masks_of_cases(Path(folder), [case.case_id]).get(case_key(case.case_id))
     if path is None:
         raise CaseError(
-            f"expected a vessel or heart mask for {case.case_id} in {folder}, but found none; add "
-            "one, or give the injection time in seconds"
+            f"expected {folder} to have a vessel or heart mask for {case.case_id}, but found "
+            "none; add one, or enter the injection time in seconds"
         )
     vessel = read_mask(path, case)
     if not vessel.any():
         raise CaseError(
-            f"expected a vessel or heart mask for {case.case_id}, but the one in {folder} is "
-            "empty; draw it, or give the injection time in seconds"
+            f"expected the vessel or heart mask for {case.case_id} in {folder} to have voxels, "
+            "but it is empty; draw the mask, or enter the injection time in seconds"
         )
     unmeasured_voxels(case.signal, vessel, f"the vessel's mask of {case.case_id}")
     curve = region_curve(case.signal, vessel)

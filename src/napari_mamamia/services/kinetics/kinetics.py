@@ -54,16 +54,16 @@ def kinetics_of_data_set(
 ) -> RowSummary[KineticRow]:
     """Measure every case and write tables, figures and definitions to `out`.
 
-    Writes ``kinetics.csv`` and ``.xlsx`` (a row for each case), ``curves.csv``, ``figures/ID.png``
-    and ``.svg``, ``kinetics.json`` (the meaning of each column, and the settings);
-    ``case_results.jsonl`` stores each finished case.
+    The files are ``kinetics.csv`` and ``.xlsx`` (with a row for each case), ``curves.csv``,
+    ``figures/ID.png`` and ``.svg``, and ``kinetics.json`` (with the meaning of each column, and the
+    settings). ``case_results.jsonl`` stores each finished case.
 
     Parameters
     ----------
     masks
-        Folder of masks ``ID.nii.gz``; None for the references of the data set.
+        A folder with masks ``ID.nii.gz``; None for the reference masks of the data set.
     case_ids
-        The cases to measure; empty for all.
+        The ids of the cases to measure; if empty, all cases are measured.
     place, existing
         As in `run_batch`.
 
@@ -72,9 +72,9 @@ def kinetics_of_data_set(
     CaseError
         If `case_ids` names a case that does not exist.
     FormatError
-        If `masks` is missing or holds no mask.
+        If `masks` is missing or has no mask.
     SaveConflictError
-        If `out` holds other results.
+        If `out` has other results.
     """
     settings = settings or KineticSettings()
     if masks is not None:
@@ -106,27 +106,28 @@ def measure_files(inputs: CaseInputs, settings: KineticSettings) -> KineticRow:
     inputs
         The files of the case.
     settings
-        Settings of the measurement.
+        The settings of the measurement.
 
     Raises
     ------
     CaseError
-        If the case cannot be opened, has no mask or no voxel of `label`, or has only one phase; if
-        the number of entered times is wrong, or the injection time is unknown.
+        If the case cannot be opened, has no mask, has no voxel of `label` or has only one phase, or
+        if the number of entered times is wrong or the injection time is unknown.
     FormatError, GridMismatchError
-        If a file is damaged, or the mask is on another grid.
+        If a file is damaged, or the mask is on a different grid.
     """
     if not isinstance(inputs, MaskedInputs) or inputs.sources is None:
         raise CaseError(
-            f"{inputs.case_id}: expected the case's files, but found none; list it again"
+            f"expected the files of {inputs.case_id} to be listed, but found none; list the case "
+            "again"
         )
     mask_path = inputs.files[-1]
     if mask_path is None:
         raise CaseError(
             inputs.no_mask
             or (
-                f"expected a mask of {inputs.case_id}, but there is none in {settings.mask_name}; "
-                "give a folder of masks"
+                f"expected {settings.mask_name} to have a mask of {inputs.case_id}, but found "
+                "none; choose a folder with masks"
             ),
             remedies=(Remedy("masks", ("DIR",)),),
         )
@@ -142,7 +143,7 @@ def measure_files(inputs: CaseInputs, settings: KineticSettings) -> KineticRow:
 
 
 def plot_of(row: KineticRow) -> CurvePlot:
-    """Return the curves of a row: the mask's mean, and its most enhancing 3 x 3 patch."""
+    """Return the curves in a row: the mean over the mask, and the most enhancing 3 x 3 patch."""
     times = numbers_of(row.times_s) or None
     classes = f"{row.initial_class}, {row.delayed_class}"
     mean = CurveLine("mean of the mask", _MEAN, numbers_of(row.mean_pe_percent), classes)
@@ -206,14 +207,14 @@ def _draw_curves(rows: tuple[KineticRow, ...], folder: Path, overwrite: bool) ->
 
 
 def save_drawn(picture: Drawn, stem: Path, *, overwrite: bool = False) -> None:
-    """Write a figure as ``stem.png`` and ``stem.svg``; errors as in `saving`.
+    """Write a figure as ``stem.png`` and ``stem.svg``; errors are the same as in `saving`.
 
     Parameters
     ----------
     picture
         The drawn figure.
     stem
-        Path of the files without suffix.
+        The path of the files without suffix.
     overwrite
         Whether to replace an existing file.
     """

@@ -1,4 +1,4 @@
-"""A case's kinetics as a flat table row, with unit and definition of every column."""
+"""A case's kinetics as a flat table row, with the unit and definition of every column."""
 
 import math
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ from napari_mamamia.services.batch.row_table import OK, number, text
 from napari_mamamia.services.kinetics.injection import vessel_arrival_s
 
 _SEPARATOR: Final = " "
-# Keeps a number and its unit on one line.
+# This character keeps a number and its unit on one line.
 _NBSP: Final = "\u00a0"
 
 
@@ -34,36 +34,42 @@ class KineticRow:
     """
 
     case_id: str
-    status: str = text("ok, or failed with the reason", OK)
-    reason: str = text("why the case failed")
-    warning: str = text("what is unusual about the case's numbers")
-    mask: str = text("whose mask was measured: reference, or the name of the folder")
-    n_phases: float = number("phases of the case")
-    times_s: str = text("seconds since the start of phase 0, by phase; empty: not usable")
-    times_source: str = text("where the times come from")
+    status: str = text("ok, or failed if the case could not be measured", OK)
+    reason: str = text("reason why the case failed")
+    warning: str = text("unusual properties of the case's numbers")
+    mask: str = text("source of the mask: reference, or the name of the folder")
+    n_phases: float = number("number of phases of the case")
+    times_s: str = text("time of each phase in s since the start of phase 0; empty if not usable")
+    times_source: str = text("source of the times")
     timing: str = text("rule that chose the phases: UCSF-FTV, phase0-start, injection, manual")
-    timing_remark: str = text("a further note on this choice")
-    contrast: str = text("phases between which contrast arrived, from the pixels")
-    phases_before: float = number("phases before contrast; more than 1: repeated scan")
-    early_phase: float = number("phase nearest to 150 s by that rule, for PE, SER, FTV")
-    early_s: float = number("its time in s on the clock of the rule")
-    early_gap_s: float = number("its time minus 150 s")
-    late_phase: float = number("phase nearest to 450 s by that rule; SER needs one after early")
-    late_s: float = number("its time in s on that clock")
-    late_gap_s: float = number("its time minus 450 s")
-    early_late_reason: str = text("why early or late is undefined or chosen by order")
+    timing_remark: str = text("note on the choice of phases")
+    contrast: str = text("phases between which contrast arrived, detected from the voxels")
+    phases_before: float = number(
+        "number of phases before contrast; more than 1 for a repeated scan"
+    )
+    early_phase: float = number("phase nearest to 150 s under that rule, for PE, SER and FTV")
+    early_s: float = number("time of that phase in s, on the time axis of the rule")
+    early_gap_s: float = number("time of that phase minus 150 s, in s")
+    late_phase: float = number(
+        "phase nearest to 450 s under that rule; SER needs it to be later than early"
+    )
+    late_s: float = number("time of that phase in s, on the time axis of the rule")
+    late_gap_s: float = number("time of that phase minus 450 s, in s")
+    early_late_reason: str = text("reason why early or late is undefined or chosen by order")
     initial_phase: float = number("phase nearest to 90-120 s, for the curve classes")
-    initial_s: float = number("its time in s on that clock")
-    initial_gap_s: float = number("seconds outside of 90-120 s, 0 inside")
-    delayed_phase: float = number("last phase, if at 270 s or later")
-    delayed_s: float = number("its time in s on that clock")
-    delayed_gap_s: float = number("its time minus 270 s")
-    curve_reason: str = text("why initial or delayed is undefined or chosen by order")
-    n_voxels: float = number("voxels of the mask")
-    volume_mm3: float = number("voxels times the volume of one, mm3")
+    initial_s: float = number("time of that phase in s, on the time axis of the rule")
+    initial_gap_s: float = number("distance of that time from 90-120 s in s; 0 inside the range")
+    delayed_phase: float = number("last phase, if acquired at 270 s or later")
+    delayed_s: float = number("time of that phase in s, on the time axis of the rule")
+    delayed_gap_s: float = number("time of that phase minus 270 s, in s")
+    curve_reason: str = text("reason why initial or delayed is undefined or chosen by order")
+    n_voxels: float = number("number of voxels in the mask")
+    volume_mm3: float = number("number of voxels times the volume of one voxel, mm3")
     longest_diameter_mm: float = number("largest distance between two voxel centres, mm")
-    in_plane_diameter_mm: float = number("the same within one acquired slice, mm")
-    mean_signal: str = text("mean signal of the mask by phase")
+    in_plane_diameter_mm: float = number(
+        "largest distance between two voxel centres in one acquired slice, mm"
+    )
+    mean_signal: str = text("mean signal in the mask, by phase")
     mean_pe_percent: str = text("100 (S - S0) / S0 of the mean signals, by phase, percent")
     peak_pe_of_mean_percent: float = number("largest PE of the mean curve, percent")
     peak_phase_of_mean: float = number("its phase")
@@ -72,57 +78,58 @@ class KineticRow:
     initial_class: str = text("slow < 50, medium 50-100, fast > 100 % (mean curve)")
     delayed_class: str = text("persistent > +10, plateau, washout < -10 % (mean curve)")
     predominant_curve: str = text("delayed class of most voxels with initial PE >= 50 %")
-    worst_curve: str = text("worst delayed class with 3 connected voxels")
+    worst_curve: str = text("worst delayed class with at least 3 connected voxels")
     angio_volume_mm3: float = number("volume of the mask with initial PE >= 50 %, mm3")
-    persistent_mm3: float = number("of it with a persistent curve, mm3")
-    plateau_mm3: float = number("of it with a plateau, mm3")
-    washout_mm3: float = number("of it with washout, mm3")
-    hottest_pe_percent: str = text("PE of the hottest 3x3 patch within a slice, by phase")
-    hottest_voxel_zyx: str = text("its central voxel")
+    persistent_mm3: float = number("of which with a persistent curve, mm3")
+    plateau_mm3: float = number("of which with a plateau, mm3")
+    washout_mm3: float = number("of which with washout, mm3")
+    hottest_pe_percent: str = text("PE of the most enhancing 3x3 patch within a slice, by phase")
+    hottest_voxel_zyx: str = text("central voxel of that patch")
     ftv_variant: str = text("variant: ucsf-extension (4 neighbours), ucsf-ispy1 (9) or own")
     ftv_thresholds: str = text("its thresholds")
-    ftv_box: str = text("region of FTV and its source, voxels z, y, x, end excluded")
+    ftv_box: str = text("region of FTV and its source; voxels z, y, x, stop excluded")
     ftv_cc: float = number("functional tumour volume, cc")
-    ftv_partial_cc: float = number("of it SER >= 0.9, cc")
-    ftv_washout_cc: float = number("of it SER > 1.3, cc")
-    ftv_blue_cc: float = number("of it SER in (0, 0.9], cc")
-    ftv_purple_cc: float = number("of it SER in (0.9, 1], cc")
-    ftv_green_cc: float = number("of it SER in (1, 1.3], cc")
-    ftv_red_cc: float = number("of it SER in (1.3, 1.75], cc")
-    ftv_yellow_cc: float = number("of it SER in (1.75, 3], cc")
-    ftv_white_cc: float = number("of it SER 0 or above 3, cc")
-    ftv_blue_percent: float = number("share of FTV, percent")
-    ftv_purple_percent: float = number("share of FTV, percent")
-    ftv_green_percent: float = number("share of FTV, percent")
-    ftv_red_percent: float = number("share of FTV, percent")
-    ftv_yellow_percent: float = number("share of FTV, percent")
-    ftv_white_percent: float = number("share of FTV, percent")
-    ftv_reason: str = text("why FTV is undefined, or should not be used")
-    ultrafast_spacing_s: float = number("s between phases where the mean curve rises, nominal")
+    ftv_partial_cc: float = number("of which SER >= 0.9, cc")
+    ftv_washout_cc: float = number("of which SER > 1.3, cc")
+    ftv_blue_cc: float = number("of which SER in (0, 0.9], cc")
+    ftv_purple_cc: float = number("of which SER in (0.9, 1], cc")
+    ftv_green_cc: float = number("of which SER in (1, 1.3], cc")
+    ftv_red_cc: float = number("of which SER in (1.3, 1.75], cc")
+    ftv_yellow_cc: float = number("of which SER in (1.75, 3], cc")
+    ftv_white_cc: float = number("of which SER 0 or above 3, cc")
+    ftv_blue_percent: float = number("percentage of FTV")
+    ftv_purple_percent: float = number("percentage of FTV")
+    ftv_green_percent: float = number("percentage of FTV")
+    ftv_red_percent: float = number("percentage of FTV")
+    ftv_yellow_percent: float = number("percentage of FTV")
+    ftv_white_percent: float = number("percentage of FTV")
+    ftv_reason: str = text("reason why FTV is undefined or should not be used")
+    ultrafast_spacing_s: float = number("nominal time between phases where the mean curve rises, s")
     maximum_slope_percent_per_s: float = number(
-        "largest rise of PE between two phases, mean curve, %/s"
+        "largest rise of PE between two phases of the mean curve, %/s"
     )
     bolus_arrival_s: float = number(
-        "intersection of its tangent with the baseline, s since the start of phase 0"
+        "intersection of the tangent with the baseline, s since the start of phase 0"
     )
-    vessel_arrival_s: float = number("the same of the vessel's mask, s since the start of phase 0")
+    vessel_arrival_s: float = number("the same for the vessel mask, s since the start of phase 0")
     time_to_enhancement_s: float = number("bolus_arrival_s minus vessel_arrival_s, s")
-    pe_at_percent: float = number("PE of the mean curve pe_at_s after pe_at_from, percent")
-    pe_at_s: float = number("the time of pe_at_percent, s")
-    pe_at_from: str = text(
-        "what that time counts from: arrival in the vessel, or in the lesion itself"
+    pe_at_percent: float = number(
+        "PE of the mean curve at the time pe_at_s after pe_at_from, percent"
     )
-    ultrafast_reason: str = text("why ultrafast measures, or one of them, are undefined")
+    pe_at_s: float = number("time at which pe_at_percent is measured, s")
+    pe_at_from: str = text("origin of that time: arrival in the vessel, or in the lesion itself")
+    ultrafast_reason: str = text("reason why an ultrafast measure is undefined")
     bpe_mean_percent_experimental: float = number(
-        "mean PE_early of the brighter tissue of the other breast, half stack; not a BPE grade"
+        "mean PE_early in the brighter tissue of the contralateral breast, half stack; not a BPE "
+        "grade"
     )
-    bpe_median_percent_experimental: float = number("median of the same")
+    bpe_median_percent_experimental: float = number("median PE_early in that tissue")
     bpe_voxels: float = number("number of voxels measured")
-    bpe_reason: str = text("why it is undefined")
+    bpe_reason: str = text("reason why the value is undefined")
 
 
 def text_of(numbers: tuple[float, ...] | None) -> str:
-    """Return numbers as the text of one cell, with seven digits; "" for None.
+    """Return numbers as the string of one cell, with seven digits, or "" for None.
 
     Examples
     --------
@@ -133,7 +140,7 @@ def text_of(numbers: tuple[float, ...] | None) -> str:
 
 
 def numbers_of(cell: str) -> tuple[float, ...]:
-    """Return the numbers of a cell.
+    """Return the numbers in a cell.
 
     Examples
     --------
@@ -146,11 +153,11 @@ def numbers_of(cell: str) -> tuple[float, ...]:
 def with_ultrafast(
     row: KineticRow, case: Case, curve: ContrastCurve, vessels: str, pe_at_s: float
 ) -> KineticRow:
-    """Return the row with the ultrafast measures of the lesion's mean curve, or with the reason.
+    """Return the row with the ultrafast measures of the lesion's mean curve, or the reason.
 
-    `vessels` is the folder of vessel masks, whose arrival is the origin of the time to enhancement;
-    "" for none. If the vessel's curve shows no arrival, the time to enhancement is undefined, with
-    the reason.
+    `vessels` is a folder with vessel masks, or "". Contrast arrival in the vessel is the origin of
+    the time to enhancement. If the vessel's curve shows no arrival, the time to enhancement is
+    undefined, and the reason is given.
     """
     if not curve.n_voxels:
         return replace(row, ultrafast_reason="the mask is empty")
@@ -177,7 +184,7 @@ def with_ultrafast(
 
 
 def ultrafast_text(row: KineticRow, *, is_asked: bool) -> str:
-    """Return a row's ultrafast measures as text; without measures the reason, if `is_asked`.
+    """Return a row's ultrafast measures as text, or the reason for none if `is_asked`.
 
     Examples
     --------
@@ -200,11 +207,13 @@ def ultrafast_text(row: KineticRow, *, is_asked: bool) -> str:
 
 def _vessel_arrival(case: Case, vessels: str) -> tuple[float | None, str]:
     if not vessels:
-        return None, "no time to enhancement: there is no mask of the aorta or heart"
+        return None, (
+            "the time to enhancement is undefined, because there is no mask of the aorta or heart"
+        )
     try:
         return vessel_arrival_s(case, vessels), ""
     except CaseError as error:
-        return None, f"no time to enhancement: {error}"
+        return None, f"the time to enhancement is undefined: {error}"
 
 
 def phases_text(choice: PhaseChoice, n_before: int = 1) -> str:
@@ -226,7 +235,7 @@ def phases_text(choice: PhaseChoice, n_before: int = 1) -> str:
 
 
 def phases_of_row(row: KineticRow) -> str:
-    """Return `phases_text` of a row of the table; "" if it has no phases."""
+    """Return `phases_text` for a row of the table, or "" if the row has no phases."""
     if math.isnan(row.early_phase):
         return ""
     n_before = _make_integer(row.phases_before) or 1
@@ -248,17 +257,17 @@ def phases_of_row(row: KineticRow) -> str:
 
 
 def timing_text(case: Case, rule: TimingRule | None = None) -> tuple[str, str]:
-    """Describe the early, late, initial and delayed phases; also return a warning ("" for none).
+    """Describe the early, late, initial and delayed phases; also return a warning, or "".
 
     Parameters
     ----------
     case
         The case with its phases.
     rule
-        The clock for the choice of phases; None for UCSF_FTV.
+        The timing rule that selects the phases; None for UCSF_FTV.
     """
     if len(case.phases) < 2:
-        return "", "kinetics needs a phase after contrast, but this case has one phase"
+        return "", "kinetics needs a phase after contrast, but this case has only one phase"
     rule = rule_of(case, rule)
     choice, curve = choose_phases(case.times_s, rule), choose_curve_phases(case.times_s, rule)
     origin = f"seconds {choice.timing.origin}" if choice.timing.origin else ""

@@ -48,7 +48,7 @@ from napari_mamamia.services.kinetics.row import KineticRow
 from napari_mamamia.smartpaint.brush.noise import noise_of
 
 _ABOVE_NOISE: Final = 3.0
-"""Minimum rise of a coloured voxel, in standard deviations of the noise. Our choice."""
+"""Smallest signal rise of a coloured voxel in standard deviations of the noise. Our choice."""
 
 _CLASSES: Final = (0.0, 3.0)
 _AUTO_PERCENTILES: Final = (1.0, 99.0)
@@ -60,7 +60,7 @@ class ShownMap:
     """A map that is being computed for the screen.
 
     `array` ``(z, y, x)`` is float32, or uint8 for classes, and is filled in place. `limits` are the
-    values at both ends of the colour scale, in `unit`. `text` names the phases.
+    values at the ends of the colour scale, in `unit`. `text` names the phases.
     """
 
     kind: str
@@ -78,7 +78,7 @@ class ShownMap:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FtvAnswer:
-    """An FTV with the class of each voxel in its box: uint8, 0 outside, 1 to 6 by `SER_BINS`."""
+    """An FTV with the class of each voxel in its box: uint8, 0 outside, 1 to 6 as in `SER_BINS`."""
 
     found: FunctionalTumourVolume
     colours: NDArray[np.uint8]
@@ -90,11 +90,11 @@ def begin_map(
     floor_percent: float | None = None,
     rule: TimingRule | None = None,
 ) -> ShownMap:
-    """Check a map's requirements, and return the map empty with allocated memory.
+    """Check the requirements of a map, and return the empty map with its memory allocated.
 
-    `rule` chooses the phases; None takes UCSF's rule. Voxels stay empty where the initial PE is
-    below `floor_percent` or the rise is within the noise. With `floor_percent` None only undefined
-    voxels stay empty.
+    `rule` selects the phases; None stands for UCSF's rule. Voxels remain empty if the initial PE is
+    below `floor_percent` or the rise is within the noise. If `floor_percent` is None, only
+    undefined voxels remain empty.
 
     Raises
     ------
@@ -121,7 +121,7 @@ def begin_map(
 
 
 def fill_plane(shown: ShownMap, case: Case, axis: int, index: int) -> None:
-    """Compute slice `index` of a map across array axis `axis` (0 z, 1 y, 2 x), in place."""
+    """Compute slice `index` of a map in place, across array axis `axis` (0 z, 1 y, 2 x)."""
     if shown.recipe is None or not 0 <= index < shown.array.shape[axis]:
         return
     at: list[slice] = [slice(None)] * 3
@@ -131,7 +131,7 @@ def fill_plane(shown: ShownMap, case: Case, axis: int, index: int) -> None:
 
 
 def fill_map(shown: ShownMap, case: Case) -> ShownMap:
-    """Compute the whole map, in place.
+    """Compute the whole map in place.
 
     Parameters
     ----------
@@ -148,14 +148,14 @@ def fill_map(shown: ShownMap, case: Case) -> ShownMap:
 
 
 def ftv_box(case: Case, mask: NDArray[np.uint8] | None) -> Box:
-    """Return the region of FTV, a mask's box with a margin of 10 mm; empty without a mask.
+    """Return the FTV region, a mask's bounding box with a margin of 10 mm; empty without a mask.
 
     Parameters
     ----------
     case
         The case with its phases.
     mask
-        uint8 ``(z, y, x)``, non-zero in the tumour, or None.
+        A uint8 array ``(z, y, x)`` that is not 0 in the tumour, or None.
     """
     return Box.empty() if mask is None else box_around_mask(mask, case.grid)
 
@@ -166,7 +166,7 @@ def prepare_live_ftv(
     omitted: Sequence[Box] = (),
     rule: TimingRule | None = None,
 ) -> FtvImages:
-    """Prepare the images of a region, so that FTV follows threshold changes without delay.
+    """Prepare the images of a region for FTV that is updated at once if a threshold changes.
 
     Parameters
     ----------
@@ -177,12 +177,12 @@ def prepare_live_ftv(
     omitted
         The boxes to exclude.
     rule
-        The clock for the choice of phases; None for UCSF_FTV.
+        The timing rule that selects the phases; None for UCSF_FTV.
 
     Raises
     ------
     CaseError
-        As `kinetics.tumour_volume.prepare_ftv`.
+        As in `kinetics.tumour_volume.prepare_ftv`.
     """
     report_progress(0, 1, "Preparing FTV")
     case.require_phases(2)
@@ -201,16 +201,16 @@ def live_ftv(case: Case, images: FtvImages, settings: FtvSettings) -> FtvAnswer:
     case
         The case with its phases.
     images
-        The images of the region, see `prepare_ftv`.
+        The images of the region; see `prepare_ftv`.
     settings
-        Thresholds of FTV.
+        The thresholds of FTV.
     """
     report_progress(0, 1, "FTV")
     ftv = functional_tumour_volume(images, case.grid.voxel_volume_mm3, settings)
     ends = np.array([high for _, _, high in SER_BINS], np.float32)
     colours = np.zeros(images.box.shape, np.uint8)
     ser = images.ser[ftv.mask]
-    # A SER bin includes its upper end, but not its lower end.
+    # A SER bin includes its upper limit, but not its lower limit.
     bins = 1 + np.searchsorted(ends, ser, side="left")
     colours[ftv.mask] = np.where(ser > 0, bins, len(SER_BINS) + 1)
     report_progress(1, 1)
@@ -218,7 +218,7 @@ def live_ftv(case: Case, images: FtvImages, settings: FtvSettings) -> FtvAnswer:
 
 
 def paint_ftv(shown: ShownMap, before: Box, answer: FtvAnswer) -> Box:
-    """Replace the FTV `before` in its map by a new FTV; return the changed box."""
+    """Replace the FTV in the box `before` of its map by a new FTV; return the changed box."""
     shown.array[before.slices] = 0
     shown.array[answer.found.box.slices] = answer.colours
     return before.union(answer.found.box)
@@ -238,13 +238,13 @@ def cursor_curve(
     case
         The case with its phases.
     voxel
-        Voxel (z, y, x).
+        The central voxel (z, y, x) of the patch.
     size
-        Side of the patch in voxels.
+        The side length of the patch in voxels.
     slice_axis
         The array axis across the slices.
     rule
-        The clock for the choice of phases; None for UCSF_FTV.
+        The timing rule that selects the phases; None for UCSF_FTV.
     """
     return patch_curve(
         case.signal, voxel, case.times_s, size=size, slice_axis=slice_axis, rule=rule_of(case, rule)
@@ -254,16 +254,16 @@ def cursor_curve(
 def mask_curve(
     case: Case, mask: NDArray[np.uint8], rule: TimingRule | None = None
 ) -> ContrastCurve:
-    """Return the mean curve of a mask, uint8 ``(z, y, x)``.
+    """Return the mean curve in a mask.
 
     Parameters
     ----------
     case
         The case with its phases.
     mask
-        uint8 ``(z, y, x)``, not 0 inside.
+        A uint8 array ``(z, y, x)`` that is not 0 inside the mask.
     rule
-        The clock for the choice of phases; None for UCSF_FTV.
+        The timing rule that selects the phases; None for UCSF_FTV.
 
     Raises
     ------
@@ -274,7 +274,10 @@ def mask_curve(
     case.require_phases(2)
     curve = region_contrast_curve(case.signal, mask != 0, case.times_s, rule_of(case, rule))
     if not curve.n_voxels:
-        raise CaseError("a curve needs a mask with voxels, but the shown mask is empty; draw one")
+        raise CaseError(
+            "expected the shown mask to have voxels, which a curve needs, but it is "
+            "empty; draw a mask"
+        )
     report_progress(1, 1)
     return curve
 
@@ -289,11 +292,11 @@ def mask_numbers(
     case
         The case with its phases.
     mask
-        uint8 ``(z, y, x)``, not 0 inside.
+        A uint8 array ``(z, y, x)`` that is not 0 inside the mask.
     name
         The name of the mask.
     rule
-        The clock for the choice of phases; None for UCSF_FTV.
+        The timing rule that selects the phases; None for UCSF_FTV.
     """
     report_progress(0, 1, f"Kinetics of the {name} mask")
     settings = KineticSettings(mask_name=name, rule=rule or TimingRule())
@@ -310,7 +313,7 @@ def save_curve_table(plot: CurvePlot, path: Path) -> Path:
     plot
         The curves.
     path
-        Path of the file or folder.
+        The path of the file.
     """
     rows = curve_rows(plot)
     write_flat_table(CURVE_COLUMNS, rows, len(rows), path, name="curves", overwrite=True)
@@ -325,7 +328,7 @@ def save_curve_figure(plot: CurvePlot, path: Path) -> Path:
     plot
         The curves.
     path
-        Path of the file or folder.
+        The path of the files; the suffix is replaced.
     """
     with drawing_place() as draw:
         picture = draw(Drawing(curve_figure, (plot,)))
@@ -334,12 +337,12 @@ def save_curve_figure(plot: CurvePlot, path: Path) -> Path:
 
 
 def map_ranges(kind: str) -> tuple[MapRange, ...]:
-    """Return the fixed colour ranges of a map, the default first; none for a map of classes."""
+    """Return the fixed colour ranges of a map, default first; empty for a map of classes."""
     return MAPS[kind].ranges if kind in MAPS else ()
 
 
 def ranged(shown: ShownMap, wanted: MapRange | None) -> ShownMap:
-    """Return a map with a fixed colour range; unchanged for None and for its own range."""
+    """Return a map with a fixed colour range; None keeps the map's own range."""
     if wanted is None or wanted.limits is None:
         return shown
     return replace(shown, limits=wanted.limits)
@@ -348,8 +351,8 @@ def ranged(shown: ShownMap, wanted: MapRange | None) -> ShownMap:
 def auto_limits(shown: ShownMap) -> tuple[float, float]:
     """Return the 1st and 99th percentile of a complete map, without NaN.
 
-    Above a million values only every n-th value is used. If the two percentiles are equal, the
-    map's own limits are returned.
+    With more than a million values, only every n-th value is used. If the two percentiles are
+    equal, the map's own limits are returned.
     """
     report_progress(0, 1, "Range of the map")
     step = max(1, shown.array.size // _MOST_VALUES)
@@ -363,7 +366,7 @@ def auto_limits(shown: ShownMap) -> tuple[float, float]:
 
 
 def typed_rule(timing: Timing, text: str = "") -> TimingRule:
-    """Return the clock of a typed text: the injection time in s, or two phases such as "2, 4".
+    """Return the timing rule for typed text: the injection time in s, or two phases such as "2, 4".
 
     Raises
     ------
@@ -384,19 +387,21 @@ def typed_rule(timing: Timing, text: str = "") -> TimingRule:
             if timing is Timing.INJECTION
             else "the early and the late phase, such as 2, 4"
         )
-        raise CaseError(f"expected {hint}, but got {text!r}; enter it and press Enter") from error
+        raise CaseError(
+            f"expected {hint}, but got {text!r}; enter the value and press Enter"
+        ) from error
     return TimingRule(timing)
 
 
 def require_rule(case: Case, rule: TimingRule) -> None:
-    """Raise `CaseError` if a rule does not fit a case, such as an injection after the last phase.
+    """Raise `CaseError` if a rule does not suit a case, as with an injection after the last phase.
 
     Parameters
     ----------
     case
         The case with its phases.
     rule
-        The clock for the choice of phases.
+        The timing rule that selects the phases.
     """
     case_rule = rule_of(case, rule)
     choose_phases(case.times_s, case_rule)

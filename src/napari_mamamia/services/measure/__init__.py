@@ -1,1 +1,1 @@
-"""A reader's drawn measurements on a case: shapes, storage and numbers."""
+"""A reader's drawn measurements on a case: their shapes, storage and values."""

@@ -24,14 +24,14 @@ from napari_mamamia.services.report.measures import list_inside, measure_drawn, 
 
 @dataclass(frozen=True, slots=True)
 class CaseDrawings:
-    """The drawings of a case; `problem` lists unreadable records, "" for none."""
+    """The drawings on a case; `problem` describes unreadable records, or is ""."""
 
     items: tuple[Measurement, ...] = ()
     problem: str = ""
 
 
 def open_drawings(workspace: Workspace, case_id: str) -> CaseDrawings:
-    """Return the drawings of readers on a case; if others are hidden, only the reader's own.
+    """Return the drawings on a case; if other readers are hidden, only the reader's own drawings.
 
     Raises
     ------
@@ -62,7 +62,7 @@ class _Step:
 
 @dataclass(slots=True)
 class DrawingLog:
-    """A log that writes new and removed drawings in order, each once, from any thread.
+    """A thread-safe log that writes new and removed drawings in order, each of them once.
 
     `key` is the caller's unique name of a drawing. Drawings that cannot be written wait for the
     next `write`.
@@ -79,32 +79,32 @@ class DrawingLog:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether any drawing is not written yet."""
+        """Whether any drawing has not been written yet."""
         return bool(self._steps)
 
     @property
     def waiting(self) -> dict[str, Measurement]:
-        """Drawings that are not written yet, by key."""
+        """Drawings that have not been written yet, by key."""
         with self._turn:
             return {step.key: step.drawn for step in self._steps if not step.is_taken_back}
 
     @property
     def gone_ids(self) -> frozenset[str]:
-        """The ids of drawings that were removed in this program, written or not."""
+        """Ids of the drawings that were removed in this program, even before they were written."""
         gone = ((self._stored.get(key) or drawing) for key, drawing in self._gone.items())
         return frozenset(drawing.measurement_id for drawing in gone)
 
     def find_stored(self, key: str) -> Measurement | None:
-        """Return the stored form of a drawing, None if it is not written yet."""
+        """Return the stored form of a drawing, or None if it has not been written yet."""
         return self._stored.get(key)
 
     def draw(self, key: str, drawn: Measurement) -> None:
-        """Add a drawing to the waiting ones."""
+        """Queue a drawing to be written."""
         with self._turn:
             self._steps.append(_Step(key, drawn))
 
     def take_back(self, key: str, drawn: Measurement) -> None:
-        """Remove a drawing; if it was never written, it is dropped."""
+        """Remove a drawing; if it was never written, it is discarded."""
         with self._turn:
             for step in self._steps:
                 if step.key == key and not step.is_at_work:
@@ -114,17 +114,17 @@ class DrawingLog:
             self._steps.append(_Step(key, drawn, is_taken_back=True))
 
     def read(self, case_id: str) -> CaseDrawings:
-        """Return the drawings on disk as in `open_drawings`; writing waits meanwhile."""
+        """Return the drawings on disk as in `open_drawings`; writing is blocked during the read."""
         with self._writing:
             return open_drawings(self.workspace, case_id)
 
     def write(self) -> None:
-        """Write all waiting drawings, and return once they are on disk.
+        """Write all queued drawings, and return when they are on disk.
 
         Raises
         ------
         CaseError, SaveError
-            If a drawing cannot be written; this drawing and all later ones keep waiting.
+            If a drawing cannot be written; this drawing and all later drawings remain queued.
         """
         with self._writing:
             while (step := self._next_step()) is not None:
@@ -153,18 +153,18 @@ class DrawingLog:
 
 
 def begin_log(workspace: Workspace) -> DrawingLog:
-    """Return a log that writes to a workspace; no file is touched yet."""
+    """Return a log that writes to a workspace; no file is changed yet."""
     return DrawingLog(workspace)
 
 
 def describe_drawn(drawn: Measurement, case: Case | None, shown: NDArray[Any] | None = None) -> str:
-    """Return the measures of a drawing as text, as in a report; "" for none.
+    """Return the measurements of a drawing as text, as in a report, or "".
 
     Parameters
     ----------
     shown
-        Displayed image ``(z, y, x)`` if it is not a phase, such as a subtraction. An ellipse that
-        was drawn on no phase is measured in this image.
+        The displayed image ``(z, y, x)`` if it is not a phase, such as a subtraction. An ellipse
+        that was not drawn on a phase is measured in this image.
     """
     measures = measure_drawn(drawn, case)
     is_of_shown = drawn.kind is MeasureKind.ELLIPSE and drawn.phase is None

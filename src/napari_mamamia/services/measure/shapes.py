@@ -1,7 +1,6 @@
-"""Convert points clicked on a slice to the points of a measurement.
+"""Convert points that were clicked on a slice to the points of a measurement.
 
-Points are in RAS mm, so that drawing and measuring agree on grids of any spacing, direction and
-shear.
+Points are in RAS mm, so drawing and measuring agree on grids with any spacing, direction and shear.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,11 +25,11 @@ HAND_POINTS: Final[Mapping[MeasureKind, int]] = MappingProxyType(
         MeasureKind.KEY_IMAGE: 1,
     }
 )
-"""Number of points to click; an ellipse is drawn between opposite corners of its box."""
+"""Number of points to click; an ellipse is drawn between opposite corners of its bounding box."""
 
 _SECOND_LINE: Final = 2
 _LEAST_MM: Final = 1e-3
-"""Minimum length in mm, the precision of stored points."""
+"""Smallest length in mm, which is the precision of stored points."""
 _ELLIPSE_STEPS: Final = 64
 
 
@@ -44,7 +43,7 @@ class Slice:
 
     @property
     def plane(self) -> Plane:
-        """The name of the slice's plane."""
+        """The anatomical plane of the slice."""
         return next(
             plane for plane in PLANES if self.grid.display_frame(plane).order[0] == self.axis
         )
@@ -56,10 +55,10 @@ class Slice:
         return first, second
 
     def find_point(self, voxel: Sequence[float], *, is_clipped: bool = True) -> PointMm | None:
-        """Return the point at voxel coordinates (z, y, x) in this slice, RAS mm.
+        """Return the point in RAS mm at voxel coordinates (z, y, x) in this slice.
 
-        Outside the image, the result is the nearest point of the edge, or None if `is_clipped` is
-        off.
+        Outside the image, the result is the nearest point on the edge, or None if `is_clipped` is
+        False.
         """
         places = [float(i) for i in voxel]
         places[self.axis] = float(self.index)
@@ -92,7 +91,7 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class Sketch:
-    """A shape while it is drawn: the clicked points, and the position of the pointer."""
+    """A shape that is being drawn: the clicked points and the position of the pointer."""
 
     kind: MeasureKind
     on: Slice
@@ -115,12 +114,12 @@ class Sketch:
         return replace(self, placed=(*self.placed, point), pointer=None)
 
     def point_at(self, point: PointMm) -> "Sketch":
-        """Return the sketch with another pointer position."""
+        """Return the sketch with a different pointer position."""
         return replace(self, pointer=point)
 
     @property
     def shape(self) -> tuple[MeasureKind, tuple[PointMm, ...]] | None:
-        """The shape drawn so far, None before the first line; a cross may be a single line."""
+        """The shape drawn so far, or None before the first line; a cross may be a single line."""
         points = self.placed
         if self.pointer is not None and not self.begins_line and not self.is_complete:
             points = (*points, self.pointer)
@@ -166,9 +165,10 @@ def has_extent(kind: MeasureKind, points: Sequence[PointMm]) -> bool:
 def move_point(
     kind: MeasureKind, points: Sequence[PointMm], at: int, target: PointMm, on: Slice
 ) -> tuple[PointMm, ...]:
-    """Return a shape with point `at` moved; perpendicular lines stay perpendicular.
+    """Return a shape with point `at` moved; perpendicular lines remain perpendicular.
 
-    The centre of an ellipse moves all its points, and the end of a half axis moves along that axis.
+    Moving the centre of an ellipse moves all its points; the end of a half-axis moves only along
+    that axis.
     """
     moved = list(points)
     if kind is MeasureKind.ELLIPSE:
@@ -200,7 +200,7 @@ def find_slice(drawn: Measurement, grid: Grid) -> Slice:
 
 
 def list_lines(kind: MeasureKind, points: Sequence[PointMm]) -> list[NDArray[np.float64]]:
-    """Return the lines of a shape, each (points, 3) in RAS mm; none for a key image."""
+    """Return the lines of a shape, each (points, 3) in RAS mm; empty for a key image."""
     every = np.asarray(points, np.float64)
     if kind is MeasureKind.KEY_IMAGE:
         return []
@@ -224,7 +224,7 @@ def find_display_mm(grid: Grid, points_mm: ArrayLike) -> NDArray[np.float64]:
 
 
 def _find_foot(line: Sequence[PointMm], target: PointMm, on: Slice) -> PointMm:
-    """Return the end of a second diameter that starts at ``line[2]`` towards a point."""
+    """Return the end of a second diameter that goes from ``line[2]`` towards a point."""
     start = np.asarray(line[2], np.float64)
     across = on.turn_right(np.subtract(line[1], line[0]))
     return on.clip(start, start + (np.subtract(target, start) @ across) * across)

@@ -1,1 +1,1 @@
-"""Prediction of one or many cases by one or several models; conversion of models."""
+"""Prediction of one or many cases with one or several models, and conversion of models."""

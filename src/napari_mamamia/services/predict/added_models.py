@@ -1,4 +1,4 @@
-"""The user's list of models: list, add and remove them, and estimate the cost of a case."""
+"""The user's list of models: list, add and remove models, and estimate the cost of a case."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,9 +26,9 @@ from napari_mamamia.services.predict.offers import Offer, offers
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """The description of a model on its card, as lines of text.
+    """The description of a model for its card, as lines of text.
 
-    `sha256` is complete, "" if unknown.
+    `sha256` is the complete checksum, or "" if it is unknown.
     """
 
     what: str
@@ -48,7 +48,7 @@ def add_to_list(path: Path, name: str = "") -> ModelEntry:
     Parameters
     ----------
     path
-        Path of the file or folder.
+        The path of the model's file or folder.
     name
         The name of the model.
     """
@@ -56,7 +56,7 @@ def add_to_list(path: Path, name: str = "") -> ModelEntry:
 
 
 def remove_from_list(name: str) -> None:
-    """Remove a model from the list; its files stay."""
+    """Remove a model from the list; its files are kept."""
     forget_model(name, default_registry())
 
 
@@ -66,7 +66,7 @@ def new_host() -> Host:
 
 
 def why_not_here(segmenter: Segmenter) -> str:
-    """Return why a model cannot run in this installation, "" if it can."""
+    """Return why a model cannot run in this installation, or "" if it can."""
     try:
         require_ready(segmenter)
     except MissingExtraError as error:
@@ -128,10 +128,10 @@ def convert_in_isolation(entry: ModelEntry, out: Path) -> Converted:
 
 
 def _device_text(settings: EngineSettings) -> str:
-    """Return the device of a model if it is known before loading."""
+    """Return the device of a model if it is known before the model is loaded."""
     if settings.device == "auto":
-        return "on a graphics card if torch finds one, otherwise on the processor"
+        return "on a GPU if torch finds one, otherwise on the CPU"
     if settings.device != "cpu":
         return f"on {settings.device}"
     threads = settings.threads
-    return "on the processor" if threads is None else f"on the processor, threads: {threads}"
+    return "on the CPU" if threads is None else f"on the CPU, threads: {threads}"

@@ -1,4 +1,4 @@
-"""Predict many cases, here or in workers; a failed case does not stop the others."""
+"""Predict many cases in this process or in workers; a failed case does not stop the others."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -59,20 +59,20 @@ def own_masks(out: Path) -> Mapping[str, tuple[str, ...]]:
 
 
 def require_replaceable(mask: Mask, target: Path, own: tuple[str, ...]) -> None:
-    """Refuse to replace a mask that this run did not write; an identical mask may be replaced.
+    """Raise if a mask was not written by this run; an identical mask may be replaced.
 
-    An identical mask may come from a killed run that did not record it.
+    An identical mask may have been written by a killed run that did not record it.
 
     Raises
     ------
     SaveConflictError
-        If `target` holds another mask; this mask stays.
+        If `target` is a different mask, which is kept.
     """
     if not target.exists() or sha256_of(target) in own or _is_equal(mask, target):
         return
     raise SaveConflictError(
-        f"{target} is not the mask that this run wrote, but was made or changed by something "
-        "else, and was kept; move it away, or replace all masks",
+        f"expected {target} to be a mask that this run wrote, but it was made or changed "
+        "otherwise and was kept; move the file, or replace all masks",
         remedies=(Remedy("overwrite"),),
     )
 
@@ -86,7 +86,7 @@ def _is_equal(mask: Mask, target: Path) -> bool:
 
 
 PROBABILITY_FOLDER: Final = "probability"
-"""Folder of probability maps, separate from the masks so that they do not count as cases."""
+"""Folder of probability maps, separate from the masks because the maps are not cases."""
 
 _ALL: Final = 1000  # steps of a case: reading, predicting, saving
 _READ: Final = 30
@@ -95,7 +95,7 @@ _PREDICTED: Final = 980
 
 @dataclass(frozen=True, slots=True)
 class PredictSummary:
-    """The new predictions of a run, the cases finished before, and the failures."""
+    """The new predictions of a run, the cases finished earlier, and the failures."""
 
     saved: tuple[SavedPrediction, ...]
     skipped: tuple[str, ...]
@@ -104,10 +104,10 @@ class PredictSummary:
 
 @dataclass(frozen=True, slots=True)
 class PredictSettings:
-    """The output folder, and all settings on which a prediction depends besides its case.
+    """The output folder, and all settings on which a prediction depends in addition to the case.
 
-    `probability` tells whether to write the probability map too. `registry` is the folder of models
-    to offer if this model fails; None takes the user's own.
+    `probability` is True if the probability map is also written. `registry` is the folder of the
+    models that are suggested if this model fails; None stands for the user's own.
     """
 
     choice: ModelChoice
@@ -118,10 +118,10 @@ class PredictSettings:
 
 @dataclass(frozen=True, slots=True)
 class _About:
-    """The files of a case, and which of its older masks may be replaced.
+    """The files of a case, and the checksums of older masks that may be replaced.
 
-    `own` are the checksums of the masks that may be replaced, None for any. This record is sent to
-    other processes, and therefore includes only the times of the clinical row.
+    `own` has the checksums of the masks that may be replaced; None allows any. This record is sent
+    to other processes, so it includes only the times from the clinical row.
     """
 
     files: CaseFiles
@@ -132,7 +132,7 @@ class _About:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A saved prediction in the result store, with checksums of its files.
+    """A saved prediction in the result store, with the checksums of its files.
 
     `probability_sha256` is "" if no map was written.
     """
@@ -159,25 +159,26 @@ def predict_data_set(
 ) -> PredictSummary:
     """Write ``out/ID.nii.gz`` and ``out/ID.json`` for each case.
 
-    With `probability` it also writes ``out/probability/ID.nii.gz``. If time or memory does not
-    suffice for a case, its failure names the models of `registry` (None: the user's own) that would
-    fit.
+    With `probability`, ``out/probability/ID.nii.gz`` is also written. If time or memory is
+    insufficient for a case, its failure names the models in `registry` (by default the user's own)
+    that are suitable.
 
-    By default all cases are predicted. With RESUME, cases are skipped if their mask, files, model
-    and settings are unchanged; a mask that was changed since stays, and its case fails. With ADD, a
-    case that already has a mask fails, and its mask stays. If `place` is this process, `segmenter`
-    predicts and progress shows its tiles; workers load the model themselves.
+    By default, all cases are predicted. With RESUME, cases are skipped if their mask, files, model
+    and settings are unchanged; a mask that has been changed is kept, and its case fails. With ADD,
+    a case that already has a mask fails, and the mask is kept. If `place` is this process,
+    `segmenter` is used directly, and progress includes its tiles; workers load the model
+    themselves.
 
     Raises
     ------
     CaseError
-        If an id is unknown; nothing is written then.
+        If an id is unknown; nothing is then written.
     SaveConflictError
-        If `out` holds other results.
+        If `out` has other results.
     MissingExtraError
-        If the model's runtime is not installed here; nothing is written then.
+        If the model's runtime is not installed on this computer; nothing is then written.
     """
-    # With a scheduler, other computers run the model, which need not be installed here.
+    # With a scheduler, the model runs on other computers, so its runtime is not needed here.
     if place is None or not place.scheduler:
         require_ready(segmenter)
     case_files = [opened.data_set.case(case_id) for case_id in case_ids] or list(
@@ -219,14 +220,14 @@ def predict_data_set(
 
 
 def predict_files(inputs: CaseInputs, settings: PredictSettings) -> _Row:
-    """Predict one case in a worker; the model stays loaded for the next case.
+    """Predict one case in a worker; the model remains loaded for the next case.
 
     Parameters
     ----------
     inputs
         The files of the case.
     settings
-        Settings of the prediction.
+        The settings of the prediction.
     """
     return _predict_one_case(inputs, settings, _load_segmenter(settings.choice))
 
@@ -285,7 +286,7 @@ def _collect_inputs(
     existing: Existing,
     own: Mapping[str, tuple[str, ...]] | None,
 ) -> CaseInputs:
-    """Return a case with all files on which its prediction depends, by absolute path."""
+    """Return a case with the absolute paths of all files on which its prediction depends."""
     images = dict.fromkeys(path for phase in files.phases for path in phase.files)
     others = (files.info, opened.data_set.clinical)
     paths = (*images, *(path for path in others if path is not None))
@@ -298,7 +299,7 @@ def _collect_inputs(
 
 
 def _list_parameters(opened: OpenDataSet, choice: ModelChoice) -> tuple[tuple[str, Setting], ...]:
-    """Return the entries of `run.json`; a run with other entries cannot be resumed."""
+    """Return the entries of `run.json`; a run with different entries cannot be resumed."""
     parameters = (("model", choice.name), ("data_set", opened.data_set.name))
     return parameters if choice.is_plain else (*parameters, ("settings", choice.key))
 

@@ -1,7 +1,7 @@
-"""Convert a model's pickled checkpoints, which can run any code, to safetensors.
+"""Convert a model's pickled checkpoints, which can run arbitrary code, to safetensors.
 
-The model's results stay bit-identical. A checkpoint that contains code is opened only in a sandbox,
-and the extracted file is checked before use.
+The model's results remain bit-identical. A checkpoint that contains code is opened only in a
+sandbox, and the resulting file is checked before use.
 """
 
 import os
@@ -33,8 +33,8 @@ from napari_mamamia.segmentation.sandbox.isolation import Isolation
 from napari_mamamia.services.batch.child import Child, attempt_in_child
 from napari_mamamia.services.batch.work import CaseInputs, CaseWork
 
-# Conversion of one trained folder. Checkpoints are opened in a subprocess, so that torch is never
-# imported in the window's process.
+# Conversion of one trained folder. Checkpoints are opened in a subprocess, because torch must not
+# be imported in the window's process.
 
 SAFE_SUFFIX: Final = ".safetensors"
 _STEPS: Final = 1000
@@ -42,10 +42,10 @@ _STEPS: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class ConvertedFile:
-    """A converted checkpoint: its name below the model, and the SHA-256 of the original.
+    """A converted checkpoint: its path in the model's folder, and the SHA-256 of the original.
 
-    `tensors` is the number of stored tensors; the header lists further names of shared tensors.
-    `n_bytes` is the size of the new file.
+    `tensors` is the number of stored tensors; the header lists the additional names of shared
+    tensors. `n_bytes` is the size of the new file.
     """
 
     name: str
@@ -56,10 +56,10 @@ class ConvertedFile:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A trained folder: its path, its name in the new model, and its licence if any.
+    """A trained folder: its path, its name in the new model, and its licence, if any.
 
-    `isolation` and `limits` define the sandbox for its checkpoints; with None they are read as
-    data, without running code.
+    `isolation` and `limits` define the sandbox for its checkpoints. If they are None, the
+    checkpoints are read as data, and no code is run.
     """
 
     root: Path
@@ -89,8 +89,8 @@ def stages_of(
 ) -> tuple[Stage, ...]:
     """Return a model's stages in order of execution.
 
-    `folder` is the unpacked folder of the model. Stages keep their names, which contain trainer,
-    plans and configuration.
+    `folder` is the unpacked folder of the model. Stages keep their names, which contain the
+    trainer, the plans and the configuration.
     """
     root = folder / card.inner if card.inner else absolute(folder)
     name = _clean_name(card.name) if card.is_zip and not card.inner else root.name
@@ -106,14 +106,14 @@ def stages_of(
 
 
 def convert_stage(stage: Stage, into: Path, child: Child) -> tuple[ConvertedFile, ...]:
-    """Write a stage to a new folder with its name in `into`.
+    """Write a stage to a new folder in `into` that has the stage's name.
 
     Raises
     ------
     ModelError
-        If a checkpoint cannot be opened or does not fit the plans; see `convert.rewrite`.
+        If a checkpoint cannot be opened or does not match the plans; see `convert.rewrite`.
     SaveError
-        If the system refuses to write.
+        If a file cannot be written.
     """
     target = into / stage.name
     texts = _copy_small_files(stage, target)
@@ -127,12 +127,11 @@ def convert_stage(stage: Stage, into: Path, child: Child) -> tuple[ConvertedFile
 
 
 def _clean_name(name: str) -> str:
-    """Return a safe folder name for a model's name."""
     return re.sub(r"[^\w.-]", "_", name).lstrip(".") or "model"
 
 
 def _copy_small_files(stage: Stage, target: Path) -> tuple[str, str]:
-    """Write the small files; return the texts of plans.json and dataset.json."""
+    """Write the small files; return the contents of plans.json and dataset.json."""
     texts = []
     try:
         target.mkdir(parents=True)
@@ -149,18 +148,18 @@ def _copy_small_files(stage: Stage, target: Path) -> tuple[str, str]:
             shutil.copyfile(stage.root / RECIPE_NAME, target / RECIPE_NAME)
     except (OSError, UnicodeDecodeError) as error:
         raise SaveError(
-            f"the small files of {stage.root} could not be copied to {target}: {error}; make "
-            "room, choose another folder, or copy the model again"
+            f"the small files of {stage.root} could not be copied to {target}: {error}; free some "
+            "space, choose a different folder, or copy the model again"
         ) from error
     return texts[0], texts[1]
 
 
 def _list_checkpoints(root: Path) -> tuple[Path, ...]:
-    """Return the checkpoints; if two differ only in their suffix, the safetensors file."""
+    """Return the checkpoints; if two differ only in the suffix, the safetensors file is used."""
     names = sorted(
         weight.name for weight in recognise_model(root, inner="", checksums=False).weights
     )
-    # alphabetical order, so that .safetensors replaces .pth
+    # in alphabetical order, .safetensors replaces .pth
     by_stem = {str(PurePosixPath(name).with_suffix("")): root / name for name in names}
     return tuple(by_stem.values())
 
@@ -168,7 +167,6 @@ def _list_checkpoints(root: Path) -> tuple[Path, ...]:
 def _convert_checkpoint(
     file: Path, stage: Stage, texts: tuple[str, str], target: Path, child: Child
 ) -> ConvertedFile:
-    """Convert one checkpoint, in a sandbox if there is one."""
     label = f"{file.parent.name}/{file.name}"
     report_progress(0, _STEPS, f"Converting {label}")
     new = target / file.parent.name / f"{file.stem}{SAFE_SUFFIX}"
@@ -187,7 +185,7 @@ def _convert_checkpoint(
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """The arguments of `convert.rewrite`, as sent to the subprocess."""
+    """The arguments of `convert.rewrite` for the subprocess."""
 
     source: Path
     checkpoint: Path
@@ -198,7 +196,7 @@ class _Order:
 
 
 def _rewrite_in_child(order: _Order, child: Child, text: str) -> _Answer:
-    """Convert a checkpoint in the subprocess, and raise its error here."""
+    """Convert a checkpoint in the subprocess; raise the error of the subprocess here."""
     work = CaseWork("convert", _rewrite_checkpoint, order, _Answer)
     with part(_STEPS // 2, _STEPS // 2, _STEPS, text):
         outcome = attempt_in_child(child, work, CaseInputs(text), None)
@@ -227,9 +225,9 @@ def _rewrite_checkpoint(inputs: CaseInputs, order: _Order) -> _Answer:
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """The converted model: folder, card, files, and the sandbox used for its checkpoints.
+    """The converted model: its folder, card and files, and the sandbox used for its checkpoints.
 
-    `isolation` is "" if they were read as data.
+    `isolation` is "" if the checkpoints were read as data.
     """
 
     folder: Path
@@ -239,9 +237,9 @@ class Converted:
 
 
 def convertible(model: ModelCard | Path) -> str:
-    """Return "" if a model can be converted to safetensors, otherwise the reason.
+    """Return why a model cannot be converted to safetensors, or "" if it can.
 
-    No weights are opened.
+    The weights are not opened.
     """
     try:
         card = model if isinstance(model, ModelCard) else recognise_model(model, checksums=False)
@@ -250,17 +248,17 @@ def convertible(model: ModelCard | Path) -> str:
     if card.kind is not ModelKind.NNUNET:
         return (
             f"only the pickles of an nnU-Net v2 model can be converted, but {card.path} is of the "
-            f"kind {card.kind}; it stays unchanged"
+            f"kind {card.kind}; the model was not changed"
         )
     if card.missing:
         return "; ".join(card.missing)
     if all(weight.name.endswith(SAFE_SUFFIX) for weight in card.weights):
-        return f"every checkpoint of {card.name} is a safetensors file already"
+        return f"every checkpoint of {card.name} is already a safetensors file"
     return ""
 
 
 def isolation_reason(*, as_root: bool = False) -> str:
-    """Create a sandbox as a test; return "" on success, otherwise the reason."""
+    """Create a sandbox as a test; return why this is not possible, or "" on success."""
     try:
         sandbox(as_root=as_root)
     except ModelError as error:
@@ -279,34 +277,34 @@ def convert_model(
 ) -> Converted:
     """Convert an nnU-Net v2 model into the new folder `out`, completely or not at all.
 
-    The plans.json, dataset.json, licence and recipe stay the same; a cascade includes its first
-    stage. Checkpoints are opened in a subprocess.
+    The plans.json, dataset.json, licence and recipe are not changed. A cascade is converted with
+    its first stage. Checkpoints are opened in a subprocess.
 
     Parameters
     ----------
     model
         The card of the model, or the path of its folder or zip.
     out
-        A folder that does not exist yet, or is empty.
+        A folder that is empty or does not exist yet.
     isolated
-        Whether to open each checkpoint in a sandbox, whatever code it contains.
+        Whether to open each checkpoint in a sandbox, which allows any code in the checkpoint.
     recipe
         A recipe that replaces the model's own.
     limits
-        Limits for opening one checkpoint in the sandbox; None for the default limits.
+        The limits for opening a checkpoint in the sandbox; None for the default limits.
     as_root
         Whether the root user may open checkpoints.
 
     Raises
     ------
     ModelError
-        If the model is no nnU-Net v2 model, does not fit its plans, or there is no sandbox.
+        If the model is not an nnU-Net v2 model or does not match its plans, or there is no sandbox.
     RefusedCheckpointError
-        If a checkpoint contains code and `isolated` is off.
+        If a checkpoint contains code and `isolated` is False.
     SaveConflictError
         If `out` is not empty.
     SaveError
-        If the system refuses to write.
+        If a file cannot be written.
     """
     report_progress(0, 1, "Inspecting the model")
     require_torch()
@@ -324,7 +322,7 @@ def convert_model(
             with part(*steps):
                 files += convert_stage(stage, staging, child)
         report_progress(len(stages) * _STEPS, len(stages) * _STEPS, "Saving", binding=True)
-        # A folder with content is never replaced.
+        # A folder that is not empty is never replaced.
         _require_free(out)
         place_folder(staging, out)
     report_progress(1, 1, "Converted")
@@ -335,6 +333,6 @@ def convert_model(
 def _require_free(out: Path) -> None:
     if os.path.lexists(out) and not (out.is_dir() and not any(out.iterdir())):
         raise SaveConflictError(
-            f"the converted model should go to a new folder, but {out} is not empty; give another "
-            "one; nothing was overwritten"
+            f"expected {out} to be a new or empty folder, but it is not empty, so nothing was "
+            "written; choose a different folder"
         )

@@ -1,6 +1,6 @@
-"""The measured seconds of predictions on this computer, to estimate the next one.
+"""The measured durations of predictions on this computer, to estimate the next duration.
 
-The file is in the cache folder. A run of half to twice as many voxels is similar.
+The file is in the cache folder. A run is similar if it has half to twice as many voxels.
 """
 
 import json
@@ -17,24 +17,24 @@ from napari_mamamia.io.files.user_folders import cache_folder
 _FILE: Final = "durations.json"
 _MOST_RUNS: Final = 20
 _SIMILAR: Final = 2.0
-"""Largest ratio of voxels between similar runs; time is proportional to voxels within it."""
+"""Largest ratio of voxel counts between similar runs, for which time is proportional to voxels."""
 _log = logging.getLogger(__name__)
 
 
 def estimate_seconds(model: str, voxels: int) -> float | None:
-    """Return the expected seconds of a run: the median of similar runs per voxel, times voxels.
+    """Return the expected duration of a run in s, from the median of similar runs per voxel.
 
     Parameters
     ----------
     model
         The name of the model.
     voxels
-        Number of voxels of one phase of the case.
+        The number of voxels in one phase of the case.
 
     Returns
     -------
     float or None
-        The seconds; None if this computer has not run the model on a similar case yet.
+        The duration in s; None if this computer has not run the model on a similar case yet.
     """
     per_voxel = [
         seconds / earlier
@@ -45,7 +45,7 @@ def estimate_seconds(model: str, voxels: int) -> float | None:
 
 
 def remember_seconds(model: str, voxels: int, seconds: float) -> None:
-    """Store the seconds of a finished run; without a writable cache folder nothing is stored."""
+    """Store the duration of a finished run in s, if the cache folder is writable."""
     runs = _read_runs()
     runs[model] = [*runs.get(model, ()), (voxels, round(seconds, 3))][-_MOST_RUNS:]
     try:
@@ -55,7 +55,7 @@ def remember_seconds(model: str, voxels: int, seconds: float) -> None:
 
 
 def _read_runs() -> dict[str, list[tuple[int, float]]]:
-    """Return the voxels and seconds of the last runs by model; lines that are none are left out."""
+    """Return the voxels and seconds of the last runs by model; invalid lines are skipped."""
     try:
         content = read_json(cache_folder() / _FILE)
     except (OSError, ValueError, RecursionError):

@@ -41,11 +41,11 @@ _SLAB: Final = 8  # planes at a time
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fused:
-    """The mask (mean above a threshold), the mean, and the variance of probability maps.
+    """The mean of probability maps, the mask in which it exceeds a threshold, and the variance.
 
-    A voxel with a mean equal to the threshold is background. `mean` is float16, 0 to 1. `variance`
-    is float16, 0 to 0.25, divided by n (not n - 1), None for fewer than two maps. All are ``(z, y,
-    x)``.
+    A voxel whose mean equals the threshold is background. `mean` is float16, from 0 to 1.
+    `variance` is float16, from 0 to 0.25, with divisor n (not n - 1); it is None for fewer than two
+    maps. All arrays have axes ``(z, y, x)``.
     """
 
     above: NDArray[np.bool_]
@@ -66,21 +66,21 @@ class Moments:
     squares: NDArray[np.float32] | None = None
 
     def add(self, probability: NDArray[np.float16]) -> None:
-        """Add one map, ``(z, y, x)``, 0 to 1.
+        """Add one probability map ``(z, y, x)``, from 0 to 1.
 
         Raises
         ------
         GridMismatchError
-            If its shape differs from that of the earlier maps.
+            If its shape differs from the shape of the earlier maps.
         """
         if self.mean is None or self.squares is None:
             self.mean = np.zeros(probability.shape, np.float32)
             self.squares = np.zeros(probability.shape, np.float32)
         if probability.shape != self.mean.shape:
             raise GridMismatchError(
-                "probabilities to be fused must share one grid, but one has shape "
-                f"{probability.shape} (z, y, x) and the others {self.mean.shape}; this is a fault "
-                "of the model, choose another"
+                f"expected all probability maps to have the shape {self.mean.shape} (z, y, x), "
+                f"but one has the shape {probability.shape}; this is an error in the model, so "
+                "choose a different model"
             )
         self.count += 1
         share = np.float32(1 / self.count)
@@ -101,7 +101,9 @@ class Moments:
             If no map was added.
         """
         if self.mean is None or self.squares is None:
-            raise GridMismatchError("a mean needs at least one probability map; add one first")
+            raise GridMismatchError(
+                "expected at least one probability map for the mean, but got none; add a map first"
+            )
         shape = self.mean.shape
         above = np.empty(shape, np.bool_)
         mean = np.empty(shape, np.float16)
@@ -117,7 +119,7 @@ class Moments:
 
 
 def share_of_masks(masks: Sequence[NDArray[np.bool_]]) -> NDArray[np.float16]:
-    """Return the share of masks that contain each voxel, float16 ``(z, y, x)``, 0 to 1."""
+    """Return the fraction of masks that contain each voxel, float16 ``(z, y, x)``, from 0 to 1."""
     share = np.empty(masks[0].shape, np.float16)
     for first in range(0, len(share), _SLAB):
         report_progress(first, len(share), "Counting votes")
@@ -131,7 +133,7 @@ def share_of_masks(masks: Sequence[NDArray[np.bool_]]) -> NDArray[np.float16]:
 
 T = TypeVar("T")
 
-_PREDICTED: Final = 940  # of 1000 progress steps: the models; the rest is for fusing
+_PREDICTED: Final = 940  # progress steps of the models; fusing takes the remaining steps up to 1000
 _AVERAGED: Final = 960
 _FUSED: Final = 990
 _MOST_MODELS: Final = 16
@@ -156,11 +158,11 @@ class FusedSegmenter:
     members
         2 to 16 models with distinct names. With MEAN each model must return its probability.
     rule
-        The rule that fuses their results.
+        The rule by which the results are fused.
     limit_s
-        Seconds for the whole case; None for no limit. Each model gets the remaining time. A model
-        that may reduce its cost plans for an equal share of the remaining time, so that time is
-        left for later models.
+        The time limit for the whole case in s; None for no limit. Each model may use the remaining
+        time. A model that can reduce its cost plans with an equal part of the remaining time, which
+        leaves time for later models.
 
     Raises
     ------
@@ -177,7 +179,7 @@ class FusedSegmenter:
 
     @property
     def name(self) -> str:
-        """Short name, suitable for a folder: rule and models."""
+        """Short name that can be used for a folder, with the rule and the models."""
         name = f"{self.rule.value}_{self._join_names('+')}"
         if len(name.encode()) <= _LONGEST_NAME:
             return name
@@ -186,26 +188,26 @@ class FusedSegmenter:
 
     @property
     def title(self) -> str:
-        """Name shown to people."""
+        """The name that is shown to users."""
         titles = " and ".join(member.title for member in self.members)
         return f"{self.rule.said[:1].upper()}{self.rule.said[1:]} of {titles}"
 
     @property
     def note(self) -> str:
-        """The caveat that is shown with every result: the rule, and the models' own caveats."""
+        """The caveat that is shown with every result: the rule, and the caveats of the models."""
         notes = "; ".join(f"{member.name}: {member.note}" for member in self.members)
         return f"{self.rule.said} of {len(self.members)} models: {notes}"
 
     def predict(self, case: Case, prompt: Prompt | None = None) -> Prediction:
-        """Run every model on `case` and fuse; progress counts to 1000.
+        """Run every model on `case` and fuse the results; progress counts to 1000.
 
         Returns
         -------
         Prediction
-            With MEAN, `probability` is the mean of the models' probabilities, otherwise the share
-            of masks that contain the voxel. `variance` exists if every model returned a
-            probability. `seconds` include all models and the fusion; `peak_memory_bytes` is the
-            largest peak of any process.
+            The fused prediction. With MEAN, `probability` is the mean of the models' probabilities;
+            otherwise it is the fraction of masks that contain the voxel. `variance` exists if every
+            model returned a probability. `seconds` includes all models and the fusion, and
+            `peak_memory_bytes` is the largest peak of any process.
 
         Raises
         ------
@@ -229,9 +231,9 @@ class FusedSegmenter:
             elif moments is not None:
                 with part(steps[1], steps[1], 1000):
                     moments.add(one.probability)
-            # already added to the moments, so that only one map is in memory
+            # The map has been added to the moments, so only one map is in memory.
             predictions.append(replace(one, probability=None, variance=None))
-        # Raises if the last model exceeded the limit.
+        # This raises an error if the last model exceeded the limit.
         self._seconds_left(started)
         begun = time.perf_counter()
         maps = None
@@ -274,8 +276,9 @@ class FusedSegmenter:
         left = started + self.limit_s - time.monotonic()
         if left <= 0:
             raise OverLimitError(
-                f"{self._join_names(', ')} should finish within {duration_text(self.limit_s)} in "
-                "all, but took longer; allow more time, or choose fewer models"
+                f"expected {self._join_names(', ')} to finish within "
+                f"{duration_text(self.limit_s)} in total, but they took longer; allow more time, "
+                "or choose fewer models"
             )
         return left
 
@@ -291,8 +294,8 @@ class FusedSegmenter:
     def _require_probability(self, found: Prediction, member: Segmenter) -> None:
         if self.rule is FusionRule.MEAN and found.probability is None:
             raise ModelError(
-                f"the mean needs every model's probability, but {member.name} gives none; fuse by "
-                "majority or staple"
+                f"expected every model to return a probability for the mean, but {member.name} "
+                "returns none; fuse by majority or staple"
             )
 
     # ----------------------------------------------------------------------- fusing
@@ -353,13 +356,13 @@ class FusedSegmenter:
             agreement = dice(one.mask.array, mask)
             if agreement < _LEAST_AGREEMENT:
                 yield (
-                    f"{member.name} disagrees with the fused mask (Dice {agreement:.2f}); look at "
-                    "each model alone"
+                    f"{member.name} disagrees with the fused mask (Dice {agreement:.2f}); check "
+                    "the mask of each model separately"
                 )
 
 
 def _find_digest(parameters: Iterable[tuple[str, Setting]]) -> str:
-    """Return the SHA-256 of the model in its parameters; "" without one."""
+    """Return the SHA-256 of the model from its parameters, or "" without one."""
     told = dict(parameters)
     return next((str(told[name]) for name in MODEL_DIGESTS if told.get(name)), "")
 
@@ -369,31 +372,31 @@ def require_fusible(names: Sequence[str]) -> None:
     if not 2 <= len(names) <= _MOST_MODELS:
         raise ModelError(
             f"expected 2 to {_MOST_MODELS} models to fuse, but got {len(names)} "
-            f"({', '.join(names)}); choose among them, or name another one"
+            f"({', '.join(names)}); remove models from the list, or add one"
         )
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise ModelError(
             f"expected models with different names to fuse, but {', '.join(twice)} occurs more "
-            "than once; name each model once; to fuse two models with the same name, add one of "
-            "them under a different name",
+            "than once; list each model once, or add one of two models with the same name under "
+            "a different name",
             remedies=(Remedy(command="models add"),),
         )
 
 
 @contextmanager
 def _named_in_errors(name: str) -> Iterator[None]:
-    """Add the model's name to an error raised in the block."""
+    """Add the model's name to errors that are raised in this context."""
     try:
         yield
     except MamamiaError as error:
-        text = f"{name}, one of the models to fuse, failed: {error}"
+        text = f"{name}, one of the models to be fused, failed: {error}"
         keeps_type = isinstance(error, OutOfMemoryError | OverLimitError)
         raise (type(error)(text) if keeps_type else ModelError(text)) from error
 
 
 def _largest_peak(found: Sequence[Prediction]) -> int | None:
-    """Return the largest peak memory of the computing processes; None stands for this process."""
+    """Return the largest peak memory of the worker processes; None stands for this process."""
     own_peak = process_peak_memory_bytes()
     peaks = [one.peak_memory_bytes or own_peak for one in found]
     return max((peak for peak in peaks if peak is not None), default=None)

@@ -1,4 +1,4 @@
-"""Thumbnails of a model's input channels for one slice."""
+"""Thumbnails of a model's input channels in one slice."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,17 +22,17 @@ from napari_mamamia.segmentation.model.recipe_input import (
 from napari_mamamia.segmentation.run.planned import PlannedSegmenter
 
 LARGEST_PIXELS: Final = 96
-"""Longer side of a thumbnail in pixels, so that several fit next to each other."""
+"""Length of the longer side of a thumbnail in pixels; several thumbnails fit next to each other."""
 
 _WINDOW: Final = (1.0, 99.0)
-"""Percentiles that are displayed black and white. Our choice: bright vessels are clipped."""
+"""Percentiles displayed as black and white, which clips bright vessels. Our choice."""
 
 
 @dataclass(frozen=True, slots=True)
 class InputChannel:
-    """One input channel: its name in the model, its expression, and a description of both.
+    """One input channel: its name in the model, its expression, and a description.
 
-    `expression` is "" if there is no thumbnail; `text` then holds the reason.
+    `expression` is "" if there is no thumbnail; `text` then gives the reason.
     """
 
     name: str
@@ -42,9 +42,9 @@ class InputChannel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InputPicture:
-    """The thumbnail of a channel, uint8 ``(row, column)``, upright in the display frame.
+    """The thumbnail of a channel, uint8 ``(row, column)``, in the display orientation.
 
-    `low` and `high` are the channel's values displayed black and white. `low`, `high` and `pixels`
+    `low` and `high` are the channel values displayed as black and white. `low`, `high` and `pixels`
     are None for a channel without a thumbnail.
     """
 
@@ -56,7 +56,7 @@ class InputPicture:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InputPictures:
-    """The thumbnails of one slice, its index along the slice axis, and a warning ("" for none)."""
+    """The thumbnails of one slice, its index along the slice axis, and a warning, or ""."""
 
     pictures: tuple[InputPicture, ...]
     slice_index: int
@@ -66,7 +66,7 @@ class InputPictures:
 def model_channels(segmenter: PlannedSegmenter, n_before: int = 1) -> tuple[InputChannel, ...]:
     """Return the input channels of a trained model, such as "channel 0 DCE_pre: pre".
 
-    `n_before` is the number of phases of the case before contrast.
+    `n_before` is the number of phases before contrast.
     """
     return tuple(
         InputChannel(
@@ -94,9 +94,9 @@ def kinetic_channels(case: Case, choice: PhaseChoice) -> tuple[InputChannel, ...
 def shared_channels(
     each: Sequence[Sequence[InputChannel]], n_before: int = 1
 ) -> tuple[InputChannel, ...]:
-    """Return the input channels of several models, each expression once, in order of first use.
+    """Return the input channels of several models, with each expression once, in order of use.
 
-    `n_before` is the number of phases of the case before contrast.
+    `n_before` is the number of phases before contrast.
     """
     used = dict.fromkeys(
         channel.expression for channels in each for channel in channels if channel.expression
@@ -120,17 +120,17 @@ def input_pictures(
     case
         The case with all its phases.
     channels
-        See `model_channels` and `kinetic_channels`.
+        The channels to show; see `model_channels` and `kinetic_channels`.
     whole_numbers
         As in `Recipe`.
     slice_index
-        Index along the array axis across the acquisition plane. None or an index outside the volume
-        selects the central slice. Only this slice is computed.
+        The slice index along the acquisition axis. None, or an index outside the volume, selects
+        the central slice. Only this slice is computed.
 
     Raises
     ------
     CaseError
-        If a channel needs a phase that the case does not have, or has not read yet.
+        If a channel needs a phase that the case does not have or that has not been read yet.
     """
     case.require_phases(phases_needed([channel.expression for channel in channels], Recipe()))
     part, index = _one_slice(case, slice_index)
@@ -171,9 +171,9 @@ def _make_picture(channel: InputChannel, made: NDArray[Any], grid: Grid) -> Inpu
 
 
 def _turn_upright(made: NDArray[Any], grid: Grid) -> NDArray[np.float32]:
-    """Resample a slice upright to square pixels, `LARGEST_PIXELS` at most on the longer side.
+    """Resample a slice to square pixels in display orientation, up to `LARGEST_PIXELS` per side.
 
-    Each pixel is a mean over its area, so that no detail between two pixels is lost.
+    Each pixel is a mean over its area, so no detail between two pixels is lost.
     """
     frame = grid.display_frame()
     plane = np.nan_to_num(frame.to_display(made)[0].astype(np.float32))
@@ -197,7 +197,7 @@ def _find_centres(voxels: int, pixels_per_voxel: float) -> NDArray[np.intp]:
 
 
 def _in_words(expression: str, n_before: int) -> str:
-    """Return a channel's expression in words: ``p1-p0`` is "post 1 - pre"."""
+    """Return a channel's expression in words; ``p1-p0`` becomes "post 1 - pre"."""
     parts = [
         phase_name(int(one[1:]), n_before) if one[1:].isdigit() else one
         for one in expression.split("-")

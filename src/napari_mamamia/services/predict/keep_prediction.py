@@ -1,4 +1,4 @@
-"""Save a prediction; an existing one of the same model is replaced only on request."""
+"""Save a prediction; an existing prediction of the same model is replaced only on request."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from napari_mamamia.services.predict.predict import save_prediction
 
 @dataclass(frozen=True, slots=True)
 class KeptPrediction:
-    """A saved prediction in a workspace: its model's folder, its file, its time."""
+    """A saved prediction in a workspace: the model's folder, the file and its time."""
 
     name: str
     case_id: str
@@ -29,7 +29,7 @@ class KeptPrediction:
 
 
 def kept_prediction(workspace: Workspace, name: str, case_id: str) -> KeptPrediction | None:
-    """Return a model's saved prediction of a case with its local time, None if there is none.
+    """Return a model's saved prediction of a case with its local time, or None.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def kept_prediction(workspace: Workspace, name: str, case_id: str) -> KeptPredic
     name
         The name of the model.
     case_id
-        The case.
+        The id of the case.
     """
     path = workspace.prediction(name, case_id)
     try:
@@ -65,20 +65,24 @@ def keep_prediction(
     Parameters
     ----------
     replaces
-        The prediction that the user agreed to replace; with None nothing is replaced.
+        The prediction that the user agreed to replace; None replaces nothing.
     beside
-        Whether to keep the existing prediction and use the next free name, ``predictions/MODEL 2``.
+        Whether to keep the existing prediction and use the next free name, such as
+        ``predictions/MODEL 2``.
 
     Raises
     ------
     SaveConflictError
-        If a prediction other than `replaces` exists; the existing prediction stays.
+        If a prediction other than `replaces` exists, which is kept.
     SaveError
-        If the system refuses to write.
+        If a file cannot be written.
     """
     provenance = prediction.mask.provenance
     if provenance is None:
-        raise ModelError("a prediction without provenance cannot be saved; use predict_case")
+        raise ModelError(
+            "expected the prediction to have a provenance, without which it cannot "
+            "be saved; use predict_case"
+        )
     name = provenance.name if replaces is None else replaces.name
     if beside:
         names = _number_names(provenance.name)
@@ -90,8 +94,8 @@ def keep_prediction(
     entry = kept_prediction(workspace, name, case.case_id)
     if entry is None:
         raise SaveConflictError(
-            f"expected the prediction that was just saved at {target}, but another program "
-            "removed it; predict again"
+            f"expected {target} to be the prediction that was just saved, but another program "
+            "removed it; predict the case again"
         )
     return entry
 

@@ -30,12 +30,12 @@ from napari_mamamia.services.predict.predict import segmenter_named, segmenters
 
 @dataclass(frozen=True, slots=True)
 class RunChoices:
-    """The user's settings for running a model; the defaults are nnU-Net's own and exact.
+    """The user's settings for running a model; the defaults are exact and equal nnU-Net's own.
 
     Parameters
     ----------
     device
-        "auto", "cpu", "cuda" or "mps".
+        The device: "auto", "cpu", "cuda" or "mps".
     backend
         The runtime: "torch", "openvino", or "auto" for the runtime of the model's format.
     folds, step, mirroring
@@ -47,9 +47,9 @@ class RunChoices:
     fast
         Whether to use bf16, which is less exact and recorded in the provenance.
     recipe
-        A preset's name or a file; "" for the model's own.
+        The name of a preset or the path of a file; "" for the model's own recipe.
     threads
-        Number of CPU threads; None for torch's default.
+        The number of CPU threads; None for torch's default.
     keep_probability
         Whether to return the probability map.
     """
@@ -92,11 +92,11 @@ class RunChoices:
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """A model and its settings as plain values, for other processes and for fingerprints.
+    """A model and its settings as plain values, for use in other processes and in fingerprints.
 
     `weights` is empty for a model without weights. `path` is not part of the key, because the
-    location of the files does not affect the result. Several models are `members`, fused by the
-    rule `fusion`; of the other fields only name and budget apply then.
+    location of the files does not affect the result. Several models are `members` that are fused by
+    the rule `fusion`; in this case only the fields name and budget also apply.
     """
 
     name: str
@@ -111,27 +111,27 @@ class ModelChoice:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The name of every model."""
+        """The names of all models."""
         return tuple(member.name for member in self.members) or (self.name,)
 
     @property
     def engine_settings(self) -> EngineSettings:
-        """The settings of a trained model, or those of the first trained member."""
+        """The settings of a trained model, or of the first trained member."""
         trained = (member.settings for member in self.members if member.weights)
         return next(trained, self.settings)
 
     @property
     def is_plain(self) -> bool:
-        """Whether the name defines the choice completely: a single model without weights."""
+        """Whether the name defines the choice completely, as for a single model without weights."""
         return not self.weights and not self.members
 
     @property
     def key(self) -> str:
         """Digest of everything on which the result depends.
 
-        The number of threads is excluded, so that a run can be resumed with another number of
-        workers or on another computer. Threads change only the last digits of sums, and each case's
-        file records their number.
+        The number of threads is excluded, so a run can be resumed with a different number of
+        workers or on a different computer. Threads change only the last digits of sums, and each
+        case's file records their number.
         """
         return hashlib.sha256(repr(_without_threads(self)).encode()).hexdigest()[:32]
 
@@ -149,19 +149,19 @@ def open_model(
     Parameters
     ----------
     wanted
-        Name or path of the model.
+        The name or path of the model.
     choices
-        The user's settings of a run.
+        The user's settings for the run.
     host
-        Where models run.
+        The host on which models run.
     registry
-        Folder of added models; None for the user's own.
+        The folder of added models; None for the user's own.
 
     Raises
     ------
     ModelError
-        If there is no such model, it cannot be run, or a model without weights gets a setting that
-        it does not have.
+        If the model does not exist or cannot be run, or if a setting does not apply to a model
+        without weights.
     """
     if any(segmenter.name == wanted for segmenter in segmenters()):
         _require_no_network_choices(wanted, choices)
@@ -177,27 +177,27 @@ def open_models(
     host: Host,
     registry: Path | None = None,
 ) -> FusedSegmenter:
-    """Return one segmenter for several models' names or paths, fused by `rule`.
+    """Return one segmenter that fuses several models, given by name or path, by `rule`.
 
-    Settings that only trained models have are ignored by the other models.
+    Settings that apply only to trained models are ignored for other models.
 
     Parameters
     ----------
     wanted
-        Names or paths of the models.
+        The names or paths of the models.
     rule
-        The rule of fusion.
+        The fusion rule.
     choices
-        The user's settings of a run.
+        The user's settings for the run.
     host
-        Where models run.
+        The host on which models run.
     registry
-        Folder of added models; None for the user's own.
+        The folder of added models; None for the user's own.
 
     Raises
     ------
     ModelError
-        As `open_model` and `fused`.
+        As in `open_model` and `fused`.
     """
     by_name = {segmenter.name: segmenter for segmenter in segmenters()}
     if not set(wanted) - set(by_name):
@@ -220,25 +220,26 @@ def fused(
     members
         The models to fuse.
     rule
-        The rule of fusion.
+        The fusion rule.
     choices
-        The user's settings of a run.
+        The user's settings for the run.
     host
-        Where models run.
+        The host on which models run.
 
     Raises
     ------
     ModelError
-        If there are too few or too many models, two models have the same name, a model lacks the
-        probability that the rule needs, or recipe, folds and model do not fit each other.
+        If there are too few or too many models, two models have the same name, a model does not
+        return the probability that the rule needs, or a recipe or folds do not match a model.
     """
     require_fusible([member.name for member in members])
     mean = rule is FusionRule.MEAN
     without = [member.name for member in members if not isinstance(member, ModelEntry)]
     if mean and without:
         raise ModelError(
-            f"the mean needs every model's probability, but {', '.join(without)} gives none, "
-            "since it uses thresholds; fuse by majority or staple, or leave it out"
+            f"expected every model to return a probability for the mean, but {', '.join(without)} "
+            "returns none, because it uses thresholds; fuse by majority or staple, or omit that "
+            "model"
         )
     member_choices = replace(choices, keep_probability=True) if mean else choices
     models = tuple(
@@ -250,7 +251,7 @@ def fused(
 
 
 def _require_different(members: Sequence[Segmenter]) -> None:
-    """Raise `ModelError` if a model occurs under two names, since it would count twice."""
+    """Raise `ModelError` if a model occurs under two names, because it would count twice."""
     seen: dict[str, str] = {}
     for member in members:
         if not isinstance(member, PlannedSegmenter):
@@ -260,7 +261,7 @@ def _require_different(members: Sequence[Segmenter]) -> None:
             raise ModelError(
                 f"expected different models to fuse, but {seen[key]} and {member.name} have the "
                 f"same weights (sha256 {member.card.sha256[:12]}) and settings and would count "
-                "twice; leave one out"
+                "twice; omit one of them"
             )
         seen[key] = member.name
 
@@ -282,28 +283,28 @@ def _require_no_network_choices(name: str, choices: RunChoices) -> None:
     flags = ", ".join(option for option, is_asked in asked.items() if is_asked)
     if flags:
         raise ModelError(
-            f"{name} should run without settings that only a trained model has, but got {flags}; "
-            "leave them out: it runs on the processor in seconds"
+            f"expected no settings for {name} that apply only to trained models, but got {flags}; "
+            "omit these settings, because this model takes only seconds on the CPU"
         )
 
 
 def planned(entry: ModelEntry, choices: RunChoices, host: Host) -> PlannedSegmenter:
-    """Return the segmenter of an added model, under its name in the list.
+    """Return the segmenter of an added model with its name in the list.
 
     Parameters
     ----------
     entry
         The added model.
     choices
-        The user's settings of a run.
+        The user's settings for the run.
     host
-        Where models run.
+        The host on which models run.
     """
     recipe = model_recipe(entry, choices.recipe)
     if not choices.postprocessing:
         recipe = replace(recipe, post=())
     card = with_network(entry.card, recipe.network)
-    if card.network is not None:  # makes the choice complete as plain values
+    if card.network is not None:  # The choice is then complete as plain values.
         recipe = replace(recipe, network=card.network)
     settings = recipe.settings(choices.settings())
     _require_fits(card, settings, choices)
@@ -311,8 +312,8 @@ def planned(entry: ModelEntry, choices: RunChoices, host: Host) -> PlannedSegmen
     absent = [fold for fold in folds if fold not in entry.card.folds]
     if absent:
         raise ModelError(
-            f"{entry.name} has the folds {', '.join(entry.card.folds) or 'none'}, but not "
-            f"{', '.join(absent)}; choose among these, or leave the folds out"
+            f"expected {entry.name} to have the folds {', '.join(absent)}, but it has "
+            f"{', '.join(entry.card.folds) or 'none'}; choose among these, or omit the folds"
         )
     return PlannedSegmenter(
         replace(card, name=entry.name),
@@ -329,13 +330,13 @@ def _require_fits(card: ModelCard, settings: EngineSettings, choices: RunChoices
     spec = MODEL_KINDS.get(card.kind)
     if spec is not None and choices.backend not in ("auto", *spec.backends):
         raise ModelError(
-            f"{card.name} is a file of {card.kind}, which {choices.backend} does not run; "
-            f"choose the backend {' or '.join(('auto', *spec.backends))}"
+            f"{card.name} has the format {card.kind}, which {choices.backend} cannot run; choose "
+            f"the backend {' or '.join(('auto', *spec.backends))}"
         )
 
 
 def require_ready(segmenter: Segmenter) -> None:
-    """Raise `MissingExtraError` if the runtime of any of the models is not installed."""
+    """Raise `MissingExtraError` if the runtime of any model is not installed."""
     for member in segmenter.members if isinstance(segmenter, FusedSegmenter) else (segmenter,):
         if isinstance(member, PlannedSegmenter):
             require_installed(member.card, member.settings)
@@ -365,14 +366,14 @@ def choice_of(segmenter: Segmenter) -> ModelChoice:
 
 
 def segmenter_of(choice: ModelChoice, host: Host | None = None) -> Segmenter:
-    """Return the segmenter of a choice, in this process without a `host`."""
+    """Return the segmenter for a choice, which runs in this process if `host` is None."""
     if choice.fusion is not None:
         shared = host or EngineHost()
         members = tuple(segmenter_of(member, shared) for member in choice.members)
         return FusedSegmenter(members, choice.fusion, choice.budget.limit_s)
     if not choice.weights:
         return segmenter_named(choice.name)
-    # The choice includes the checksums, so that no worker reads gigabytes to compute them again.
+    # The choice includes the checksums, because computing them again would read gigabytes.
     card = recognise_model(choice.path, inner=choice.inner, checksums=False)
     card = with_network(card, choice.recipe.network)
     return PlannedSegmenter(

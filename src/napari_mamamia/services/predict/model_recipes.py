@@ -1,4 +1,4 @@
-"""Read and change a model's recipe, for the window's editor."""
+"""Read and change the recipe of a model for the window's editor."""
 
 import os
 from dataclasses import dataclass, replace
@@ -24,15 +24,15 @@ class RecipeSetting:
     entry
         The model.
     recipe
-        The recipe in the editor: the user's or the model's own.
+        The recipe in the editor, which is the user's or the model's own.
     own
-        The model's own recipe: the file next to the model, or `Recipe()` without such a file.
+        The model's own recipe from the file next to the model, or `Recipe()` if there is no file.
     presets
-        The published pipelines by name.
+        The presets of published pipelines by name.
     place
-        Path of the recipe file next to the model.
+        The path of the recipe file next to the model.
     place_problem
-        Why this file cannot be written, "" if it can.
+        The reason why this file cannot be written, or "".
     """
 
     entry: ModelEntry
@@ -63,7 +63,7 @@ def open_recipe(entry: ModelEntry, chosen: str = "") -> RecipeSetting:
 
 
 def keep_recipe(entry: ModelEntry, recipe: Recipe) -> ModelEntry:
-    """Store a recipe in the user's list of models; the model stays unchanged.
+    """Store a recipe in the user's list of models; the model itself is not changed.
 
     If the recipe equals the model's own, the user's recipe is removed from the list.
 
@@ -72,7 +72,7 @@ def keep_recipe(entry: ModelEntry, recipe: Recipe) -> ModelEntry:
     entry
         The added model.
     recipe
-        The recipe of the model.
+        The new recipe of the model.
 
     Raises
     ------
@@ -95,14 +95,14 @@ def write_beside(entry: ModelEntry, recipe: Recipe, *, overwrite: bool = False) 
     entry
         The added model.
     recipe
-        The recipe of the model.
+        The new recipe of the model.
     overwrite
         Whether to replace an existing file.
 
     Raises
     ------
     SaveConflictError
-        If the file exists and `overwrite` is off.
+        If the file exists and `overwrite` is False.
     SaveError
         If the folder cannot be written.
     """
@@ -120,7 +120,7 @@ def _read_own_recipe(entry: ModelEntry) -> Recipe:
 
 
 def _find_recipe_path(card: ModelCard) -> Path:
-    """Return the path of the recipe file in the model's folder, or in that of its file."""
+    """Return the path of the recipe file in the folder that is, or contains, the model."""
     folder = card.path if card.path.is_dir() else card.path.parent
     return folder / card.inner / RECIPE_NAME if card.path.is_dir() else folder / RECIPE_NAME
 
@@ -128,12 +128,12 @@ def _find_recipe_path(card: ModelCard) -> Path:
 def _place_problem(card: ModelCard, place: Path) -> str:
     if card.is_zip:
         return (
-            f"a recipe next to the model should go into {card.path}, but a zip cannot be changed; "
-            "unpack it, or save the recipe in your own list"
+            f"expected {card.path} to be a folder for the recipe, but it is a zip archive, which "
+            "cannot be changed; unpack the archive, or save the recipe in your own list"
         )
     if not os.access(place.parent, os.W_OK):
         return (
-            f"a recipe next to the model should go to {place}, but that folder cannot be written; "
-            "save the recipe in your own list"
+            f"the recipe cannot be saved next to the model as {place}, because the folder is not "
+            "writable; save the recipe in your own list"
         )
     return ""

@@ -1,6 +1,6 @@
-"""Find other models of this computer that fit a case within the limits.
+"""Find other models on this computer that can segment a case within the limits.
 
-They are offered in error messages, and never run automatically.
+These models are suggested in error messages and are never run automatically.
 """
 
 import math
@@ -31,17 +31,17 @@ T = TypeVar("T")
 
 _KINETIC_PHASES: Final = 2
 _KINETIC_S_PER_MEGAVOXEL: Final = 0.1
-"""Seconds of the kinetic threshold per million voxels. Source.
+"""Duration of the kinetic threshold per million voxels in s, with a margin.
 
-Benchmarks/kinetic_segmenter.py --time, 160 x 448 x 448: 1.9 s on two cores, 0.06 s; with a margin
-for slower computers.
+``benchmarks/kinetic_segmenter.py --time`` gives 1.9 s for 160 x 448 x 448 voxels on two cores,
+which is 0.06 s per million voxels. The margin is for slower computers.
 """
 _KINETIC_LEAST_S: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A model that fits a case: its name, its title, and its estimated time in seconds."""
+    """A suggested model: its name, its title and its estimated duration in seconds."""
 
     name: str
     title: str
@@ -49,7 +49,7 @@ class Offer:
 
     @property
     def text(self) -> str:
-        """The offer as part of a sentence.
+        """The suggestion as part of a sentence.
 
         Examples
         --------
@@ -66,26 +66,27 @@ def offers(
     not_this: Sequence[str] = (),
     settings: EngineSettings | None = None,
 ) -> tuple[Offer, ...]:
-    """Return the models that fit `case`, the time limit and the free memory, fastest first.
+    """Return the models that can segment `case` within the limits, fastest first.
 
-    Candidates are the model without weights, and models whose speed on this computer is known from
-    an earlier run with the same device, backend, precision and threads. Nothing is loaded or run.
-    The number of tiles comes from the plans, the recipe or the bundle's configs, for the whole
-    volume with all mirrored copies, so that the estimate is an upper bound. A model without known
-    tiles, such as a bundle that uses the whole volume at once, is not offered.
+    The limits are the time limit and the free memory. Candidates are the model without weights, and
+    models whose speed on this computer is known from an earlier run with the same device, backend,
+    precision and threads. Nothing is loaded or run. The number of tiles is computed from the plans,
+    the recipe or the bundle's configs for the whole volume with all mirrored copies, so the
+    estimate is an upper bound. A model without known tiles, such as a bundle that uses the whole
+    volume at once, is not suggested.
 
     Parameters
     ----------
     case
         The case; only its grid and number of phases are used.
     limit_s
-        Time limit in seconds; None for no limit.
+        The time limit in s; None for no limit.
     registry
-        Folder of added models.
+        The folder of added models.
     not_this
-        Names of the models that failed.
+        The names of the models that failed.
     settings
-        Settings of the run; each model uses its own folds and checkpoint.
+        The settings of the run; each model uses its own folds and checkpoint.
     """
     asked = replace(settings or EngineSettings(), folds=(), checkpoint="")
     candidates = [*_weight_free(case), *_offer_trained(case, registry, asked)]
@@ -102,11 +103,11 @@ def offers(
 
 
 def offers_text(found: Sequence[Offer]) -> str:
-    """Return the sentence with the offers that follows an error, "" without offers."""
+    """Return a sentence with the suggestions to append to an error, or ""."""
     if not found:
         return ""
     listed = "; ".join(offer.text for offer in found)
-    return f"other models of this computer that would fit: {listed}"
+    return f"other models on this computer that are suitable: {listed}"
 
 
 def with_offers(
@@ -117,9 +118,9 @@ def with_offers(
     not_this: Sequence[str],
     settings: EngineSettings | None = None,
 ) -> T:
-    """Return the result of `predict`.
+    """Call `predict`, and add suggestions to an error about time or memory.
 
-    If time or memory does not suffice, the error message also lists the offers.
+    The suggestions are other models on this computer that are suitable for the case.
     """
     try:
         return predict()
@@ -144,7 +145,7 @@ def _offer_trained(case: Case, registry: Path, asked: EngineSettings) -> Iterato
     free = free_memory_bytes()
     try:
         entries = list_models(registry)
-    except ModelError:  # without a list there are no offers
+    except ModelError:  # Without a list of models there are no suggestions.
         return
     for entry in entries:
         if entry.problem:
@@ -158,7 +159,7 @@ def _offer_trained(case: Case, registry: Path, asked: EngineSettings) -> Iterato
 def _make_offer(
     entry: ModelEntry, case: Case, asked: EngineSettings, free_bytes: int | None
 ) -> Offer | None:
-    """Return the offer of a model, None if the model does not fit the case or was never timed."""
+    """Return the suggestion of a model, or None if it exceeds the limits or was never timed."""
     recipe = model_recipe(entry)
     settings = recipe.settings(asked)
     pace = known_pace(entry.card, settings)

@@ -1,4 +1,4 @@
-"""Predict one case and save the result; `predict.cases` does this for many cases."""
+"""Predict one case and save the result; `predict.cases` predicts many cases."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -43,16 +43,16 @@ def segmenters() -> tuple[Segmenter, ...]:
 
 
 def segmenter_named(name: str) -> Segmenter:
-    """Return the built-in model with a name; `ModelError` lists the names if there is none."""
+    """Return the built-in model with a given name; the `ModelError` otherwise lists the names."""
     for segmenter in segmenters():
         if segmenter.name == name:
             return segmenter
     names = ", ".join(segmenter.name for segmenter in segmenters())
-    raise ModelError(f"expected one of the models {names}, but got {name!r}")
+    raise ModelError(f"expected the model to be one of {names}, but got {name!r}")
 
 
 def predict_case(case: Case, segmenter: Segmenter, prompt: Prompt | None = None) -> Prediction:
-    """Segment an open case, and record the method in the mask's provenance.
+    """Segment an open case and record the method in the provenance.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def predict_case(case: Case, segmenter: Segmenter, prompt: Prompt | None = None)
 def save_prediction(
     prediction: Prediction, case: Case, target: Path, *, overwrite: bool = False
 ) -> SavedPrediction:
-    """Write a prediction and its provenance file, with checksums of the input.
+    """Write a prediction and its provenance file, which has checksums of the input.
 
     Parameters
     ----------
@@ -99,18 +99,22 @@ def save_prediction(
     Raises
     ------
     SaveConflictError, SaveError
-        An existing file is untouched then.
+        If the file exists or cannot be written; an existing file is then unchanged.
     """
     sources = list(dict.fromkeys(file for phase in case.phases for file in phase.sources))
     inputs = []
     for number, source in enumerate(sources):
         report_progress(number, len(sources) + 1, "Checksums of the input")
         inputs.append(InputFile(source.name, sha256_of(source)))
-    # No cancellation from here on, so that "stopped" always means that nothing was written.
+    # From here on the work cannot be cancelled, because "stopped" always means that nothing was
+    # written.
     report_progress(len(sources), len(sources) + 1, "Saving", binding=True)
     base_provenance = prediction.mask.provenance
     if base_provenance is None:
-        raise ModelError("a prediction without provenance cannot be saved; use predict_case")
+        raise ModelError(
+            "expected the prediction to have a provenance, without which it cannot "
+            "be saved; use predict_case"
+        )
     provenance = replace(base_provenance, inputs=tuple(inputs))
     mask = prediction.mask
     write_explained(LabelMap.of(mask.array, mask.grid), provenance, target, overwrite=overwrite)
@@ -131,14 +135,14 @@ def _unsure_lines(prediction: Prediction) -> Iterator[str]:
             for candidate in prediction.candidates
             for z, y, x in (candidate.box.centre,)
         )
-        yield f"it is uncertain which region is the tumour ({prediction.unsure}); look at {places}"
+        yield f"it is uncertain which region is the tumour ({prediction.unsure}); check {places}"
 
 
 def save_probability(prediction: Prediction, target: Path, *, overwrite: bool = False) -> None:
     """Write a prediction's probability map as float32, 0 to 1 in steps of 1/1024.
 
-    Every viewer reads float32. The steps make the file small; float16 has steps of half this size
-    just below 1.
+    Every viewer can read float32. The steps make the file small; float16 has steps of half this
+    size just below 1.
 
     Parameters
     ----------
@@ -154,12 +158,12 @@ def save_probability(prediction: Prediction, target: Path, *, overwrite: bool = 
     ModelError
         If the prediction has no probability map.
     SaveConflictError, SaveError, FormatError
-        As `write_volume`.
+        As in `write_volume`.
     """
     if prediction.probability is None:
         raise ModelError(
-            f"{prediction.case_id}: expected a probability to save, but the model gave none; do "
-            "not save it, or choose a trained model",
+            f"expected a probability map of {prediction.case_id} to save, but the model returned "
+            "none; do not save the map, or choose a trained model",
             remedies=(Remedy("model"),),
         )
     steps = np.rint(prediction.probability.astype(np.float32) * _STEPS_OF_ONE)

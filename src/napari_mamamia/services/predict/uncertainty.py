@@ -16,9 +16,9 @@ from napari_mamamia.segmentation.model.segmenter import Prediction
 
 MOST_PLACES: Final = 20
 _DOUBTFUL_BITS: Final = 0.5
-"""Minimum entropy of an uncertain voxel, in bits: probability 0.11 to 0.89. Our choice."""
+"""Smallest entropy of an uncertain voxel in bits: probability 0.11 to 0.89. Our choice."""
 _DOUBTFUL_VARIANCE: Final = 0.04
-"""Minimum variance of an uncertain voxel: a standard deviation of 0.2. Our choice."""
+"""Smallest variance of an uncertain voxel: a standard deviation of 0.2. Our choice."""
 
 _LEAST: Final = 1e-7
 _SLAB: Final = 8
@@ -29,8 +29,8 @@ class UncertaintyKind(StrEnum):
     """The measure of uncertainty.
 
     ``entropy`` is the binary entropy of the mean probability, in bits. For models fused by their
-    masks it is the entropy of the share of masks that contain a voxel, which is their disagreement.
-    ``variance`` is the variance of several models' probabilities.
+    masks, it is the entropy of the fraction of masks that contain a voxel, which measures the
+    disagreement of the models. ``variance`` is the variance of several models' probabilities.
     """
 
     ENTROPY = "entropy"
@@ -41,8 +41,8 @@ class UncertaintyKind(StrEnum):
 class UncertainRegion:
     """A connected uncertain region: its most uncertain voxel, volume and mean uncertainty.
 
-    Regions are ordered by `weight`, the sum of uncertainty times voxel volume, in bit mm3 (entropy)
-    or mm3 (variance).
+    Regions are ordered by `weight`, which is the sum of uncertainty times voxel volume, in bit mm3
+    (entropy) or mm3 (variance).
     """
 
     voxel: tuple[int, int, int]
@@ -55,8 +55,8 @@ class UncertainRegion:
 class Uncertainty:
     """The uncertainty of each voxel, and the most uncertain regions by weight, largest first.
 
-    `amount` is float16 ``(z, y, x)``: entropy, 0 to 1 bit, or variance, 0 to 0.25. `n_places` is
-    the total number of regions.
+    `amount` is a float16 array ``(z, y, x)`` with the entropy, from 0 to 1 bit, or the variance,
+    from 0 to 0.25. `n_places` is the total number of regions.
     """
 
     amount: NDArray[np.float16]
@@ -71,17 +71,17 @@ class Uncertainty:
 
 
 def entropy_bits(probability: NDArray[np.floating]) -> NDArray[np.float32]:
-    """Return the binary entropy of probabilities in bits: 0 if certain, 1 at one half.
+    """Return the binary entropy of probabilities in bits, which is 0 if certain and 1 at one half.
 
-    -p log2 p - (1 - p) log2 (1 - p). Source: Shannon, A Mathematical Theory of Communication
-    (1948), section 6.
+    The entropy is -p log2 p - (1 - p) log2 (1 - p). Source: Shannon, A Mathematical Theory of
+    Communication (1948), section 6.
 
     Examples
     --------
     >>> entropy_bits(np.array([0.0, 0.5, 1.0])).round(3).tolist()
     [0.0, 1.0, 0.0]
     """
-    # At 0 the logarithm is not finite, and 0 times it is nan.
+    # At 0 the logarithm is not finite, and its product with 0 is NaN.
     p = np.clip(probability.astype(np.float32), _LEAST, 1 - _LEAST)
     q = 1 - p
     entropy: NDArray[np.float32] = -(p * np.log2(p) + q * np.log2(q))
@@ -89,7 +89,7 @@ def entropy_bits(probability: NDArray[np.floating]) -> NDArray[np.float32]:
 
 
 def uncertainty_kinds(prediction: Prediction) -> tuple[UncertaintyKind, ...]:
-    """Return the measures available for a prediction; none without a probability map."""
+    """Return the uncertainty measures of a prediction; empty without a probability map."""
     maps = (
         (UncertaintyKind.ENTROPY, prediction.probability),
         (UncertaintyKind.VARIANCE, prediction.variance),
@@ -114,18 +114,19 @@ def uncertainty_of(
         return _map_uncertainty(prediction.variance, grid, kind, _as_it_is, _DOUBTFUL_VARIANCE)
     kinds = ", ".join(uncertainty_kinds(prediction)) or "nothing"
     raise ModelError(
-        f"{prediction.case_id}: expected a prediction with {kind.value}, but it has {kinds}; "
-        "predict again with the uncertainty map; a variance needs several trained models"
+        f"expected the prediction of {prediction.case_id} to have {kind.value}, but it has "
+        f"{kinds}; predict the case again with the uncertainty map, and with several trained "
+        "models for a variance"
     )
 
 
 def find_uncertainty(probability: NDArray[np.float16], grid: Grid) -> Uncertainty:
-    """Return the entropy map and its regions (26-connected, entropy of 0.5 bit or more).
+    """Return the entropy map and its 26-connected regions of at least 0.5 bit.
 
     Parameters
     ----------
     probability
-        Mean probability over folds, mirrored copies and models, ``(z, y, x)``, 0 to 1.
+        The mean probability over folds, mirrored copies and models, ``(z, y, x)``, from 0 to 1.
     grid
         The grid of the map.
     """

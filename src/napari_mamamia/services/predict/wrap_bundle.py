@@ -19,16 +19,17 @@ _RUNS: Final = ("inference.json", "inference.yaml", "inference.yml")
 def wrap_bundle(
     bundle: Path, out: Path, phases: Sequence[int], labels: Sequence[int]
 ) -> Submission:
-    """Write a submission that runs a bundle to the new folder `out`, without running it.
+    """Write a submission that runs a bundle into the new folder `out`; the bundle is not run.
 
     Parameters
     ----------
     bundle
         The unpacked folder of the bundle.
     phases
-        The phase for each input image or channel of the bundle; 0 is before contrast.
+        The phase for each input image or channel of the bundle; phase 0 is before contrast.
     labels
-        Values of the bundle's result that are tumour; for several outputs, their numbers.
+        The values in the bundle's result that are tumour, or the output numbers if there are
+        several outputs.
 
     Raises
     ------
@@ -37,18 +38,19 @@ def wrap_bundle(
     SaveConflictError
         If `out` is not empty.
     SaveError
-        If the system refuses to write.
+        If a file cannot be written.
     """
     _require_bundle(bundle)
     if not phases or not labels or min(*phases, *labels, 0) < 0:
         raise ModelError(
-            "expected a phase for each image of the bundle and a tumour label, but got phases "
-            f"{list(phases)} and labels {list(labels)}; see its configs/metadata.json"
+            "expected a phase for each image of the bundle and at least one tumour label, but "
+            f"got phases {list(phases)} and labels {list(labels)}; see the bundle's "
+            "configs/metadata.json"
         )
     if os.path.lexists(out) and not (out.is_dir() and not any(out.iterdir())):
         raise SaveConflictError(
-            f"the submission should go to a new folder, but {out} is not empty; give another one; "
-            "nothing was overwritten"
+            f"expected {out} to be a new or empty folder, but it is not empty, so nothing was "
+            "written; choose a different folder"
         )
     try:
         with own_folder(out.parent) as staging:
@@ -58,8 +60,8 @@ def wrap_bundle(
             place_folder(staging, out)
     except (OSError, shutil.Error) as error:
         raise SaveError(
-            f"the submission could not be written to {out}: {error}; choose another folder, or "
-            "make room"
+            f"the submission could not be written to {out}: {error}; choose a different folder, "
+            "or free some space"
         ) from error
     return read_submission(out)
 
@@ -70,6 +72,6 @@ def _require_bundle(bundle: Path) -> None:
         missing.append("configs/inference.json")
     if missing:
         raise ModelError(
-            f"expected a MONAI bundle at {bundle}, but it lacks {', '.join(missing)}; give the "
-            "unpacked folder of the bundle itself"
+            f"expected {bundle} to be a MONAI bundle, but it lacks {', '.join(missing)}; choose "
+            "the unpacked folder of the bundle itself"
         )

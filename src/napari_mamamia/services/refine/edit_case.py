@@ -40,13 +40,14 @@ _MODELS: Final = "models"
 RECOVERED: Final = "recovered from a damaged journal"
 
 _FORGOTTEN: Final = (
-    "strokes of earlier sessions no longer count as evidence, because no journal leads to this "
+    "strokes of earlier sessions no longer count as evidence, because no journal ends with this "
     "mask: the mask is unchanged, and only new strokes count"
 )
 
 _OWN_LOCK_S: Final = 3.0
 _POLL_S: Final = 0.02
-"""Seconds between two attempts to lock a journal that an earlier opening still holds. Our choice.
+"""Time between two attempts to lock a journal that an earlier opening still holds, in s. Our
+choice.
 """
 
 
@@ -83,7 +84,7 @@ class Opening:
         self._is_set_aside = False
 
     def read(self) -> None:
-        """Lock the journal, then read the files."""
+        """Lock the journal and then read the files."""
         if self.workspace is None:
             self.notes.append("this case has no workspace: steps are not saved to a journal")
             return
@@ -103,9 +104,9 @@ class Opening:
             require_blind(self.blinding, self.before, self.reader, self.case.case_id)
 
     def _lock_journal(self, path: Path) -> Journal:
-        """Return the locked journal, which no other window can open meanwhile.
+        """Return the locked journal, which no other window can open while it is locked.
 
-        A cancelled opening in this program releases it within a moment.
+        An opening that was cancelled in this program releases the journal within a moment.
         """
         end = time.monotonic() + _OWN_LOCK_S
         while True:
@@ -116,14 +117,14 @@ class Opening:
                 if not is_own or time.monotonic() > end:
                     where = "another window" if is_own else "another program"
                     raise SaveConflictError(
-                        f"expected a mask of {self.case.case_id} that nothing else edits, but "
-                        f"{self.reader}'s is open in {where}. Close it there, or change the reader."
+                        f"expected the mask of {self.case.case_id} not to be open elsewhere, but "
+                        f"{self.reader}'s mask is open in {where}. Close it there, or change the "
+                        "reader."
                     ) from error
-            report_progress(0, 3, "Waiting until an earlier request to open it ends")
+            report_progress(0, 3, "Waiting for an earlier request to open the mask to end")
             time.sleep(_POLL_S)
 
     def _read_provenance(self, sidecar: Path) -> None:
-        """Read how the saved mask was made from its provenance, if there is one."""
         try:
             provenance = read_provenance(sidecar) if sidecar.exists() else None
         except FormatError as error:
@@ -160,46 +161,49 @@ class Opening:
         if whole < size:
             self.notes.append(
                 f"the last record of the journal was incomplete ({size - whole} bytes) and was "
-                "dropped: the stroke being drawn at the crash is lost, all strokes before it are "
-                "there"
+                "removed: only the stroke that was being drawn at the time of the crash is lost"
             )
         self.play = play
         self._read_sittings(play)
         painted_on = play.sittings[-1].opened.phases if play.sittings else ()
         if painted_on and self.prints and painted_on != self.prints:
-            self.notes.append("the images differ from those on which this mask was painted")
+            self.notes.append("the images differ from the images on which this mask was painted")
 
     def _read_sittings(self, play: JournalPlay) -> None:
-        """Read which data were hidden in each earlier sitting.
+        """Read the data that were hidden in each earlier sitting.
 
-        Without earlier sittings, the statement of the mask file is used. Both are used if the file
-        was not made by this journal.
+        Without earlier sittings, the statement in the mask's provenance is used. If the mask file
+        was not made by this journal, the journal and the provenance are used.
         """
         for index, sitting in enumerate(play.sittings):
             before = self.before if index or self.saved else BlindReading(sitting.opened.blinding)
             self.before = (before or BlindReading()).then(sitting.first_at, sitting.opened.blinding)
 
     def _why_not(self, opened: Opened) -> str:
-        """Return why a journal does not belong to this mask, "" if it does."""
+        """Return why a journal does not belong to this mask, or "" if it does."""
         if opened.case_id != self.case.case_id:
-            return f"it belongs to case {opened.case_id}, not {self.case.case_id}"
+            return f"the journal belongs to case {opened.case_id}, not {self.case.case_id}"
         if opened.reader != self.reader:
-            return f"it belongs to reader {opened.reader}, not {self.reader}"
+            return f"the journal belongs to reader {opened.reader}, not {self.reader}"
         if not opened.base.grid.is_same_place(self.case.grid):
             shapes = f"{opened.base.grid.shape}, this case has {self.case.grid.shape}"
-            return f"its grid differs: shape {shapes}, or a different affine"
+            return f"the grid of the journal differs: shape {shapes}, or a different affine"
         return ""
 
     def _set_aside(self, reason: str) -> None:
-        """Rename a journal that cannot be used, and begin a new one."""
+        """Rename a journal that cannot be used, and begin a new journal."""
         if self.journal is None:
             return
         target = self.journal.set_aside()
-        where = f"it is kept as {target.name}" if target else "it could not be renamed"
-        self.notes.append(f"the journal of this mask was set aside: {reason}; {where}")
+        where = (
+            f"the journal is kept as {target.name}"
+            if target
+            else "the journal could not be renamed"
+        )
+        self.notes.append(f"the journal of this mask cannot be used: {reason}; {where}")
 
     def decide(self) -> OpenEditing:
-        """Choose the state to continue from: the newest verified mask, saved or recorded."""
+        """Return the state to continue from, the newest verified mask, saved or recorded."""
         play = self.play
         if play is None or play.session is None:
             return self._begin_sitting(None)
@@ -216,20 +220,20 @@ class Opening:
         return self._begin_sitting(play)
 
     def _leads_to_disk(self, session: EditingSession) -> bool:
-        """Return whether the saved mask and the mask of the journal are equal, bit for bit."""
+        """Return whether the saved mask and the mask of the journal are identical."""
         disk = self.on_disk
         return disk is not None and np.array_equal(
             session.labels, _make_dense(disk, self.case.grid)
         )
 
     def _continue_editing(self, play: JournalPlay, session: EditingSession) -> OpenEditing:
-        """Continue with the saved mask, with its strokes still counting as evidence."""
+        """Continue with the saved mask; its strokes still count as evidence."""
         session.grid = self.case.grid
         base = LabelMap.of(session.labels, self.case.grid)
         return self._open_editing(session, base, play.summary.started_from, play, continues=True)
 
     def _has_unsaved(self, play: JournalPlay, session: EditingSession) -> bool:
-        """Return whether the journal leads to a newer mask than the saved one."""
+        """Return whether the journal leads to a newer mask than the saved mask."""
         crc = crc_of(session.labels)
         if self.on_disk is None:
             return session.position > 0 or play.saved_crc is not None or bool(play.damages)
@@ -237,21 +241,21 @@ class Opening:
             return False
         if crc == play.saved_crc:
             self.notes.append(
-                "another program changed the mask file since it was saved here: editing "
-                "continues from the file; the journal keeps the earlier state"
+                "another program changed the mask file after this program saved it: editing "
+                "continues from the file, and the journal keeps the earlier state"
             )
             return False
         return play.knows_disk or not self._is_disk_newer(play)
 
     def _is_disk_newer(self, play: JournalPlay) -> bool:
-        """Return whether the mask file is newer than the journal, and no record mentions it."""
+        """Return whether the mask file is newer than the journal and no record mentions it."""
         last = _time_of(play.last_at)
         if self.saved is None or (last is not None and self._saved_time() < last):
             return False
         saved = datetime.fromtimestamp(self._saved_time(), UTC).isoformat(timespec="seconds")
         reason = (
-            f"the mask file of {saved} is newer than its last record, of "
-            f"{play.last_at or 'an unknown time'}, and no record mentions it"
+            f"the mask file of {saved} is newer than the last record of the journal, which was "
+            f"written at {play.last_at or 'an unknown time'}, and no record mentions the file"
         )
         if not play.damages:
             self._set_aside(reason)
@@ -261,12 +265,12 @@ class Opening:
         return True
 
     def _saved_time(self) -> float:
-        """Return when the mask file was written, in s: the later of file time and provenance."""
+        """Return the time of the mask file in s, the later of file time and provenance time."""
         written = self.saved.path.stat().st_mtime if self.saved else 0.0
         return max(written, _time_of(self.created) or 0.0)
 
     def _recover_editing(self, play: JournalPlay, session: EditingSession) -> OpenEditing:
-        """Continue after a crash: the recovered steps can be undone."""
+        """Continue after a crash with the recovered steps, which can be undone."""
         labels = LabelMap.of(session.labels, self.case.grid)
         session.grid = self.case.grid
         on_disk = (
@@ -322,7 +326,7 @@ class Opening:
         return self._open_editing(session, base, name, play)
 
     def _say_forgotten(self) -> None:
-        """Note that strokes of earlier sittings do not count, if there were any."""
+        """Add a note that strokes of earlier sittings do not count, if there were any."""
         play = self.play
         if self.n_strokes or (play is not None and play.summary.strokes):
             self.notes.append(_FORGOTTEN)
@@ -400,7 +404,7 @@ def _make_dense(labels: LabelMap, grid: Grid) -> NDArray[np.uint8]:
 
 
 def _time_of(text: str) -> float | None:
-    """Return an ISO 8601 time in seconds, None if it is not one."""
+    """Return an ISO 8601 time in s, or None if the string is not a time."""
     try:
         return datetime.fromisoformat(text).timestamp()
     except (ValueError, OverflowError, OSError):
@@ -408,7 +412,7 @@ def _time_of(text: str) -> float | None:
 
 
 def is_begun(workspace: Workspace, reader: str, case_id: str) -> bool:
-    """Return whether the reader has a mask of the case, or a journal of one."""
+    """Return whether the reader has a mask of the case, or a journal of its editing."""
     mask = workspace.refined(reader, case_id)
     return mask.exists() or journal_path(mask).exists()
 
@@ -425,25 +429,26 @@ def open_editing(
 ) -> OpenEditing:
     """Open a reader's mask of a case for editing.
 
-    Editing continues from steps that the journal recorded but nobody saved, else from the reader's
-    saved mask, else from `start`, else from an empty mask. If there is earlier work, `start` is
-    applied to it as a step of its own, which can be undone.
+    Editing continues from unsaved steps in the journal, or else from the reader's saved mask, from
+    `start`, or from an empty mask. If there is earlier work, `start` is applied to it as a separate
+    step, which can be undone.
 
     Parameters
     ----------
     start, started_from
-        A mask to begin with and its name, such as "prediction kinetic".
+        The initial mask and its name, such as "prediction kinetic".
     images
-        The images that a SmartPaint brush compares; ``session.images`` may be set later.
+        The images that a SmartPaint brush compares. They can also be set later as
+        ``session.images``.
 
     Raises
     ------
     SaveConflictError
-        If another window edits the same mask.
+        If the same mask is being edited in another window.
     FormatError, GridMismatchError
-        If the saved mask is damaged or lies on another grid.
+        If the saved mask is damaged or on a different grid.
     HiddenError
-        If the workspace's blinding hides data that was visible when the mask was made.
+        If the workspace's blinding hides data that were visible when the mask was made.
     """
     report_progress(0, 3, "Opening the mask")
     opening = Opening(case, workspace, reader, started_from, limit_bytes)
@@ -452,7 +457,7 @@ def open_editing(
     try:
         opening.read()
         editing = opening.decide()
-    # If the user cancels, the journal must be released too, because it is locked.
+    # If the user cancels, the journal must also be released, because it is locked.
     except BaseException:
         if opening.journal is not None:
             opening.journal.close()
@@ -470,7 +475,7 @@ def save_editing(editing: OpenEditing, *, accepted: bool = False) -> SavedMask:
     Raises
     ------
     SaveConflictError, SaveError
-        As `save_refined`; journal and session are unchanged.
+        As in `save_refined`; the journal and the session are then unchanged.
     ValueError
         If there is no workspace to save to.
     """
@@ -478,16 +483,17 @@ def save_editing(editing: OpenEditing, *, accepted: bool = False) -> SavedMask:
 
 
 def prepare_saving(editing: OpenEditing, *, accepted: bool = False) -> Callable[[], SavedMask]:
-    """Copy the current mask; return a function that saves it, in any thread.
+    """Copy the current mask, and return a function that saves the copy from any thread.
 
-    Call it in the thread that edits. Raises as `save_editing`.
+    Call `prepare_saving` in the thread that edits. The errors are the same as in `save_editing`.
     """
     if editing.workspace is None:
-        raise ValueError("expected a workspace to save to, but this case has none")
+        raise ValueError("expected the case to have a workspace to save to, but it has none")
     editing.session.notice_external()
-    # Only its box: memory for a whole volume takes the window's thread up to 60 ms at first use.
+    # Only the bounding box is copied, because allocating a whole volume can block the window for
+    # 60 ms.
     mask = LabelMap.of(editing.session.state.recorded_labels, editing.case.grid)
-    # The record at the time of the copy: strokes may follow it before the file is written.
+    # This is the record at the time of the copy; strokes may follow before the file is written.
     head = editing.journal.mark() if editing.journal else ""
     summary = editing.session.summary
     return partial(_save_labels, editing, editing.workspace, mask, summary, head, accepted)

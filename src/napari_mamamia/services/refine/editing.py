@@ -1,4 +1,4 @@
-"""`OpenEditing`: a mask open for editing, and `RecoveredWork`, its unsaved steps after a crash."""
+"""A mask that is open for editing (`OpenEditing`), and unsaved steps after a crash."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -14,26 +14,26 @@ from napari_mamamia.services.case.refine import SavedMask
 from napari_mamamia.smartpaint.session.session import EditingSession
 from napari_mamamia.smartpaint.session.state import LabelMarks
 
-BACK_TO_SAVED: Final = "back to the saved mask"
-BACK_TO_SAVED_MARKS: Final = "back to the saved mask's marks"
+BACK_TO_SAVED: Final = "return to the saved mask"
+BACK_TO_SAVED_MARKS: Final = "return to the saved mask's marks"
 
 
 @dataclass(frozen=True, slots=True)
 class RecoveredWork:
-    """Steps that were recorded but not saved, because the program ended.
+    """Steps that were recorded but not saved before the program ended.
 
     Parameters
     ----------
     n_steps
-        Steps, undos and redos since the mask was last saved.
+        The number of steps, undos and redos since the mask was last saved.
     last_at
-        When the last of them was recorded, ISO 8601 in UTC.
+        The time at which the last step was recorded, ISO 8601 in UTC.
     labels
-        The mask with them.
+        The mask with the recovered steps.
     mask_changed_since
-        Whether another program wrote or removed the mask file after it was last saved from here.
+        Whether another program wrote or removed the mask file after this program last saved it.
     n_lost
-        Records after these steps that could not be read from a damaged journal.
+        The number of later records that could not be read from a damaged journal.
     """
 
     n_steps: int
@@ -44,7 +44,7 @@ class RecoveredWork:
 
     @property
     def text(self) -> str:
-        """A sentence on the recovered steps, with the warnings."""
+        """A sentence about the recovered steps, with the warnings."""
         recovered = tr_n(
             "{n} step from {at} was not saved and has been recovered",
             "{n} steps from {at} were not saved and have been recovered",
@@ -55,13 +55,13 @@ class RecoveredWork:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings to show before the recovered mask is kept."""
+        """Warnings to show before the user keeps the recovered mask."""
         n_lost = tr_n(
             "{n} later record of the journal is lost",
             "{n} later records of the journal are lost",
             self.n_lost,
         )
-        changed = "another program has changed or removed the mask file since"
+        changed = "another program has since changed or removed the mask file"
         return (n_lost,) * bool(self.n_lost) + (changed,) * self.mask_changed_since
 
 
@@ -72,25 +72,26 @@ class OpenEditing:
     Parameters
     ----------
     session
-        The editing session; its labels are the recovered ones if `recovered` is set.
+        The editing session. If `recovered` is set, its labels are the recovered labels.
     journal
-        None for a case without a workspace: then nothing survives a crash, and `notes` say so.
+        The journal, or None for a case without a workspace. Without a journal, a crash loses all
+        steps, and `notes` state this.
     saved
-        The version on disk; `save_editing` replaces it.
+        The version on disk, which `save_editing` replaces.
     on_disk
-        The labels of that version, None if there is none.
+        The labels of the version on disk, or None.
     recovered
-        The unsaved steps after a crash, for the reader to keep or to drop (`back_to_saved`).
+        The unsaved steps after a crash, which the reader can keep or drop (`back_to_saved`).
     saved_marks
-        The marks when that version was saved.
+        The marks at the time when that version was saved.
     is_as_saved
-        Whether the session equals that version at opening.
+        Whether the session equalled that version when it was opened.
     notes
-        Sentences to show.
+        Sentences to show to the reader.
     reading
-        How blind the mask was made, including this sitting.
+        The blinding under which the mask was made, including this sitting.
     protocol
-        Name of the annotation protocol in use, for the provenance; may be set at any time.
+        The name of the annotation protocol for the provenance, which can be set at any time.
     """
 
     case: Case
@@ -110,14 +111,14 @@ class OpenEditing:
 
     @property
     def problem(self) -> str:
-        """Why steps cannot be recorded at the moment; "" if they can."""
+        """The reason why steps cannot be recorded at the moment, or ""."""
         return self.journal.problem if self.journal else ""
 
     def back_to_saved(self) -> Box:
         """Drop the recovered steps and return to the mask on disk, as a step that can be undone.
 
-        The marks of their strokes are restored too, as one step before it for each label. Without a
-        mask on disk, editing returns to its start. Returns the box to redraw.
+        The marks of the strokes are restored first, as one step for each label. Without a mask on
+        disk, editing returns to the initial mask. The result is the box to redraw.
         """
         target = self.on_disk or self.session.start_labels
         self.session.restore_marks(BACK_TO_SAVED_MARKS, self.saved_marks)

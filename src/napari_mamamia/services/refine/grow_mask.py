@@ -1,4 +1,4 @@
-"""Growth of the edited mask in 3-D from outlines, and merging the result into the mask."""
+"""Grow the edited mask in 3-D from outlines, and merge the grown region into the mask."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ _FARTHER: Final = 1.5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GrownBefore:
-    """The voxels that the previous growth added to the mask, and the step of this growth."""
+    """The voxels that the previous growth added to the mask, and the step of that growth."""
 
     step: Edit
     box: Box
@@ -37,7 +37,7 @@ class GrownBefore:
 
 
 class GrowthKind(StrEnum):
-    """What a growth starts from."""
+    """The kind of evidence from which a label is grown."""
 
     OUTLINES = "outlines"
     EVIDENCE = "evidence"
@@ -45,7 +45,7 @@ class GrowthKind(StrEnum):
 
 
 def choose_growth(live: EditingSession) -> GrowthKind:
-    """Return what the growth of the session's label starts from.
+    """Return the kind of evidence from which the session's label is grown.
 
     A label that consists only of outlines and growth is grown from its outlines. A label with other
     evidence is grown from all evidence, and an empty label from a click.
@@ -59,7 +59,7 @@ def choose_growth(live: EditingSession) -> GrowthKind:
         return GrowthKind.EVIDENCE
     if seeds_of(live.labels, label, planes):
         return GrowthKind.OUTLINES
-    # Only growth from a click leaves a lesion without its own stroke or outline.
+    # Only growth from a click creates a lesion without a stroke or an outline of its own.
     is_grown = GROW_STEP in others and any((plane == label).any() for plane in live.labels)
     return GrowthKind.EVIDENCE if is_grown else GrowthKind.CLICK
 
@@ -71,9 +71,9 @@ def steps_of(live: EditingSession) -> tuple[Edit, ...]:
 
 
 def farther_mm(grown: Grown, grid: Grid) -> float | None:
-    """Return a larger radius for a region that reached its limit, in mm; None for any other.
+    """Return a larger radius in mm for a region that reached its limit, or None.
 
-    It is 1.5 times half the region's longest side, in whole mm.
+    The radius is 1.5 times half the region's longest side, rounded to whole mm.
     """
     if not any(AT_LIMIT in note for note in grown.notes):
         return None
@@ -84,7 +84,7 @@ def farther_mm(grown: Grown, grid: Grid) -> float | None:
 def lay_grown(
     labels: NDArray[np.uint8], label: int, grown: Grown, grid: Grid
 ) -> tuple[Box, NDArray[np.bool_]]:
-    """Return a box, and the mask in it in which the label becomes the newly grown region."""
+    """Return a box and the label's mask in it after the newly grown region was inserted."""
     box = grown.box.union(Box.around(labels == label))
     return box, _cut_mask(grown.box, grown.mask, box, grid)
 
@@ -92,7 +92,7 @@ def lay_grown(
 def seeds_of(
     labels: NDArray[np.uint8], label: int, planes: Sequence[tuple[int, int]]
 ) -> tuple[Outline, ...]:
-    """Return the mask's voxels on each of the planes; empty planes are left out."""
+    """Return the mask's voxels on each plane; empty planes are omitted."""
     outlines = []
     for axis, index in planes:
         mask = np.take(labels, index, axis=axis) == label
@@ -102,9 +102,10 @@ def seeds_of(
 
 
 def grow_from_labels(images: FeatureImages, grid: Grid, labels: NDArray[np.uint8]) -> Grown:
-    """Grow all labelled voxels, such as a kinetic candidate, to their edge; they may also shrink.
+    """Grow or shrink all labelled voxels, such as a kinetic candidate, to the nearest edge.
 
-    `labels` is ``(z, y, x)``, which must not change meanwhile; see `grow_again` for the rest.
+    `labels` ``(z, y, x)`` must not change during the call. For the other arguments see
+    `grow_again`.
 
     Raises
     ------
@@ -120,8 +121,8 @@ def merge_grown(
 ) -> tuple[Box, NDArray[np.bool_], NDArray[np.bool_]]:
     """Return a box, the mask in it, and the voxels that the growth adds.
 
-    Existing voxels stay, except those that the previous growth added (`before`), which the new
-    region replaces. So a second outline can make the region smaller as well as larger.
+    Existing voxels are kept, except the voxels that the previous growth added (`before`), which the
+    new region replaces. A second outline can therefore make the region smaller or larger.
     """
     box = grown.box if before is None else grown.box.union(before.box)
     now = labels[box.slices] == label
@@ -133,7 +134,7 @@ def merge_grown(
 def seeds_without_growth(live: EditingSession, before: GrownBefore | None) -> tuple[Outline, ...]:
     """Return the outlines as drawn, without the voxels that the previous growth added.
 
-    On a plane that was outlined after that growth, the outline has replaced them already.
+    On a plane that was outlined after that growth, the outline has already replaced these voxels.
     """
     planes = outlined_slices(steps_of(live), live.label)
     if before is None:
@@ -158,8 +159,8 @@ def seeds_without_growth(live: EditingSession, before: GrownBefore | None) -> tu
 def recall_growth(live: EditingSession) -> GrownBefore | None:
     """Return the voxels that growth added to a mask of outlines and growth, from its history.
 
-    So growth of a mask that was closed, or whose newer growth was undone, works as in one session.
-    None for any other mask, and if nothing was grown.
+    Growth therefore continues correctly after the mask was closed, or after a newer growth was
+    undone. The result is None for any other mask, or if nothing was grown.
     """
     if choose_growth(live) is not GrowthKind.OUTLINES:
         return None
@@ -173,7 +174,7 @@ def recall_growth(live: EditingSession) -> GrownBefore | None:
     standing = set(standing_rows(steps, live.label))
     for number, (step, change) in enumerate(zip(steps, changes, strict=True)):
         if step.label == live.label and number + 1 not in standing:
-            continue  # reversed: the two cancel each other
+            continue  # The order is reversed; two equal changes cancel each other.
         before = labels[box.slices] == live.label
         change.flip(labels)
         now = labels[box.slices] == live.label
@@ -195,7 +196,7 @@ def recall_growth(live: EditingSession) -> GrownBefore | None:
 def _clear_planes(
     added: NDArray[np.bool_], box: Box, planes: Sequence[tuple[int, int]], drawn: NDArray[np.bool_]
 ) -> None:
-    """Remove the drawn voxels on some planes from the added voxels."""
+    """Return the added voxels without the drawn voxels on some planes."""
     for axis, index in planes:
         row = index - box.start[axis]
         if 0 <= row < box.shape[axis]:
@@ -228,7 +229,6 @@ def without_outlines(
 
 
 def _swap_plane(plane: NDArray[np.bool_], axis: int) -> NDArray[np.bool_]:
-    """Swap `axis` of a plane with the first axis."""
     return plane.T if axis == 2 else plane
 
 

@@ -1,4 +1,4 @@
-"""Replay of a journal, from its first record to its last."""
+"""Replay a journal from its first record to its last."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -28,15 +28,15 @@ from napari_mamamia.smartpaint.session.state import LabelMarks
 _YIELD_EVERY = 8
 
 _ANY: Final = 0
-"""Number of the next step after lost steps: any number is accepted."""
+"""Number of the next step after lost steps; 0 means that any number is accepted."""
 
 _CONTRADICTIONS: Final = (ValueError, IndexError, KeyError, OverflowError, MemoryError)
-"""Exceptions that a session raises for a record that does not fit it."""
+"""Exceptions that a session raises for a record that contradicts its state."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sitting:
-    """An opening of the case, with the times of its first and last record."""
+    """One opening of the case, with the times of its first and last record."""
 
     opened: Opened
     first_at: str
@@ -44,10 +44,10 @@ class Sitting:
 
 
 Refusal = Callable[[Opened], str]
-"""Function that returns why an opening record is not the wanted one, or "" if it is."""
+"""Function that returns why an opening record belongs to a different mask, or ""."""
 
 Watch = Callable[[EditingSession, Step], None]
-"""Function called with the session before a step, and the step."""
+"""Function that is called with the session and a step before the step is applied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,46 +59,46 @@ class MaskOnDisk:
 
 
 class JournalPlay:
-    """The newest state that a journal leads to, record by record.
+    """The newest state of a mask after its journal has been replayed record by record.
 
-    A record is applied if it follows the previous one, which its chain proves. After a record that
-    is damaged, missing or contradicted, replay continues at the next complete mask: at an opening,
-    whose record holds it, or where `on_disk` was saved.
+    A record is applied if its chain value shows that it follows the previous record. After a
+    damaged, missing or contradictory record, replay continues at the next complete mask: at an
+    opening whose record contains the mask, or at the record that saved `on_disk`.
 
     Parameters
     ----------
     on_disk
-        The saved mask, if there is one.
+        The saved mask, or None.
     refusal
-        Returns why a journal is not the wanted one.
+        Function that returns why a journal belongs to a different mask, or "".
     watch
-        Called with each step before it is applied.
+        Function that is called with each step before the step is applied.
 
     Attributes
     ----------
     session
-        The session after the last applied record, None before the first.
+        The session after the last applied record, or None before the first record.
     sittings
-        Each opening so far.
+        The openings so far.
     starts
-        Where in the file each step begins, by its number.
+        The file position of each step by its number.
     saved_crc
-        CRC-32 of the labels last saved; None if the journal saved none.
+        CRC-32 of the labels that were last saved, or None if the journal records no save.
     saved_marks
-        The marks of each label when it was saved; empty if unknown.
+        The marks of each label at the last save, or empty if unknown.
     unsaved
-        Records since then that changed the mask.
+        The records since the last save that changed the mask.
     damages
-        Damages of the file, in its order.
+        The damaged positions in the file, in order.
     knows_disk
-        Whether a record states that `on_disk` was saved here.
+        Whether a record states that this program saved `on_disk`.
     n_lost, n_lost_after
-        Records that could not be applied, and how many of them came after the last applied record:
-        the mask lacks these.
+        The number of records that could not be applied, and the number of these after the last
+        applied record, which are missing from the mask.
     verified
-        Number of the last record at which the mask had the checksum of the record.
+        The number of the last record whose checksum the mask had.
     is_doubtful
-        Whether a later checksum shows that the mask differs from the original.
+        Whether a later checksum shows that the mask differs from the original mask.
     """
 
     def __init__(
@@ -136,12 +136,12 @@ class JournalPlay:
 
     @property
     def summary(self) -> EditingSummary:
-        """Summary of the editing in all sittings."""
+        """Summary of editing in all sittings."""
         return self.session.summary if self.session else EditingSummary()
 
     @property
     def last_at(self) -> str:
-        """Time at which the last applied record was written, "" before the first record."""
+        """Time at which the last applied record was written, or "" before the first record."""
         return self.sittings[-1].last_at if self.sittings else ""
 
     @property
@@ -156,7 +156,7 @@ class JournalPlay:
 
     @property
     def damage_text(self) -> str:
-        """A sentence on the damage of the file and its consequences; "" if there is none."""
+        """A sentence about the damage in the file and its consequences, or ""."""
         if not self.damages:
             return ""
         more = f" and {len(self.damages) - 1} more" if len(self.damages) > 1 else ""
@@ -167,12 +167,12 @@ class JournalPlay:
             return "no record is lost"
         if not self.n_lost_after:
             return (
-                f"{self.n_lost} of its {self.n_records} records are lost, but a complete mask "
-                "follows them, so the mask is that of the last record"
+                f"{self.n_lost} of {self.n_records} records are lost, but a later record has a "
+                "complete mask, so the mask is correct up to the last record"
             )
         return (
-            f"of its {self.n_records} records {self.n_lost} are damaged, missing or build on such; "
-            f"the mask is that of {self.last_at or 'the saved file'}, and "
+            f"{self.n_lost} of {self.n_records} records are damaged, are missing or depend on "
+            f"such records; the mask is from {self.last_at or 'the saved file'}, and "
             + tr_n(
                 "{n} later record is not in it",
                 "{n} later records are not in it",
@@ -185,12 +185,12 @@ class JournalPlay:
         return step_at(self.path, self.starts[number], number).difference
 
     def take(self, item: PlacedRecord | Damage) -> None:
-        """Take the next item of the file.
+        """Process the next item of the file.
 
         Raises
         ------
         FormatError
-            If the journal is not the wanted one.
+            If the journal belongs to a different mask.
         """
         if isinstance(item, Damage):
             self.damages.append(item)
@@ -198,7 +198,7 @@ class JournalPlay:
             self.n_records += item.is_lost
             return
         self.n_records = max(self.n_records, item.index + 1)
-        # A repeated record is applied once.
+        # A repeated record is applied only once.
         if item.hash in self._done:
             return
         if isinstance(item.record, Opened) and self._is_foreign(item, item.record):
@@ -215,22 +215,23 @@ class JournalPlay:
     # -------------------------------------------------------------------- inner
 
     def _is_foreign(self, item: PlacedRecord, opened: Opened) -> bool:
-        """Return whether an opening belongs to another journal; raise if it begins this one.
+        """Return whether an opening belongs to a different journal; raise if it is the first one.
 
-        Somebody may have joined two files: the records after it do not belong to this mask.
+        Two files may have been concatenated; the records after the opening then do not belong to
+        this mask.
         """
         reason = _why_other(opened, self.sittings) or self._refusal(opened)
         if reason and self.session is None:
             raise FormatError(reason)
         if reason:
             if self.damages and self.damages[-1].record == item.number:
-                self.damages.pop()  # the reason is a better message than that it does not follow
+                self.damages.pop()  # This reason is a better message than a broken chain.
             self.damages.append(Damage(item.number, item.start, reason, is_lost=False))
             self._is_whole = False
         return bool(reason)
 
     def _apply_record(self, item: PlacedRecord) -> None:
-        """Apply a record; a record that contradicts earlier ones ends the replay there."""
+        """Apply a record; if it contradicts earlier records, replay stops at it."""
         try:
             self._dispatch_record(item)
         except _CONTRADICTIONS as error:
@@ -241,7 +242,6 @@ class JournalPlay:
             self._count_record(item)
 
     def _count_record(self, item: PlacedRecord) -> None:
-        """Count a record as applied: the next one follows it."""
         self._head, self._last, self._is_whole = item.hash, item.index, True
         self._n_done += 1
         self._done.add(item.hash)
@@ -249,7 +249,7 @@ class JournalPlay:
             self.sittings = (*self.sittings[:-1], replace(self.sittings[-1], last_at=item.at))
 
     def _go_on_from(self, item: PlacedRecord) -> None:
-        """Continue from a record that holds a complete mask, or that states when it was saved."""
+        """Continue from a record that contains a complete mask or records a save."""
         record = item.record
         if item.index > self._last and isinstance(record, Opened) and _is_true(record):
             self._begin_sitting(record, item)
@@ -264,7 +264,7 @@ class JournalPlay:
         if isinstance(record, Opened):
             self._open_sitting(record, item)
         elif self.session is None:
-            raise ValueError("no mask was opened before it")
+            raise ValueError("no mask was opened before this record")
         elif isinstance(record, Saved):
             self._check_checksum(record.labels_crc)
             self.saved_marks = self._find_marks(self.session, record.head)
@@ -288,15 +288,15 @@ class JournalPlay:
         goes_on = opened.continues and self.session is not None
         if goes_on and self.session and crc_of(self.session.labels) == opened.labels_crc:
             self.sittings = (*self.sittings, Sitting(opened, item.at, item.at))
-            # This verifies the mask but saved nothing, as `_mark_verified` assumes.
+            # This verifies the mask without a save, as `_mark_verified` assumes.
             saved = (self.saved_crc, self.unsaved)
             self._mark_verified(item, opened.labels_crc)
             self.saved_crc, self.unsaved = saved
             return
         if goes_on:
-            raise ValueError("the mask that it continues from is not the previous one")
+            raise ValueError("the mask from which it continues differs from the previous mask")
         if not _is_true(opened):
-            raise ValueError("its mask does not match the checksum in the record")
+            raise ValueError("the mask does not match the checksum in the record")
         self._begin_sitting(opened, item)
 
     def _begin_sitting(self, opened: Opened, item: PlacedRecord) -> None:
@@ -308,14 +308,14 @@ class JournalPlay:
         self._mark_verified(item, opened.labels_crc if opened.base_sha256 else None)
 
     def _begin_from_disk(self, saved: Saved, item: PlacedRecord) -> None:
-        """Continue from the mask on disk; strokes painted during the save follow it."""
+        """Continue from the mask on disk, followed by strokes that were painted during the save."""
         disk = self.on_disk
         if disk is None:
             return
         case_id = self.sittings[-1].opened.case_id if self.sittings else ""
         self._begin_with(case_id, disk.labels, self.summary, _ANY)
         self._mark_verified(item, saved.labels_crc)
-        # Strokes painted during the save come before this record, which is written after it.
+        # Strokes painted during the save precede this record, which is written after the save.
         self._waiting[item.prev] = item
         self._head, self._last = saved.head or item.prev, item.index - 1
 
@@ -335,19 +335,19 @@ class JournalPlay:
         self.saved_marks = ()
 
     def _mark_verified(self, item: PlacedRecord, saved_crc: int | None) -> None:
-        """Count the mask as verified up to this record."""
+        """Mark the mask as verified up to this record."""
         self.verified, self.is_doubtful = item.number, False
         self.saved_crc, self.unsaved, self._acts = saved_crc, 0, []
 
     def _check_checksum(self, crc: int) -> None:
-        """Check that the mask had this checksum at some time since it was last verified.
+        """Check that the mask has had this checksum since it was last verified.
 
-        A reader may have painted during the save.
+        A reader may have painted during the save, so earlier states are also compared.
 
         Raises
         ------
         ValueError
-            If it never had it.
+            If no state has this checksum.
         """
         session = self.session
         if session is None or crc_of(session.labels) == crc:
@@ -359,10 +359,10 @@ class JournalPlay:
             if crc_of(labels) == crc:
                 return
         self.is_doubtful = True
-        raise ValueError("the saved mask is not the one that the records before it produce")
+        raise ValueError("the saved mask differs from the mask that the earlier records produce")
 
     def _find_marks(self, session: EditingSession, head: str) -> tuple[LabelMarks, ...]:
-        """Return the marks after the record `head`: a reader may paint during a save."""
+        """Return the marks after the record `head`, because a reader may paint during a save."""
         places = [index for index, _ in self._acts]
         late = self._acts if head in self._done else []
         if head in places:
@@ -371,7 +371,7 @@ class JournalPlay:
         for step in steps:
             session.state.flip(step)
         marks = session.state.all_marks()
-        for step in steps:  # flipped twice they are unchanged
+        for step in steps:  # Labels that were changed twice are unchanged.
             session.state.flip(step)
         return marks
 
@@ -390,7 +390,8 @@ def play_journal(play: JournalPlay) -> JournalPlay:
     Raises
     ------
     FormatError
-        If it is not a journal, has another format (see `scan_journal`) or is not the wanted one.
+        If the file is not a journal, has a different format (see `scan_journal`), or belongs to a
+        different mask.
     """
     _play_records(play, play.path)
     if not play.is_doubtful:
@@ -424,16 +425,19 @@ def _find_step_numbers(session: EditingSession, record: Step | Turn | Jump) -> t
 
 
 def _why_other(opened: Opened, sittings: tuple[Sitting, ...]) -> str:
-    """Return why an opening belongs to another mask than the previous ones, "" if it does not."""
+    """Return why an opening belongs to a different mask than the previous openings, or ""."""
     if not sittings:
         return ""
     first = sittings[0].opened
     if (opened.case_id, opened.reader) != (first.case_id, first.reader):
-        return f"it belongs to case {opened.case_id}, reader {opened.reader}: a different journal"
+        return (
+            f"the record belongs to case {opened.case_id}, reader {opened.reader}, and "
+            "therefore to a different journal"
+        )
     is_same = opened.base.grid.is_same_place(first.base.grid)
-    return "" if is_same else "its grid differs from that of the records before it"
+    return "" if is_same else "the grid differs from the grid of the earlier records"
 
 
 def _is_true(opened: Opened) -> bool:
-    """Return whether the mask in a record has the checksum that the record names."""
+    """Return whether the mask in a record has the checksum in the record."""
     return crc_of(opened.base.dense()) == opened.labels_crc

@@ -1,4 +1,4 @@
-"""Removal of a separate part, or of a leak beyond a neck, by a click or a line."""
+"""Remove a separate part of a mask, or a leak beyond a narrow connection, by a click or line."""
 
 from dataclasses import replace
 
@@ -21,12 +21,12 @@ def remove_part(
 ) -> Removal:
     """Return the part of a label under the pointer; see `part_under`.
 
-    `labels` and `words` (the label's marks) are ``(z, y, x)``, not changed meanwhile.
+    `labels` and `words` (the label's marks) ``(z, y, x)`` must not change during the call.
 
     Raises
     ------
     CaseError
-        If nothing of the label is there, or it is its main part.
+        If the label has no voxel at this point, or the part is its main part.
     """
     report_progress(0, 1, "Finding the part")
     box, mask, hold, crop_grid = _crop_label(labels, words, label, grid)
@@ -47,7 +47,7 @@ def cut_off(
     Raises
     ------
     CaseError
-        If the line does not cross the label, or does not separate it.
+        If the line does not cross the label, or does not divide it.
     """
     report_progress(0, 1, "Cutting")
     box, mask, hold, crop_grid = _crop_label(labels, words, label, grid)

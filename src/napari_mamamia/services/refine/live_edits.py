@@ -1,4 +1,4 @@
-"""Changes of an editing session from outside: painting with other tools, replaced data."""
+"""Changes to an editing session from outside, by other painting tools or replaced data."""
 
 from math import ceil
 from typing import Any, Final
@@ -18,9 +18,9 @@ _MOST_LABEL: Final = 255
 
 
 def notice_painting(live: EditingSession) -> Step | None:
-    """Record changes that other tools painted into the session's buffer, as a step.
+    """Record changes that other tools painted into the session's buffer as one step.
 
-    Only the block that differs is recorded. None if nothing differs.
+    Only the block that differs is recorded. The result is None if nothing differs.
     """
     planes = [z for z in range(live.grid.shape[0]) if not _is_recorded(live, z)]
     if not planes:
@@ -31,7 +31,7 @@ def notice_painting(live: EditingSession) -> Step | None:
 
 
 def _is_recorded(live: EditingSession, z: int) -> bool:
-    """Return whether a plane equals the last step; plane by plane a volume takes a few ms."""
+    """Return whether a plane equals the last step; comparing a volume by plane takes a few ms."""
     _, rows, columns = live.grid.shape
     return live.state.is_recorded(Box((z, 0, 0), (z + 1, rows, columns)))
 
@@ -39,9 +39,9 @@ def _is_recorded(live: EditingSession, z: int) -> bool:
 def suggest_radius_mm(
     live: EditingSession, place: Voxel, limits_mm: tuple[float, float]
 ) -> float | None:
-    """Return the distance in mm from `place` to the mask's nearest edge, within the limits.
+    """Return the distance in mm from `place` to the nearest edge of the mask, within the limits.
 
-    None if there is no edge within the upper limit; see `brush.suggested_radius_mm`.
+    The result is None if there is no edge within the upper limit; see `brush.suggested_radius_mm`.
     """
     shape, spacing = live.grid.shape, live.grid.spacing_mm
     reach = [ceil(limits_mm[1] / step) + 1 for step in spacing]
@@ -58,8 +58,8 @@ def suggest_radius_mm(
 def adopt_layer(live: EditingSession, array: NDArray[Any]) -> bool:
     """Set the session's mask to `array` (z, y, x), as one step.
 
-    Returns False, and changes nothing, if it is no mask of this grid: another shape, or values that
-    are not whole numbers from 0 to 255.
+    If the array is not a mask on this grid, because its shape differs or its values are not whole
+    numbers from 0 to 255, nothing is changed and the result is False.
     """
     if array.shape != live.grid.shape or array.dtype.kind not in "buif":
         return False

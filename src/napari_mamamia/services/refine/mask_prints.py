@@ -1,4 +1,4 @@
-"""Checksums of labels and images that a journal stores; labels as uint8."""
+"""Checksums of labels (as uint8) and images that a journal stores."""
 
 from dataclasses import replace
 from typing import Any
@@ -18,9 +18,9 @@ def crc_of(labels: NDArray[np.uint8]) -> int:
 
 
 def phase_prints(case: Case) -> tuple[str, ...]:
-    """Return type and CRC-32 of each phase's values, such as "<i2 0c1d2e3f".
+    """Return the data type and CRC-32 of each phase's values, such as "<i2 0c1d2e3f".
 
-    Empty while phases are still unread.
+    The result is empty if a phase has not been read yet.
     """
     if not case.is_loaded:
         return ()
@@ -38,7 +38,7 @@ def as_labels(labels: LabelMap) -> LabelMap:
     Raises
     ------
     FormatError
-        If values are not whole numbers of 0 to 255.
+        If values are not whole numbers from 0 to 255.
     """
     crop = labels.crop
     if crop.dtype == np.uint8:
@@ -47,7 +47,7 @@ def as_labels(labels: LabelMap) -> LabelMap:
         return replace(labels, crop=(crop >= 0.5).astype(np.uint8))
     if crop.size and (crop.min() < 0 or crop.max() > 255):
         raise FormatError(
-            f"expected labels of 0 to 255 to edit, got {crop.min()} to {crop.max()} in "
-            f"{labels.source or 'the mask'}: give the structures smaller values"
+            f"expected the labels in {labels.source or 'the mask'} to be from 0 to 255, but they "
+            f"are {crop.min()} to {crop.max()}: use smaller values for the structures"
         )
     return replace(labels, crop=crop.astype(np.uint8))

@@ -1,4 +1,4 @@
-"""Tools for the whole mask, by their names in the window and in the history."""
+"""Tools for the whole mask, with their names in the window and in the history."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -29,7 +29,7 @@ MASK_TOOLS: Final[dict[str, Tool]] = {
     "margin": margin,
     "smooth": smooth,
 }
-"""Tools that need a mask and at most one amount, by name."""
+"""Tools that need only a mask and at most one amount, by name."""
 
 _INTERPOLATE: Final = "interpolate"
 
@@ -42,24 +42,26 @@ def use_mask_tool(
     amount: float,
     planes: Sequence[tuple[int, int]] = (),
 ) -> Change:
-    """Return the box that a tool changes and the mask in it after the change.
+    """Return the box that a tool changes, and the mask in the box after the change.
 
     Parameters
     ----------
     labels
-        uint8 ``(z, y, x)``, which must not change meanwhile; the mask is where it is `label`.
+        A uint8 array ``(z, y, x)`` that must not change during the call; the mask is the voxels
+        with the value `label`.
     tool
-        One of `MASK_TOOLS`, or "interpolate".
+        The name of a tool in `MASK_TOOLS`, or "interpolate".
     amount
-        mm3 for "remove small", mm for "margin" and "smooth"; the others do not use it.
+        The amount in mm3 for "remove small", or in mm for "margin" and "smooth". Other tools ignore
+        it.
     planes
-        (axis, index) of the outlined planes; "interpolate" fills between those across the most
-        frequent axis.
+        The (axis, index) of each outlined plane. "interpolate" fills the space between planes
+        across the most frequent axis.
 
     Raises
     ------
     CaseError
-        If the amount is out of range, or there is nothing to interpolate between.
+        If the amount is out of range, or there are too few planes for interpolation.
     """
     report_progress(0, 1, tool.capitalize())
     mask = labels == label
@@ -76,7 +78,7 @@ def _interpolate_outlines(
     slices = sorted({index for plane_axis, index in planes if plane_axis == axis})
     if len(slices) == 1:
         raise CaseError(
-            "interpolating needs outlines on two slices in the same plane, got one: outline "
-            "another slice first"
+            "expected outlines on at least two parallel slices for interpolation, but got one: "
+            "outline a second slice first"
         )
     return interpolate_slices(mask, grid, axis, slices or None)

@@ -1,4 +1,4 @@
-"""Measurements after each stroke: the edited mask against the reference, on a crop."""
+"""Measure the edited mask against the reference after each stroke, on a crop."""
 
 from dataclasses import dataclass
 
@@ -20,10 +20,10 @@ from napari_mamamia.scoring.case.score import score_label_maps
 class MaskNumbers:
     """The measurements of one mask on the Refine page.
 
-    Dice and HD95 follow the profile "clinical"; they are nan if undefined or without a reference.
-    `reason` says why a value is nan. `against` names the part of the reference that is compared, ""
-    for all of it; `compared` are the volume and the longest diameter of that part, None for all of
-    it.
+    Dice and HD95 follow the profile "clinical"; they are NaN if undefined or without a reference.
+    `reason` explains why a value is NaN. If only a part of the reference is compared, `against`
+    names this part, and `compared` has its volume and longest diameter; otherwise they are "" and
+    None.
     """
 
     volume_mm3: float
@@ -44,7 +44,7 @@ def empty_map(grid: Grid) -> LabelMap:
 def changed_voxels(
     start: LabelMap, labels: NDArray[np.uint8], label: int = 1
 ) -> tuple[Box, NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return a box, and in it the voxels that `labels` has added to and removed from `start`."""
+    """Return a box, and the voxels in it that `labels` added to and removed from `start`."""
     now = LabelMap.of(labels, start.grid)
     box = start.box.union(now.box)
     before, after = start.cut(box) == label, now.cut(box) == label
@@ -59,12 +59,10 @@ def measure_mask(
     Parameters
     ----------
     labels
-        uint8 ``(z, y, x)``, copied on its crop at the first step, so that the caller may continue
-        to
-        paint; or a label map.
+        A label map, or a uint8 array ``(z, y, x)``. The array is copied on its crop first, so the
+        caller may continue to paint.
     reference
-        The expert's mask, everything above 0 tumour; None if there is none. If the mask holds
-        several
+        The expert's mask, in which every value above 0 is tumour, or None. If the mask has several
         lesions, only the parts of the reference that are nearest to this lesion count.
     """
     report_progress(0, 2, "Measuring your mask")
@@ -93,10 +91,11 @@ def measure_mask(
 
 
 def _choose_parts(reference: LabelMap, labels: LabelMap, label: int) -> tuple[LabelMap | None, str]:
-    """Return the parts of the reference that belong to a lesion, and a note about them.
+    """Return the parts of the reference that belong to a lesion, and a note about these parts.
 
-    With several lesions each connected part (26 neighbours) belongs to the lesion that it shares
-    most voxels with, or else to the nearest. None, and the reason, if no part belongs to this one.
+    If there are several lesions, each 26-connected part belongs to the lesion with which it has
+    most voxels in common, or else to the nearest lesion. If no part belongs to this lesion, the
+    result is None with the reason.
     """
     lesions = [int(value) for value in np.unique(labels.crop) if value]
     parts, count = number_parts(reference.foreground(), np.ones((3, 3, 3)))
@@ -134,13 +133,13 @@ def _choose_parts(reference: LabelMap, labels: LabelMap, label: int) -> tuple[La
 
 
 def _find_rim(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return the voxels of a mask that touch voxels outside it."""
+    """Return the voxels of a mask that are adjacent to voxels outside it."""
     return np.asarray(mask & ~binary_erosion(mask))
 
 
 def _find_nearest(place: NDArray[np.intp], others: list[NDArray[np.intp]], grid: Grid) -> int:
     """Return the index of the set of voxels (rows) that is nearest to another set."""
-    # Imported here, because a window starts without it.
+    # Imported on use, because a window starts without this package.
     from scipy.spatial import cKDTree
 
     spacing = np.array(grid.spacing_mm)

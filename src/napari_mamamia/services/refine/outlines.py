@@ -1,4 +1,4 @@
-"""Outlines that a reader draws on slices: from a closed contour to voxels to a session's step."""
+"""Convert outlines that a reader draws on slices to voxels and to steps of a session."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from napari_mamamia.core.edits import Action, Edit, Voxel
 from napari_mamamia.core.provenance import Setting
 
 OUTLINE_STEP: Final = "outline"
-"""Name of the step that an outline makes; growing finds the outlined slices by it."""
+"""Name of the step that an outline makes, by which growing finds the outlined slices."""
 
 _OPEN_MM: Final = 3.0  # our choice
 _OPEN_SHARE: Final = 0.1  # of the contour's length; our choice
@@ -25,7 +25,8 @@ _INDEX: Final = "index"
 class DrawnOutline:
     """The voxels inside a contour on one plane of the array.
 
-    `box` is one voxel thick along `axis` (0 z, 1 y, 2 x); `inside` is bool of the box's shape.
+    `box` is one voxel thick along `axis` (0 z, 1 y, 2 x); `inside` is a boolean array with the
+    shape of the box.
     """
 
     axis: int
@@ -35,17 +36,18 @@ class DrawnOutline:
 
 
 def fill_contour(points: Sequence[Voxel], axis: int, shape: Sequence[int]) -> DrawnOutline | None:
-    """Return the voxels whose centre lies inside or on a closed contour; None if there are none.
+    """Return the voxels whose centres are inside or on a closed contour, or None.
 
     Parameters
     ----------
     points
-        Voxel coordinates (z, y, x) on one plane, in order; the last is joined to the first. If the
-        contour crosses itself, the even-odd rule decides. Parts outside the volume are cut off.
+        The voxel coordinates (z, y, x) of the contour on one plane, in order; the last point is
+        joined to the first. If the contour crosses itself, the even-odd rule decides. Parts outside
+        the volume are cut off.
     axis
-        The axis perpendicular to the plane; the plane is that of the first point.
+        The axis perpendicular to the plane, which contains the first point.
     shape
-        Of the array, (z, y, x).
+        The shape (z, y, x) of the array.
     """
     index = floor(points[0][axis] + 0.5)
     rows_axis, columns_axis = (a for a in range(3) if a != axis)
@@ -71,16 +73,17 @@ def fill_contour(points: Sequence[Voxel], axis: int, shape: Sequence[int]) -> Dr
 
 
 def open_text(points: Sequence[Voxel], spacing_mm: Sequence[float]) -> str:
-    """Return a note on a contour whose ends lie apart; "" for one that is almost closed.
+    """Return a note on a contour whose ends are far apart, or "" if it is almost closed.
 
-    Ends are apart by more than 3 mm and a tenth of the contour's length.
+    Ends are far apart if their distance is more than 3 mm and more than a tenth of the contour's
+    length.
     """
     places = np.array(points) * np.array(spacing_mm)
     gap_mm = float(np.linalg.norm(places[-1] - places[0]))
     length_mm = float(np.linalg.norm(np.diff(places, axis=0), axis=1).sum())
     if gap_mm <= max(_OPEN_MM, _OPEN_SHARE * length_mm):
         return ""
-    return f"The outline was open by {gap_mm:.0f} mm: it was closed with a straight line."
+    return f"The outline had a gap of {gap_mm:.0f} mm, which was closed with a straight line."
 
 
 def outline_step(
@@ -90,11 +93,11 @@ def outline_step(
     action: Action,
     grown: tuple[Box, NDArray[np.bool_]] | None = None,
 ) -> tuple[str, Box, NDArray[np.bool_], tuple[tuple[str, Setting], ...]]:
-    """Return name, box, mask in the box and parameters of the step that an outline makes.
+    """Return the name, box, mask and parameters of the step that an outline makes.
 
-    `Action.ADD` joins it to the label on that plane, `Action.ERASE` removes it. Voxels that growth
-    put there (`grown`: a box and bool voxels in it) are replaced by the outline, because no reader
-    drew them.
+    `Action.ADD` adds the outline to the label on that plane, and `Action.ERASE` removes it. The
+    outline replaces voxels that growth added on the plane (`grown`, a box and the boolean voxels in
+    it), because no reader drew them.
     """
     now = labels[outline.box.slices] == label
     if grown is not None and action is Action.ADD:
@@ -108,7 +111,7 @@ def outline_step(
 
 
 def _widen_outline(outline: DrawnOutline, grown: tuple[Box, NDArray[np.bool_]]) -> DrawnOutline:
-    """Return the outline in a box that also holds the grown voxels on its plane."""
+    """Return the outline in a box that also contains the grown voxels on its plane."""
     start, stop = list(outline.box.start), list(outline.box.stop)
     for axis in range(3):
         if axis != outline.axis:
@@ -119,7 +122,7 @@ def _widen_outline(outline: DrawnOutline, grown: tuple[Box, NDArray[np.bool_]]) 
 
 
 def _cut_part(part: tuple[Box, NDArray[np.bool_]], wanted: Box) -> NDArray[np.bool_]:
-    """Return bool voxels of a box in another box, False outside the first box."""
+    """Return the boolean voxels of a box in a different box, with False outside the first box."""
     box, voxels = part
     out = np.zeros(wanted.shape, np.bool_)
     start = [max(a, b) for a, b in zip(box.start, wanted.start, strict=True)]
@@ -134,7 +137,7 @@ def _cut_part(part: tuple[Box, NDArray[np.bool_]], wanted: Box) -> NDArray[np.bo
 
 
 def outlined_slices(steps: Iterable[Edit], label: int) -> tuple[tuple[int, int], ...]:
-    """Return (axis, index) of each plane on which a label was outlined, in the steps' order."""
+    """Return (axis, index) of each plane on which a label was outlined, in step order."""
     planes: dict[tuple[int, int], None] = {}
     for step in steps:
         parameters = dict(step.parameters)
@@ -146,9 +149,9 @@ def outlined_slices(steps: Iterable[Edit], label: int) -> tuple[tuple[int, int],
 
 
 def line_voxels(start: Voxel, stop: Voxel, shape: Sequence[int]) -> tuple[Box, NDArray[np.bool_]]:
-    """Return the voxels on a straight line, cropped to the volume: a box and bool voxels in it."""
+    """Return the voxels on a straight line in the volume, as a box and the boolean voxels in it."""
     ends = np.array([start, stop])
-    # Points half a voxel apart, so that the line has no gap.
+    # The points are half a voxel apart, so the line has no gaps.
     steps = max(int(np.ceil(np.abs(ends[1] - ends[0]).max() * 2)), 1)
     share = np.linspace(0.0, 1.0, steps + 1)[:, np.newaxis]
     places = np.floor(ends[0] + share * (ends[1] - ends[0]) + 0.5).astype(int)
@@ -168,7 +171,7 @@ def _clip_range(places: Sequence[float], extent: int) -> tuple[int, int]:
 
 
 def _find_crossings(corners: Sequence[tuple[float, float]], row: float) -> list[float]:
-    """Return where the contour crosses a row, ascending; always an even number of points."""
+    """Return the ascending positions where the contour crosses a row, always an even number."""
     columns = []
     for (row_a, column_a), (row_b, column_b) in zip(
         corners, (*corners[1:], corners[0]), strict=True

@@ -42,18 +42,18 @@ class Replay:
     Parameters
     ----------
     path, sha256
-        The mask that was written.
+        The path and the checksum of the written mask.
     case_id, reader, sittings
-        Case and reader of the mask, and each opening with its times.
+        The case and the reader of the mask, and each opening with its times.
     summary
-        Strokes, path, tools, time.
+        The summary of the strokes, their path, the tools and the time.
     n_strokes, n_repeated
-        Strokes of a brush that were repeated from their parameters, and how many gave the same
-        bits; both None without images.
+        The number of brush strokes that were repeated from their parameters, and the number that
+        gave identical voxels. Both are None without images.
     notes
         Sentences on differences and omissions.
     is_whole
-        Whether the journal was read to its end without damage or contradiction.
+        Whether the journal was read to the end without damage or contradiction.
     """
 
     path: Path
@@ -71,10 +71,10 @@ class Replay:
 
 @dataclass(slots=True)
 class _Repeated:
-    """Number of repeated strokes, and the numbers of strokes with another result.
+    """The number of repeated strokes, and the step numbers of strokes with a different result.
 
-    `n_of_other_rules` counts strokes that were computed by another version of the rules,
-    `n_learned` those that a network proposed: a replay never runs it.
+    `n_of_other_rules` counts strokes that were computed by a different version of the rules.
+    `n_learned` counts strokes that a network proposed; a replay never runs the network.
     """
 
     images: FeatureImages
@@ -84,20 +84,22 @@ class _Repeated:
     n_learned: int = 0
 
 
-@reads("a journal of which the mask can be rebuilt", "choose the journal next to the mask")
+@reads("a journal from which the mask can be rebuilt", "choose the journal next to the mask")
 def replay_journal(journal: Path, out: Path, case: Case | None = None) -> Replay:
-    """Rebuild the mask of a journal's last record and write it to `out`.
+    """Rebuild the mask at a journal's last record and write it to `out`.
 
-    The recorded differences give the mask bit for bit. With `case`, each stroke is also painted
-    again from its brush and path, and compared. If a journal is damaged or contradicts a checksum
-    in it, the newest verified mask is written, and `Replay.is_whole` is False.
+    The recorded differences reproduce the mask exactly. With `case`, each stroke is also painted
+    again from its brush and path, and the result is compared. If a journal is damaged or
+    contradicts one of its checksums, the newest verified mask is written, and `Replay.is_whole` is
+    False.
 
     Parameters
     ----------
     journal
-        A file ``ID.journal``; read only.
+        The file ``ID.journal``, which is not changed.
     out
-        ``.nii.gz``, ``.nii`` or ``.nrrd``; its provenance is written next to it. Never overwritten.
+        The mask file to write (``.nii.gz``, ``.nii`` or ``.nrrd``). Its provenance is written next
+        to it. Existing files are never overwritten.
 
     Raises
     ------
@@ -106,7 +108,7 @@ def replay_journal(journal: Path, out: Path, case: Case | None = None) -> Replay
     FormatError
         If the file is not a journal, or none of its records can be used.
     CaseError, GridMismatchError
-        If the journal belongs to another case.
+        If the journal belongs to a different case.
     """
     _require_free(out)
     repeated = None
@@ -146,13 +148,13 @@ def case_of_journal(journal: Path) -> str:
 def _no_records(journal: Path, damage: str = "") -> FormatError:
     because = f" ({damage})" if damage else ""
     return FormatError(
-        f"expected a journal at {journal}, but it has no complete record{because}: choose the "
+        f"expected {journal} to be a journal, but it has no complete record{because}: choose the "
         "file ID.journal next to the mask"
     )
 
 
 def _repeat_stroke(session: EditingSession, step: Step, repeated: _Repeated | None) -> None:
-    """Paint a stroke again, compare it with its record, and undo it."""
+    """Paint a stroke again, compare the result with its record, and undo the stroke."""
     stroke, parameters = step.edit.stroke, dict(step.edit.parameters)
     if repeated is None or stroke is None or not stroke.path:
         return
@@ -176,13 +178,13 @@ def _repeat_stroke(session: EditingSession, step: Step, repeated: _Repeated | No
 
 
 def _require_case(opened: Opened, case: Case | None) -> str:
-    """Return the case id; raise if the journal belongs to another case than `case`."""
+    """Return the case id; raise if the journal belongs to a different case."""
     if case is None:
         return ""
     if opened.case_id != case.case_id:
         raise CaseError(
-            f"expected the journal of case {case.case_id}, but got one of case {opened.case_id}: "
-            "choose the case of the journal"
+            f"expected the journal of case {case.case_id}, but got the journal of case "
+            f"{opened.case_id}: choose the case of the journal"
         )
     if not opened.base.grid.is_same_place(case.grid):
         raise GridMismatchError(
@@ -199,7 +201,7 @@ def _image_notes(play: JournalPlay, case: Case) -> list[str]:
     then = play.sittings[-1].opened.phases
     if not then or then == now:
         return []
-    return ["the images differ from those that were edited: strokes need not repeat"]
+    return ["the images differ from the images that were edited, so repeated strokes may differ"]
 
 
 def _stroke_notes(repeated: _Repeated) -> list[str]:
@@ -228,8 +230,9 @@ def _stroke_notes(repeated: _Repeated) -> list[str]:
         return notes
     many = ", ".join(repeated.different[:10]) + (" ..." if len(repeated.different) > 10 else "")
     notes.append(
-        f"painted again, these strokes differ from the record: step {many}; another "
-        "processor may round the exponential function differently; the mask is made from the record"
+        f"these strokes differ from the record if they are painted again: step {many}; a "
+        "different processor may round the exponential function differently; the mask is made "
+        "from the record"
     )
     return notes
 
@@ -253,8 +256,8 @@ def _write_mask(
         started_from=summary.started_from,
         note=note,
     )
-    # The mask is written last: if the program is killed before, no mask lacks its provenance, and
-    # the replay can run again.
+    # The mask is written last: if the program is killed before, no mask is without provenance,
+    # and the replay can be repeated.
     write_provenance(provenance, sidecar_path(out), overwrite=True)
     write_labels(LabelMap.of(session.labels, opened.base.grid), out)
     return Replay(
@@ -277,13 +280,13 @@ def _require_free(out: Path) -> None:
     for path in (out, sidecar_path(out)):
         if path.exists() and not _is_of_killed_replay(out):
             raise SaveConflictError(
-                f"expected no file at {path}, but there is one: nothing was written; choose "
-                "another name"
+                f"expected {path} not to exist, but it exists, so nothing was written: choose a "
+                "different name"
             )
 
 
 def _is_of_killed_replay(out: Path) -> bool:
-    """Return whether `out` has the provenance of a killed replay whose mask was not written."""
+    """Return whether `out` has the provenance of a killed replay that did not write its mask."""
     if out.exists():
         return False
     try:

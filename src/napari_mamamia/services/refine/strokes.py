@@ -1,4 +1,4 @@
-"""The effect of a SmartPaint stroke, as the window shows it: voxels, volume, advice."""
+"""The effect of a SmartPaint stroke for display in the window: voxels, volume and advice."""
 
 from dataclasses import dataclass
 from math import pi
@@ -17,31 +17,36 @@ from napari_mamamia.smartpaint.session.session import EditingSession
 
 _MM3_PER_ML: Final = 1000.0
 _LITTLE: Final = 0.05
-"""Share of its ball below which a stroke counts as a small change; our choice."""
+"""Fraction of the ball's volume below which a stroke counts as a small change. Our choice."""
 
 _SPECK: Final = 0.2
-"""Share of its ball below which a first stroke counts as a tiny lesion; our choice."""
+"""Fraction of the ball's volume below which a first stroke counts as a tiny lesion. Our choice."""
 
 LARGER_ADVICE: Final = "Make the circle a little larger than the tumour, and press again."
 WHOLE_ADVICE: Final = (
-    "Little changes here. Is the edge wrong all around? Hold Shift and press: the whole lesion "
-    "changes."
+    "The change is small. If the edge is wrong all around, hold Shift and press, which changes "
+    "the whole lesion."
 )
-NO_CHANGE: Final = "No voxel changed. Press again there: a repeated stroke counts more."
-NOTHING_THERE: Final = "Your mask has no voxels there."
-_OTHER: Final = "Lesion {other} is there and stays. To change it, choose it under Paints."
+NO_CHANGE: Final = (
+    "No voxel changed. Press again at the same point, because a repeated stroke counts more."
+)
+NOTHING_THERE: Final = "Your mask has no voxels at this point."
+_OTHER: Final = (
+    "Lesion {other} is at this point and is not changed. To change this lesion, "
+    "choose it under Paints."
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StrokeChange:
-    """The voxels that a stroke added and removed, bool of the box's shape, and advice on it.
+    """The voxels that a stroke added and removed, as boolean arrays in its box, and advice.
 
     Parameters
     ----------
     where
-        The first point of the stroke in mm from the array's corner, (z, y, x).
+        The first point (z, y, x) of the stroke in mm from the array's corner.
     volume_mm3
-        The volume that it added or removed, at least 0.
+        The volume that the stroke added or removed, which is never negative.
     """
 
     box: Box
@@ -54,14 +59,14 @@ class StrokeChange:
 
 
 def settle_kept(work: StrokeWork) -> KeptStroke:
-    """Return the result of a stroke, within its guarantees and with its change packed."""
+    """Return the result of a stroke within its guarantees, with its change in packed form."""
     return keep_stroke(work, settle_stroke(work))
 
 
 def describe_stroke(
     work: StrokeWork, settled: SettledStroke, labels: NDArray[np.uint8], grid: Grid
 ) -> StrokeChange:
-    """Return the effect of a stroke in its box; `labels` is the whole mask after it."""
+    """Return the effect of a stroke in its box; `labels` is the whole mask after the stroke."""
     label = work.brush.label
     before, now = work.labels == label, labels[work.box.slices] == label
     added, removed = now & ~before, before & ~now
@@ -83,7 +88,7 @@ def describe_stroke(
 
 
 def name_other(labels: NDArray[np.uint8], locked: frozenset[int], point: Voxel) -> str:
-    """Return that the locked lesion at a point stays, or "" if there is none."""
+    """Return a note that the locked lesion at a point is not changed, or ""."""
     place = tuple(
         min(max(round(index), 0), size - 1) for index, size in zip(point, labels.shape, strict=True)
     )
@@ -92,14 +97,14 @@ def name_other(labels: NDArray[np.uint8], locked: frozenset[int], point: Voxel) 
 
 
 def held_voxels(live: EditingSession) -> tuple[Box, NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return a box, and in it the voxels that the reader's marks hold inside and outside."""
+    """Return a box, and the voxels in it that the reader's marks fix inside and outside."""
     box = live.state.marked_box(live.label)
     hold = unpack_marks(live.state.words(live.label)[box.slices]).hold
     return box, hold > 0, hold < 0
 
 
 def list_lesions(live: EditingSession) -> tuple[tuple[int, str], ...]:
-    """Return the lesions of a mask as (label, name): those with a voxel, and the painted one."""
+    """Return the lesions with voxels, and the painted lesion, as (label, name)."""
     crop = live.labels[Box.around(live.labels).slices]
     most = int(crop.max()) if crop.size else 0
     labels = {value for value in range(1, most + 1) if (crop == value).any()} | {live.label}
@@ -107,7 +112,7 @@ def list_lesions(live: EditingSession) -> tuple[tuple[int, str], ...]:
 
 
 def advise_whole(before: StrokeChange | None, now: StrokeChange) -> bool:
-    """Return whether two equal strokes at one point changed little, each in its circle."""
+    """Return whether two similar strokes at one point changed little, each within its circle."""
     if before is None or before.brush.whole or now.brush.whole:
         return False
     if (before.brush.action, before.brush.label) != (now.brush.action, now.brush.label):

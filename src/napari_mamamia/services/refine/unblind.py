@@ -1,4 +1,4 @@
-"""Recording the end of a blinded reading in the journal of the reader's mask."""
+"""Record the end of a blinded reading in the journal of the reader's mask."""
 
 from dataclasses import replace
 
@@ -13,13 +13,13 @@ from napari_mamamia.services.refine.edit_case import is_begun, open_editing
 def record_unblinding(case: Case, workspace: Workspace, reader: str) -> None:
     """Record in the reader's journal of a case that the blinded reading has ended.
 
-    Hidden data may be shown only after this function returns. If the reader has drawn nothing yet,
-    the journal begins with this event, so that later drawing does not count as blinded reading.
+    Hidden data may be shown only after this function returns. If the reader has not drawn anything
+    yet, the journal begins with this event, so later drawing does not count as a blinded reading.
 
     Raises
     ------
     SaveConflictError
-        If another window edits the mask.
+        If the mask is being edited in another window.
     SaveError
         If the event cannot be written.
     """
@@ -37,7 +37,7 @@ def _note_opening(case: Case, workspace: Workspace, reader: str, blinding: Blind
             editing.journal.mark()
         if editing.problem:
             raise SaveError(
-                f"expected to record the end of the blind reading, but {editing.problem}"
+                f"the end of the blind reading could not be recorded, because {editing.problem}"
             )
     finally:
         editing.close()

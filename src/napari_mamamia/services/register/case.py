@@ -1,4 +1,4 @@
-"""Registration of one case with its effect on the tumour's volume; for window and command."""
+"""Register one case and measure the effect on the tumour's volume."""
 
 import math
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from napari_mamamia.kinetics.tumour_volume import (
 )
 
 MOST_CHANGE_PERCENT: Final = 10.0
-"""A registration that changes the tumour's volume by more gives a warning. Our choice."""
+"""Largest volume change of the tumour without a warning, in percent. Our choice."""
 
 _MM3_IN_CC: Final = 1000.0
 
@@ -31,7 +31,7 @@ _MM3_IN_CC: Final = 1000.0
 class VolumeChange:
     """The enhancing volume around a mask before and after registration, in cc.
 
-    A volume is NaN if it is undefined; `reason` says why. `variant` says how it was measured.
+    A volume is NaN if it is undefined; `reason` explains why. `variant` describes the measurement.
     """
 
     before_cc: float = math.nan
@@ -41,7 +41,7 @@ class VolumeChange:
 
     @property
     def percent(self) -> float:
-        """Change in percent of the volume before; nan if that is 0 or unknown.
+        """Change in percent of the volume before registration; NaN if that volume is 0 or unknown.
 
         Examples
         --------
@@ -54,14 +54,14 @@ class VolumeChange:
 
     @property
     def warning(self) -> str:
-        """Warning if the change is more than 10 %, or the volume was 0 before; otherwise ""."""
+        """Warning if the change is above 10 % or the volume was 0 before registration, or ""."""
         if math.isnan(self.before_cc) or abs(self.percent) <= MOST_CHANGE_PERCENT:
             return ""
         change = "from nothing" if math.isnan(self.percent) else f"{self.percent:+.0f} %"
         return (
             f"the tumour's volume changes by more than {MOST_CHANGE_PERCENT:g} %: "
             f"{self.before_cc:.2f} cc before, {self.after_cc:.2f} cc after registration "
-            f"({change}); compare both before you use either"
+            f"({change}); compare the images before and after registration before you use them"
         )
 
 
@@ -81,21 +81,21 @@ class RegisteredCase:
 def register_case(
     case: Case, mask: NDArray[Any] | None = None, settings: RegistrationSettings | None = None
 ) -> RegisteredCase:
-    """Register a case; the mask is ``(z, y, x)`` and not 0 inside, or None.
+    """Register the phases of a case.
 
     Parameters
     ----------
     case
         The case with its phases.
     mask
-        The tumour ``(z, y, x)``, not 0 inside, or None.
+        The tumour mask ``(z, y, x)``, which is not 0 inside, or None.
     settings
-        Settings of the registration; None for the defaults.
+        The settings of the registration; None for the defaults.
 
     Raises
     ------
     CaseError, GridMismatchError, MissingExtraError
-        As `kinetics.registration.registration.register_phases`.
+        As in `kinetics.registration.registration.register_phases`.
     """
     inside = None if mask is None else mask != 0  # a copy: the reader may continue to draw
     registration = register_phases(case, settings, inside)
@@ -104,7 +104,7 @@ def register_case(
 
 
 def _volume_change(before: Case, after: Case, mask: NDArray[Any] | None) -> VolumeChange:
-    """Return FTV in the mask's box + 10 mm; if that is 0 or unknown, the volume of PE >= 70 %."""
+    """Return the FTV in the mask's box + 10 mm; if it is 0 or unknown, the volume of PE >= 70 %."""
     if mask is None or not mask.any():
         return VolumeChange(reason="there is no mask for the measurement")
     first, then = _ftv_cc(before, mask), _ftv_cc(after, mask)

@@ -1,4 +1,4 @@
-"""Registration of many cases into a new data set; the original is only read."""
+"""Register many cases into a new data set without changing the original."""
 
 import shutil
 from collections.abc import Sequence
@@ -55,7 +55,7 @@ _INFOS: Final = "patient_info_files"
 
 @dataclass(frozen=True, slots=True)
 class RegisterSettings:
-    """The settings of a run besides its files: the method, the output folder, the masks."""
+    """The settings of a run: the method, the output folder and the masks."""
 
     out: str
     method: RegistrationSettings = field(default_factory=RegistrationSettings)
@@ -74,18 +74,18 @@ def register_data_set(
 ) -> RowSummary[RegistrationRow]:
     """Register each case and write it into a new data set `out`.
 
-    It writes ``images/ID/ID_000k.nii.gz`` on the grid of the case with the same header geometry,
-    byte for byte; masks, patient info, splits and clinical rows, which stay valid since reference
-    phase and times are unchanged; ``registration.csv`` and ``.xlsx`` (a row for each case and
-    phase); and ``registration/ID.json`` (method, version, settings and input files).
+    ``images/ID/ID_000k.nii.gz`` is written on the grid of the case with identical header geometry.
+    Masks, patient info, splits and clinical rows are copied; they remain valid, because the
+    reference phase and the times are unchanged. ``registration.csv`` and ``.xlsx`` have a row for
+    each case and phase. ``registration/ID.json`` has the method, version, settings and input files.
 
     Parameters
     ----------
     masks
-        Folder of tumour masks ``ID.nii.gz`` that the fit ignores; None for the references. A case
-        without a mask is registered without one.
+        The folder with tumour masks ``ID.nii.gz``, whose voxels the fit ignores; None for the
+        reference masks. A case without a mask is registered without a mask.
     case_ids
-        The cases to register; empty for all.
+        The ids of the cases to register; if empty, all cases are registered.
     place, existing
         As in `run_batch`.
 
@@ -94,11 +94,11 @@ def register_data_set(
     CaseError
         If `case_ids` names a case that does not exist.
     FormatError
-        If `masks` is missing or holds no mask.
+        If `masks` is missing or has no mask.
     MissingExtraError
         If SimpleITK is not installed.
     SaveConflictError
-        If `out` is inside the data set itself, or holds other results.
+        If `out` is inside the data set itself, or has other results.
     """
     require_simpleitk()
     require_apart(opened.data_set.root, out)
@@ -139,7 +139,7 @@ def register_files(inputs: CaseInputs, settings: RegisterSettings) -> Registered
     inputs
         The files of the case.
     settings
-        Settings of the registration.
+        The settings of the registration.
 
     Raises
     ------
@@ -147,7 +147,8 @@ def register_files(inputs: CaseInputs, settings: RegisterSettings) -> Registered
     """
     if not isinstance(inputs, MaskedInputs) or inputs.sources is None:
         raise CaseError(
-            f"{inputs.case_id}: expected the case's files, but found none; list it again"
+            f"expected the files of {inputs.case_id} to be listed, but found none; list the case "
+            "again"
         )
     case = load_case(inputs.sources, inputs.record)
     path = inputs.files[-1]
@@ -174,8 +175,8 @@ def require_apart(root: Path, out: Path) -> None:
     inside = out.resolve()
     if root.resolve() in (inside, *inside.parents):
         raise SaveConflictError(
-            f"expected a folder outside of the data set {root} for the new data set, but got "
-            f"{out}; choose another folder"
+            f"expected the new data set to be outside the data set {root}, but got {out}; choose "
+            "a different folder"
         )
 
 
@@ -186,7 +187,7 @@ def _copy_beside(files: CaseFiles, out: Path) -> None:
             target = out.joinpath(*folder)
             if (
                 len(files_of_volume(source)) > 1
-            ):  # a header that names its voxel file names one file
+            ):  # a header that refers to a voxel file refers to exactly one
                 written = target / f"{files.case_id}.nii.gz"
                 write_labels(read_labels(source), written, overwrite=True)
             else:
@@ -225,20 +226,20 @@ def _write_note(
 
 
 def copy_beside_cases(opened: OpenDataSet, case_ids: Sequence[str], out: Path) -> None:
-    """Copy the data set's other files: clinical rows of `case_ids`, and the splits."""
+    """Copy the data set's other files, which are the clinical rows of `case_ids` and the splits."""
     _write_clinical(opened, case_ids, out)
     if opened.data_set.splits is not None:
         _copy_file(opened.data_set.splits, out / opened.data_set.splits.name)
 
 
 def _write_clinical(opened: OpenDataSet, case_ids: Sequence[str], out: Path) -> None:
-    """Write the rows of the cases; rows of cases from an earlier run in `out` stay."""
+    """Write the rows of the cases; rows of cases from an earlier run in `out` are kept."""
     matches = (_record_of(opened, case_id) for case_id in case_ids)
     records = [record for record in matches if record is not None]
     there = next((path for name in CLINICAL_NAMES if (path := out / name).is_file()), None)
     source_table = opened.data_set.clinical
     name = NEW_CLINICAL_NAME
-    if source_table is not None and source_table.suffix != ".ods":  # the original is only read
+    if source_table is not None and source_table.suffix != ".ods":  # The original is not changed.
         name = source_table.name
     if there is not None:
         keys = {case_key(record.case_id) for record in records}
@@ -252,7 +253,7 @@ def _write_clinical(opened: OpenDataSet, case_ids: Sequence[str], out: Path) -> 
 
 
 def _record_of(opened: OpenDataSet, case_id: str) -> CaseRecord | None:
-    """Return a case's clinical row with its times, from any source in the data set."""
+    """Return a case's clinical row with the times from any source in the data set."""
     record = opened.record(case_id)
     sources = opened.data_set.case(case_id).phases
     times = tuple(source.time_s for source in sources if source.time_s is not None)

@@ -1,4 +1,4 @@
-"""The registration of a phase as a flat row, with unit and meaning of every column."""
+"""The registration of a phase as a flat row, with the unit and meaning of every column."""
 
 import math
 from dataclasses import dataclass
@@ -10,46 +10,51 @@ from napari_mamamia.services.register.case import RegisteredCase
 
 @dataclass(frozen=True, slots=True)
 class RegistrationRow:
-    """One phase of one case; an undefined number is nan, and an empty cell."""
+    """One phase of one case; an undefined number is NaN, which is written as an empty cell."""
 
     case_id: str
-    status: str = text("ok, or failed with the reason", OK)
-    reason: str = text("why the case failed")
-    phase: float = number("0 is before contrast")
-    verdict: str = text("reference; better: moved; unchanged, worse: not moved")
-    applied: str = text("registration applied to the voxels: none, rigid, rigid + B-spline")
-    note: str = text("why a step was not taken")
+    status: str = text("ok, or failed if the case could not be registered", OK)
+    reason: str = text("reason why the case failed")
+    phase: float = number("number of the phase; 0 is before contrast")
+    verdict: str = text("reference; better (moved); unchanged or worse (not moved)")
+    applied: str = text("registration applied to the voxels: none, rigid, or rigid + B-spline")
+    note: str = text("reason why a step was not applied")
     rotation_z_deg: float = number(
-        "about the array's axis z through the centre of the body, degrees"
+        "rotation about the array axis z through the centre of the body, degrees"
     )
     rotation_y_deg: float = number("about y, degrees")
     rotation_x_deg: float = number("about x, degrees")
-    translation_z_mm: float = number("of the centre of the body along the array's axis z, mm")
+    translation_z_mm: float = number("shift of the centre of the body along the array axis z, mm")
     translation_y_mm: float = number("along y, mm")
     translation_x_mm: float = number("along x, mm")
     mesh_z_mm: float = number("distance of the B-spline's control points along z, mm")
     mesh_y_mm: float = number("along y, mm")
     mesh_x_mm: float = number("along x, mm")
-    mutual_information_nats: float = number("Mattes metric at the end, more is better")
-    displacement_median_mm: float = number("of the body's voxels, of the registration tried, mm")
-    displacement_p95_mm: float = number("95th percentile of the same, mm")
-    displacement_max_mm: float = number("largest of the same, mm")
-    jacobian_min: float = number("minimum local change of volume in the mask, 1 is none")
-    jacobian_max: float = number("maximum of the same")
-    body_jacobian_min: float = number("minimum in the body; 0 or less is folding")
-    residual_before_percent: float = number(
-        "mean |phase - a reference - b| where nothing enhances, % of the body's median signal"
+    mutual_information_nats: float = number("final value of the Mattes metric; larger is better")
+    displacement_median_mm: float = number(
+        "mean displacement of the body's voxels in the tried registration, mm"
     )
-    residual_after_percent: float = number("the same of the registration tried")
+    displacement_p95_mm: float = number("95th percentile of that displacement, mm")
+    displacement_max_mm: float = number("largest displacement, mm")
+    jacobian_min: float = number("smallest local volume change in the mask; 1 is no change")
+    jacobian_max: float = number("largest local volume change in the mask")
+    body_jacobian_min: float = number(
+        "smallest local volume change in the body; 0 or less means folding"
+    )
+    residual_before_percent: float = number(
+        "mean |phase - a reference - b| in tissue without enhancement, % of the body's median "
+        "signal"
+    )
+    residual_after_percent: float = number("the same value after the tried registration")
     nmi_before: float = number("normalised mutual information in the body, 1 to 2")
-    nmi_after: float = number("the same of the registration tried")
-    outside_voxels: float = number("number of voxels outside the moved phase, filled")
-    seconds: float = number("computing time of this phase")
-    volume_before_cc: float = number("enhancing volume around the mask, before, cc")
-    volume_after_cc: float = number("the same after, cc")
-    volume_change_percent: float = number("its change, percent of the volume before")
-    volume_variant: str = text("how that volume is measured")
-    warning: str = text("a warning to check")
+    nmi_after: float = number("the same value after the tried registration")
+    outside_voxels: float = number("number of voxels outside the moved phase, which are filled")
+    seconds: float = number("computing time of this phase, s")
+    volume_before_cc: float = number("enhancing volume around the mask before registration, cc")
+    volume_after_cc: float = number("enhancing volume around the mask after registration, cc")
+    volume_change_percent: float = number("change of that volume, percent of the volume before")
+    volume_variant: str = text("method by which that volume is measured")
+    warning: str = text("warning about the result")
 
 
 @dataclass(frozen=True, slots=True)

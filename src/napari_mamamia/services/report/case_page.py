@@ -1,4 +1,4 @@
-"""The report page of a case: lesions, pictures, findings, measurements, kinetics, methods."""
+"""The report page of a case: lesions, pictures, findings, measurements, kinetics and methods."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -54,15 +54,15 @@ _MAKERS: Final = {
 }
 _MOST_CONTRADICTIONS: Final = 6
 _DEFINITIONS: Final = (
-    "A lesion is a 26-connected part of the mask, 1 the largest. Diameters are measured between "
-    "voxel centres with the full affine: longest within one acquired slice, the extent "
+    "A lesion is a 26-connected part of the mask; lesion 1 is the largest. Diameters are measured "
+    "between voxel centres with the full affine: longest within one acquired slice, the extent "
     "perpendicular to it in that slice, the extent from head to foot, and the longest in 3-D. "
     "Formulas and sources: docs/methods/measuring.md."
 )
 
 
 def make_case_page(reading: CaseReading) -> Page:
-    """Return the report page of a case, with its figures not yet drawn."""
+    """Return the report page of a case; its figures are drawn later."""
     case = reading.case
     readers = list_readers(reading.drawn)
     sections = [
@@ -90,7 +90,7 @@ def make_case_page(reading: CaseReading) -> Page:
 
 
 def describe_mask(name: str, provenance: Provenance) -> str:
-    """Return which mask it is and how it was made, if known."""
+    """Return a description of the mask and how it was made, if known."""
     if provenance.maker not in _MAKERS:
         return name
     parts = [f"{name} ({_MAKERS[provenance.maker]} {provenance.name}".rstrip()]
@@ -106,17 +106,17 @@ def _describe_exam(reading: CaseReading) -> str:
     case = reading.case
     phases = [phase_and_time(k, time, case.n_before) for k, time in enumerate(case.times_s)]
     return (
-        f"{count_of(len(phases), 'phase')}: {', '.join(phases)}, times from the start of the "
-        f"first; {grid.acquisition_plane}, "
-        f"{' x '.join(map(str, grid.shape[::-1]))} voxels of {x:.3g} x {y:.3g} x {z:.3g} mm"
+        f"{count_of(len(phases), 'phase')}: {', '.join(phases)}, with times from the start of the "
+        f"first phase; {grid.acquisition_plane}, {' x '.join(map(str, grid.shape[::-1]))} voxels "
+        f"of {x:.3g} x {y:.3g} x {z:.3g} mm"
     )
 
 
 def _tell_lesions(reading: CaseReading) -> PageSection:
     if reading.mask is None:
-        says: tuple[str, ...] = (f"No lesion was measured: {reading.mask_name}.",)
+        says: tuple[str, ...] = (f"No lesion was measured, because {reading.mask_name}.",)
     elif not reading.lesions:
-        says = ("The mask is empty: no lesion was drawn.",)
+        says = ("The mask is empty, because no lesion was drawn.",)
     else:
         says = ()
     measures = reading.lesions[0].measures if reading.lesions else ()
@@ -151,14 +151,14 @@ def _tell_lesions(reading: CaseReading) -> PageSection:
 
 
 def _list_small(reading: CaseReading) -> tuple[str, ...]:
-    """Return a sentence on the lesions that are too small for a curve type; () for none."""
+    """Return a sentence about lesions that are too small for a curve type, or ()."""
     grid = reading.case.grid
     names = [
         lesion.facts.name
         for lesion in reading.lesions
         if not has_curve_size(grid, int(lesion.voxels.sum()))
     ]
-    return (f"Too small for a curve type: lesion {', '.join(names)}.",) if names else ()
+    return (f"Lesions too small for a curve type: {', '.join(names)}.",) if names else ()
 
 
 def _say_side(side: Side | None) -> str:
@@ -170,7 +170,7 @@ def _say_number(value: float, decimals: int) -> str:
 
 
 def _list_contradictions(reading: CaseReading) -> tuple[str, ...]:
-    """Return the contradictions of the findings in one sentence, listing the first of many."""
+    """Return the contradictions between findings in one sentence that lists only the first few."""
     texts = [
         f"{_say_place(contradiction.place.scope, contradiction.place.name)}: {contradiction.text}"
         for contradiction in reading.described.contradictions
@@ -189,7 +189,7 @@ def _tell_findings(reading: CaseReading) -> PageSection:
         return PageSection("Findings", says=("No findings entered.",), notes=notes)
     when = described.at[:16].replace("T", " ")
     form = described.form
-    says = f"Described by {described.reader}, last {when} UTC, with the form {form.name}."
+    says = f"Described by {described.reader} (last change {when} UTC) with the form {form.name}."
     codes = sorted({f"{row.text} {row.codes}" for row in described.rows if row.codes})
     if codes:
         notes = (*notes, f"Codes: {'; '.join(codes)}.")
@@ -200,7 +200,7 @@ def _tell_findings(reading: CaseReading) -> PageSection:
 
 
 def _tabulate_exam(described: Described) -> ReportTable:
-    """Return the answers on the exam and on each breast, and the unanswered questions."""
+    """Return the answers about the exam and each breast, and the unanswered questions."""
     lines: dict[tuple[str, str, str], list[AnswerRow]] = {}
     rows = [row for row in described.rows if row.scope != FieldScope.LESION]
     open_ones = [
@@ -224,7 +224,7 @@ def _tabulate_exam(described: Described) -> ReportTable:
 
 
 def _tabulate_lesions(described: Described) -> ReportTable:
-    """Return one row for each lesion: the reader's answers, and those filled in."""
+    """Return one row for each lesion with the reader's and the computed answers."""
     lesions = [
         question.place.name
         for question in described.missing
@@ -248,7 +248,7 @@ def _tabulate_lesions(described: Described) -> ReportTable:
     columns = (
         Column("Lesion"),
         Column(f"Said by {described.reader}", False),
-        Column("Auto: filled in by the program, not confirmed", False),
+        Column("Auto: computed by the program, not confirmed", False),
     )
     return ReportTable("Lesions in words", columns, tuple(rows))
 
@@ -319,32 +319,32 @@ def _tell_methods(reading: CaseReading) -> PageSection:
     says: Sequence[str] = (
         _DEFINITIONS,
         (
-            "Side: position of the lesion's centre relative to the middle of the volume; unknown "
-            "if it is within 10 mm of the middle or if only one breast may be in the image. "
-            "Initial rise and delayed course are classes of the mean curve of a lesion of at least "
-            f"{LEAST_CURVE_MM3:.0f} mm³ (a sphere of 5 mm) and {LEAST_CURVE_VOXELS} voxels "
-            "(docs/methods/kinetics.md)."
+            "The side is the position of the lesion's centre relative to the middle of the "
+            "volume; it is unknown if the centre is within 10 mm of the middle or if only one "
+            "breast may be in the image. Initial rise and delayed course are classes of the mean "
+            f"curve of a lesion of at least {LEAST_CURVE_MM3:.0f} mm³ (a sphere of 5 mm) and "
+            f"{LEAST_CURVE_VOXELS} voxels (docs/methods/kinetics.md)."
         ),
         (
             "Rulers, angles and ellipses connect points in the patient, in mm; the mean and "
-            "standard deviation in an ellipse are those of the phase that was shown."
+            "standard deviation in an ellipse are computed in the phase that was shown."
         ),
         RESEARCH_USE,
     )
     return PageSection("Methods", says=tuple(says))
 
 
-# Choice of pictures: the readers' key images, then the largest slice of each lesion.
+# Choice of pictures: the readers' key images, followed by the largest slice of each lesion.
 
 MOST: Final = 6
-"""Largest number of pictures of one kind, so that the page can be printed. Our choice."""
+"""Largest number of pictures of one kind, which keeps the page printable. Our choice."""
 _ELLIPSE_CORNERS: Final = 64
 _CONTRAST: Final = "first post-contrast minus pre-contrast"
 
 
 @dataclass(frozen=True, slots=True)
 class _Slice:
-    """A slice of a case to show: its plane, its index, and the image."""
+    """A slice of a case to be shown: its plane, its index and the image."""
 
     plane: Plane
     place: int
@@ -353,9 +353,9 @@ class _Slice:
 
 
 def make_pictures(reading: CaseReading) -> tuple[ReportFigure, ...]:
-    """Return the pictures: key images first, then the largest lesions.
+    """Return the pictures, key images first, followed by the largest lesions.
 
-    Each shows the mask's contour, the measurements on that slice, and a scale bar of 10 mm.
+    Each picture shows the mask's contour, the measurements on that slice, and a scale bar of 10 mm.
     """
     return tuple(
         ReportFigure(f"{number}. {one.title}", caption, Drawing(key_figure, (picture,), False))
@@ -384,7 +384,7 @@ def _list_pictures(reading: CaseReading) -> Iterator[tuple[_Slice, KeyPicture, s
 
 
 def place_of(grid: Grid, plane: Plane, point_mm: Any) -> int:
-    """Return the index of the shown slice nearest to a point, within the volume."""
+    """Return the index of the displayed slice nearest to a point, within the volume."""
     frame = grid.display_frame(plane)
     position = _to_shown(grid, frame, np.asarray(point_mm, np.float64)[None])[0]
     n_slices = grid.shape[frame.order[0]]
@@ -438,7 +438,7 @@ def _show_slice(reading: CaseReading, one: _Slice, lesion: Lesion | None) -> tup
 
 
 def _choose_volume(case: Case, phase: int | None) -> tuple[NDArray[Any], str]:
-    """Return the volume to show and its name: a phase, otherwise the first subtraction."""
+    """Return the volume to show and its name, which is a phase or the first subtraction."""
     if phase is not None and phase < len(case.phases):
         return case.signal[phase], phase_and_time(phase, case.times_s[phase], case.n_before)
     after = case.n_before
@@ -449,7 +449,7 @@ def _choose_volume(case: Case, phase: int | None) -> tuple[NDArray[Any], str]:
 
 
 def _is_on(grid: Grid, item: Measurement, one: _Slice) -> bool:
-    """Return whether a measurement lies on a slice: in its plane, with all points nearest to it."""
+    """Return whether a slice is nearest to all points of a measurement in its plane."""
     return item.plane == one.plane and all(
         place_of(grid, one.plane, point) == one.place for point in item.points_mm
     )

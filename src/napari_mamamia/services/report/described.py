@@ -1,4 +1,4 @@
-"""A reader's findings of a case for a report: answers, open questions, contradictions."""
+"""A reader's findings for a case in a report: answers, open questions and contradictions."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,25 +30,25 @@ from napari_mamamia.services.findings.case_findings import (
 
 NOT_ANSWERED: Final = "not answered"
 _SIZES: Final = (Measure.VOLUME_MM3, Measure.LONGEST_IN_PLANE_MM)
-"""Measures that the report lists for each lesion anyway."""
+"""Measures that the report already lists for each lesion."""
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """The findings of one reader on a case; `reader` is "" without findings.
+    """The findings of one reader for a case; `reader` is "" without findings.
 
     Parameters
     ----------
     answers
-        The reader's answers, and those filled in by the program, marked `is_computed`.
+        The reader's answers, and the computed answers, which are marked `is_computed`.
     asked
-        The questions that apply now, with their answers.
+        The questions that apply to this case, with their answers.
     missing
-        Required questions without an answer; empty if nobody described the case.
+        The required questions without an answer; empty if no reader described the case.
     at
-        Time of the last answer, ISO 8601, UTC.
+        The time of the last answer, ISO 8601 in UTC.
     remarks
-        Sentences on unknown positions in the breast and on findings that are left out.
+        Sentences about unknown positions in the breast and about omitted findings.
     """
 
     form: Form
@@ -62,7 +62,7 @@ class Described:
 
     @property
     def rows(self) -> tuple[AnswerRow, ...]:
-        """The answers, flat and coded, without computed sizes, which the report lists elsewhere."""
+        """The answers as coded rows, without computed sizes, which the report lists elsewhere."""
         sizes = {field.id for field in self.form.fields if field.measure in _SIZES}
         rows = list_answer_rows(self.form, self.answers)
         return tuple(row for row in rows if not (row.computed and row.field in sizes))
@@ -91,7 +91,7 @@ def describe_case(
     *,
     has_mask: bool,
 ) -> tuple[Described, CaseFacts]:
-    """Return the findings on a case, and the facts with their lesion numbers and positions.
+    """Return the findings for a case, and the facts with lesion numbers and positions.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def describe_case(
     facts
         The mask's lesions as measured by `measure_case`.
     reader
-        Name of the reader; "" takes the only reader who described the case.
+        The name of the reader; "" stands for the only reader who described the case.
     has_mask
         Whether there is a mask to compare the answers with.
 
@@ -114,7 +114,7 @@ def describe_case(
     Raises
     ------
     CaseError
-        If several readers described it and none is named.
+        If several readers described the case and none is named.
     """
     form = load_findings_form()
     record, remarks = _choose_record(workspace, case_id, records, reader)
@@ -145,7 +145,7 @@ def _choose_record(
     records: Mapping[FindingsKey, FindingsRecord],
     reader: str,
 ) -> tuple[FindingsRecord | None, tuple[str, ...]]:
-    """Return the record to report, and a remark on the readers that are left out."""
+    """Return the record to report, and a note on readers who are not included."""
     of_case = [
         record
         for key, record in records.items()
@@ -157,8 +157,8 @@ def _choose_record(
     if len(chosen) > 1:
         names = ", ".join(sorted(record.reader for record in chosen))
         raise CaseError(
-            f"expected the findings of one reader of {case_id}, got those of {names}: name the "
-            "reader of the report",
+            f"expected one reader of {case_id} for the report, but {names} have findings: choose "
+            "the reader of the report",
             remedies=(Remedy("reader", ("NAME",)),),
         )
     others = ", ".join(sorted(record.reader for record in of_case if record not in chosen))
@@ -167,7 +167,7 @@ def _choose_record(
 
 
 def _add_words(form: Form, answers: Answers, facts: CaseFacts) -> Answers:
-    """Return the answers with side and curve type of each lesion."""
+    """Return the answers with the side and curve type of each lesion."""
     words: dict[Measure | None, Callable[[LesionFacts], str]] = {
         Measure.SIDE: lambda one: "" if one.side is None else one.side.value,
         Measure.INITIAL_RISE: lambda one: one.rise,

@@ -1,4 +1,4 @@
-"""Measures with names, units and codes: of lesions, and of drawn measurements."""
+"""Measures of lesions and drawn measurements, with names, units and codes."""
 
 import math
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from napari_mamamia.metrics.shapes import (
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One measure: `name` is its label, `unit` is in UCUM ("1" for a signal)."""
+    """One measure; `name` is its label, and `unit` is a UCUM unit ("1" for a signal)."""
 
     name: str
     value: float
@@ -32,7 +32,7 @@ class Measure:
 
     @property
     def text(self) -> str:
-        """The value with its unit, a dash if it is undefined."""
+        """The value with its unit, or a dash if it is undefined."""
         if not math.isfinite(self.value):
             return "–"
         return f"{self.value:.{self.decimals}f}{_SHOWN.get(self.unit, f' {self.unit}')}"
@@ -49,11 +49,11 @@ _ANGLE: Final = Code("SCT", "1483009")
 _AREA: Final = Code("SCT", "42798000")
 _MEAN: Final = Code("SCT", "373098007")
 _SD: Final = Code("SCT", "386136009")
-# Source of the public codes: DICOM PS3.16 as pydicom 3.0.2 lists it.
+# Source of the public codes: DICOM PS3.16 as listed in pydicom 3.0.2.
 
 
 def list_lesion_measures(facts: LesionFacts, size: LesionSize) -> tuple[Measure, ...]:
-    """Return the measures of a lesion of the mask, in the order of tables."""
+    """Return the measures of a lesion in the mask, in the order of the tables."""
     volume = math.nan if facts.volume_mm3 is None else facts.volume_mm3 / 1000
     return (
         Measure("Volume", volume, "ml", _VOLUME, 2),
@@ -65,15 +65,15 @@ def list_lesion_measures(facts: LesionFacts, size: LesionSize) -> tuple[Measure,
 
 
 def measure_drawn(drawn: Measurement, case: Case | None) -> tuple[Measure, ...]:
-    """Return the measures of a drawn measurement; none for an arrow or a key image.
+    """Return the measures of a drawn measurement; empty for an arrow or a key image.
 
     Parameters
     ----------
     drawn
         The drawn measurement.
     case
-        The source of an ellipse's mean and standard deviation. With None, or if the case lacks the
-        phase or has not read it yet, only the area is measured.
+        The case in which an ellipse's mean and standard deviation are measured. If it is None, or
+        the phase is missing or not read yet, only the area is measured.
     """
     points = drawn.points_mm
     if drawn.kind is MeasureKind.RULER:

@@ -1,7 +1,7 @@
 """Print a page as PDF with Qt's text engine.
 
-The printing runs in a subprocess, so that its offscreen Qt application does not interfere with that
-of a window or a notebook. No other module outside the window uses Qt.
+Printing runs in a subprocess, because its offscreen Qt application would interfere with the
+application of a window or a notebook. No other module outside the window uses Qt.
 """
 
 import os
@@ -18,7 +18,7 @@ from napari_mamamia.services.batch.work import CaseInputs
 
 _MARGIN_MM: Final = 13.0
 _DOTS_PER_INCH: Final = 96
-"""Resolution of the layout in dots per inch, the unit of image widths in the template."""
+"""Resolution of the layout in dots per inch, which the image widths in the template use."""
 _BINDINGS: Final = ("PyQt6", "PySide6")
 
 
@@ -35,14 +35,14 @@ def require_qt() -> None:
 
 
 def write_pdf(child: Child, text: str, title: str, path: Path, *, overwrite: bool = False) -> None:
-    """Write simple HTML as a PDF of A4 pages, printed in the subprocess `child`.
+    """Write simple HTML as a PDF with A4 pages, which is printed in the subprocess `child`.
 
     Raises
     ------
     SaveConflictError
-        If the file exists and `overwrite` is off.
+        If the file exists and `overwrite` is False.
     SaveError
-        If printing fails, or the system refuses to write.
+        If printing fails or the file cannot be written.
     """
     report_progress(0, 1, "Writing the PDF")
     content = run_in_subprocess(child, _set_pages, (text, title), bytes, "Writing the PDF")
@@ -64,7 +64,7 @@ def _set_pages(inputs: CaseInputs, page: tuple[str, str]) -> bytes:
         QTextDocument,
     )
 
-    # The variable keeps the application alive: Qt ends with its last reference.
+    # This variable keeps the application alive, because Qt ends with its last reference.
     application: Any = QGuiApplication.instance() or QGuiApplication(["napari-mamamia"])
     buffer = QBuffer()
     buffer.open(QBuffer.OpenModeFlag.WriteOnly)

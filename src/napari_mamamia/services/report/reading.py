@@ -1,4 +1,4 @@
-"""Collect the data of a case for its report: mask, lesions, measurements, findings."""
+"""Collect the data of a case for its report: mask, lesions, measurements and findings."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -40,10 +40,11 @@ NO_MASK: Final = Provenance("", Maker.UNKNOWN, "")
 
 @dataclass(frozen=True, slots=True)
 class ReportSource:
-    """The sources of a report: masks and readers.
+    """The masks and readers for a report.
 
-    `masks` is a folder of masks. Without it, the mask of a case is that of `reader`, that of the
-    only reader who drew one, or the reference. `reader` "" takes the measurements of all readers.
+    `masks` is a folder of masks. Without it, the mask of a case is drawn by `reader` or by the only
+    reader who drew a mask, or else is the reference. If `reader` is "", the measurements of all
+    readers are reported.
     """
 
     masks: Path | None = None
@@ -53,7 +54,7 @@ class ReportSource:
 
 @dataclass(frozen=True, slots=True)
 class ReportRecords:
-    """The records of a workspace: findings, measurements, and notes on damaged records."""
+    """The records in a workspace: findings, measurements, and notes on damaged records."""
 
     findings: Mapping[FindingsKey, FindingsRecord]
     measurements: MeasurementRecord
@@ -75,8 +76,9 @@ def read_records(root: Path) -> ReportRecords:
     }
     remarks = tuple(
         (
-            f"the record of {name} lacks {count_of(n_damaged, 'damaged entry', 'damaged entries')} "
-            f"and {count_of(n_newer, 'event')} of a later version"
+            f"the record of {name} could not be read completely; it lacks "
+            f"{count_of(n_damaged, 'damaged entry', 'damaged entries')} and "
+            f"{count_of(n_newer, 'event')} from a later version"
         )
         for name, (n_damaged, n_newer) in counts.items()
         if n_damaged or n_newer
@@ -86,7 +88,7 @@ def read_records(root: Path) -> ReportRecords:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lesion:
-    """A lesion of the mask: its measured facts and its voxels, bool ``(z, y, x)``."""
+    """A lesion of the mask with its measured facts and its boolean voxels ``(z, y, x)``."""
 
     facts: LesionFacts
     size: LesionSize
@@ -113,11 +115,11 @@ class CaseReading:
     Parameters
     ----------
     mask
-        bool ``(z, y, x)``; None without a mask.
+        The mask as a boolean array ``(z, y, x)``, or None.
     mask_name, provenance
-        Name of the mask, and how it was made, if known.
+        The name of the mask, and its provenance, if known.
     described
-        A reader's findings, with unanswered questions.
+        The findings of a reader, with unanswered questions.
     remarks
         Sentences about anything unusual.
     """
@@ -147,15 +149,15 @@ def read_case(
     source: ReportSource,
     records: ReportRecords | None = None,
 ) -> CaseReading:
-    """Return the data of a case; `records` are the workspace's records, None reads them now.
+    """Return the data of a case; the workspace's `records` are read if they are None.
 
     Raises
     ------
     CaseError
         If the case cannot be opened, or several readers drew or described it and no reader is
-        named.
+        specified.
     FormatError, GridMismatchError
-        If a file is damaged, or the mask lies on another grid.
+        If a file is damaged, or the mask is on a different grid.
     """
     report_progress(0, 3, "Reading")
     row = opened.record(files.case_id)
@@ -199,9 +201,9 @@ def read_case(
 
 @dataclass(frozen=True, slots=True)
 class ReportMask:
-    """The mask for a case's report; `name` describes it, or why there is none.
+    """The mask for a case's report; `name` describes it, or explains why there is none.
 
-    `reader` is the reader who drew the mask in this workspace, "" for none.
+    `reader` is the reader who drew the mask in this workspace, or "".
     """
 
     path: Path | None
@@ -210,17 +212,17 @@ class ReportMask:
 
 
 def find_mask(opened: OpenDataSet, files: CaseFiles, source: ReportSource) -> ReportMask:
-    """Return the mask of a case's report.
+    """Return the mask for a case's report.
 
     Raises
     ------
     CaseError
-        If several readers drew a mask and no reader is named.
+        If several readers drew a mask and no reader is specified.
     """
     if source.masks is not None:
         path = masks_of_cases(source.masks, [files.case_id]).get(case_key(files.case_id))
         name = source.masks.name
-        return ReportMask(path, name if path else f"there is no mask of it in {name}")
+        return ReportMask(path, name if path else f"{name} has no mask of this case")
     refined = [
         one
         for one in opened.workspace.masks_of(files.case_id)
@@ -229,8 +231,8 @@ def find_mask(opened: OpenDataSet, files: CaseFiles, source: ReportSource) -> Re
     if len(refined) > 1:
         names = ", ".join(mask.name for mask in refined)
         raise CaseError(
-            f"expected the mask of one reader of {files.case_id}, got those of {names}: name the "
-            "reader of the report, or a folder of masks",
+            f"expected one reader's mask of {files.case_id} for the report, but {names} have "
+            "masks: choose the reader of the report, or a folder of masks",
             remedies=(Remedy("reader", ("NAME",)), Remedy("masks", ("DIR",))),
         )
     if refined:
@@ -246,14 +248,14 @@ def _read_history(path: Path, remarks: list[str]) -> Provenance:
         try:
             return read_provenance(beside)
         except MamamiaError as error:
-            remarks.append(f"how the mask was made is unknown: {error}")
+            remarks.append(f"it is unknown how the mask was made: {error}")
     return NO_MASK
 
 
 def _part_lesions(
     case: Case, mask: NDArray[np.bool_] | None, facts: CaseFacts
 ) -> tuple[Lesion, ...]:
-    """Return the lesions in `facts` with their voxels, located by one voxel of each."""
+    """Return the lesions in `facts` with their voxels, each located by one of its voxels."""
     if mask is None or not facts.lesions:
         return ()
     parts, _ = ndimage.label(mask, _TOUCHING)

@@ -1,4 +1,4 @@
-"""Write reports of many cases: a page for each case, optional PDF and DICOM, and one table."""
+"""Write reports of many cases: a page for each case, optional PDF and DICOM, and a table."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -45,7 +45,7 @@ _COMPUTED, _DRAWN, _ANSWERED, _CHECKED = "computed", "drawn", "answered", "check
 
 @dataclass(frozen=True, slots=True)
 class ReportExtras:
-    """Optional output besides the page: a PDF, and DICOM objects."""
+    """Optional output in addition to the page: a PDF and DICOM objects."""
 
     has_pdf: bool = False
     dicom: DicomChoice | None = None
@@ -53,7 +53,7 @@ class ReportExtras:
 
 @dataclass(frozen=True, slots=True)
 class MeasureRow:
-    """One measure or answer; `number` is NaN for a text, and codes are ``SCHEME:VALUE``."""
+    """One measure or answer; `number` is NaN for text, and codes have the form ``SCHEME:VALUE``."""
 
     case_id: str
     scope: str
@@ -74,7 +74,7 @@ _COLUMNS: Final = tuple(column.name for column in fields(MeasureRow))
 
 @dataclass(frozen=True, slots=True)
 class CaseReport:
-    """The files of one case's report, its rows, and the numbers of lesions and measurements."""
+    """The files of one case's report, its rows, and its numbers of lesions and measurements."""
 
     case_id: str
     files: tuple[Path, ...]
@@ -85,7 +85,7 @@ class CaseReport:
 
 @dataclass(frozen=True, slots=True)
 class ReportSummary:
-    """The written reports, their folder and tables, and the failed cases with reasons."""
+    """The written reports, their folder and tables, and the failed cases with their reasons."""
 
     out: Path
     reports: tuple[CaseReport, ...]
@@ -103,12 +103,12 @@ def report_cases(
     existing: Existing = Existing.REFUSE,
     finished: list[CaseReport] | None = None,
 ) -> ReportSummary:
-    """Write ``ID.html`` for each case, requested extras, ``measures.csv`` and ``.parquet``.
+    """Write ``ID.html`` for each case, the requested extras, ``measures.csv`` and ``.parquet``.
 
-    A failed case, or a case whose DICOM objects cannot be made, is listed with its reason and keeps
-    a page that was already written; the other cases continue. If the work is cancelled, the current
-    case leaves no files, and the tables hold the earlier cases. Each finished report is appended to
-    `finished`.
+    A case that fails, or whose DICOM objects cannot be made, is listed with its reason, and the
+    work continues with the other cases. A page that was already written is kept. If the work is
+    cancelled, the files of the current case are removed, and the tables contain the earlier cases.
+    Each finished report is appended to `finished`.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def report_cases(
     MissingExtraError
         If a package for the requested output is not installed.
     SaveConflictError
-        If `out` holds other results.
+        If `out` has other results.
     """
     if extras.has_pdf:
         require_qt()
@@ -128,7 +128,8 @@ def report_cases(
     )
     if not chosen:
         raise CaseError(
-            f"expected cases in {opened.data_set.root}, found none: choose another data set"
+            f"expected {opened.data_set.root} to have cases, but found none: choose a different "
+            "data set"
         )
     masks = frozenset() if source.masks is None else frozenset({source.masks})
     claim_folder(
@@ -163,14 +164,14 @@ def report_anew(
     case_ids: Sequence[str] = (),
     finished: list[CaseReport] | None = None,
 ) -> ReportSummary:
-    """Write the output of `report_cases` into a new folder of `parent`, named by case and time.
+    """Write the output of `report_cases` into a new folder in `parent`, named by case and time.
 
-    If the work is cancelled before a report is finished, no folder is left.
+    If the work is cancelled before any report is finished, the folder is removed.
 
     Raises
     ------
     CaseError, MissingExtraError, SaveConflictError, SaveError
-        As `report_cases`.
+        As in `report_cases`.
     """
     subject = case_ids[0] if len(case_ids) == 1 else opened.data_set.name
     stem = f"{subject}-{datetime.now():%Y%m%d-%H%M%S}"
@@ -227,7 +228,7 @@ def _report_case(
 
 
 def list_measure_rows(reading: CaseReading) -> Iterator[MeasureRow]:
-    """Yield all measures and answers of a case: lesions first, then measurements and answers."""
+    """Yield all measures and answers of a case: lesions, then measurements, then answers."""
     case_id = reading.case.case_id
     for lesion in reading.lesions:
         for measure in lesion.measures:

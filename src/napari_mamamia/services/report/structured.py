@@ -1,4 +1,4 @@
-"""Write case reports as DICOM: segmentation of the lesions, structured report, key images."""
+"""Write case reports as DICOM: segmentation of the lesions, structured report and key images."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -39,17 +39,18 @@ from napari_mamamia.services.report.reading import NO_MASK, CaseReading, Lesion,
 
 FOLDER: Final = "dicom"
 IDENTIFIED: Final = "dicom_identified"
-"""Folder of objects with the patient's name, separate from shareable objects."""
+"""Folder of objects with the patient's name, separate from objects that can be shared."""
 _MEANING: Final = 64
-"""Longest meaning of a code in DICOM (VR LO)."""
+"""Largest length of a code meaning in DICOM (VR LO)."""
 
 
 @dataclass(frozen=True, slots=True)
 class DicomChoice:
     """Options of the DICOM objects.
 
-    `study` is the folder of the imported DICOM studies. `is_identified` writes the patient's own
-    name and UIDs, which a PACS needs. `maker` states how masks were made if no provenance is known.
+    `study` is the folder of the imported DICOM studies. With `is_identified`, the patient's own
+    name and UIDs are written, which a PACS needs. `maker` states how masks were made if the
+    provenance is unknown.
     """
 
     study: Path | None = None
@@ -59,7 +60,7 @@ class DicomChoice:
 
 
 def require_dicom(choice: DicomChoice) -> None:
-    """Refuse DICOM output if it cannot be made.
+    """Raise an error if DICOM output cannot be made.
 
     Raises
     ------
@@ -71,7 +72,7 @@ def require_dicom(choice: DicomChoice) -> None:
     load_highdicom()
     if choice.study is not None and not choice.study.is_dir():
         raise CaseError(
-            f"expected a DICOM folder at {choice.study}, but there is none: check the path",
+            f"expected {choice.study} to be a DICOM folder, but it does not exist: check the path",
             remedies=(Remedy("study", ("DICOM_FOLDER",)),),
         )
 
@@ -83,13 +84,12 @@ def write_structured(
     *,
     overwrite: bool = False,
 ) -> tuple[Path, ...]:
-    """Write ``ID_seg.dcm``, ``ID_sr.dcm`` and ``ID_ko.dcm``, each if it has content.
+    """Write ``ID_seg.dcm``, ``ID_sr.dcm`` and ``ID_ko.dcm``, if they have content.
 
     Raises
     ------
     CaseError
-        If the case was not imported from DICOM or was joined from two breasts, or its study is
-        missing.
+        If the case was not imported from DICOM, joins two breasts, or its study is missing.
     GridMismatchError
         If the study and the case differ in position.
     """
@@ -134,7 +134,7 @@ def write_structured(
 
 
 def list_structured(out: Path, case_id: str) -> tuple[Path, ...]:
-    """Return the possible paths of a case's DICOM objects, existing or not."""
+    """Return the possible paths of a case's DICOM objects, whether or not they exist."""
     kinds = ("seg", "sr", "ko")
     folders = (FOLDER, IDENTIFIED)
     return tuple(out / folder / f"{case_id}_{kind}.dcm" for folder in folders for kind in kinds)
@@ -144,14 +144,14 @@ def _find_phases(reading: CaseReading, choice: DicomChoice) -> Sequence[PhaseSou
     info = reading.files.info
     if info is not None and read_patient_info(info).joined:
         raise CaseError(
-            f"expected a case from one series, got {reading.case.case_id}, joined from separate "
-            "images of two breasts: export its segmentations instead of a DICOM report"
+            f"expected a case from one series, but {reading.case.case_id} joins separate images "
+            "of two breasts: export segmentations instead of a DICOM report"
         )
     phases = dicom_phases(reading.files, choice.study, choice.n_cases)
     if not phases:
         raise CaseError(
-            f"expected DICOM phases of {reading.case.case_id}, found none: check the folder of "
-            "its study",
+            f"expected {reading.case.case_id} to have DICOM phases, but found none: check the "
+            "folder of its study",
             remedies=(Remedy("study", ("DICOM_FOLDER",)),),
         )
     return phases
@@ -180,7 +180,7 @@ def _write_lesions(
 
 
 def _list_groups(reading: CaseReading) -> Iterator[CodedGroup]:
-    """Yield the content for each lesion of the mask, further lesions, measurements and the exam."""
+    """Yield the content for each lesion of the mask, other lesions, measurements and the exam."""
     described = reading.described
     for number, lesion in enumerate(reading.lesions, start=1):
         rows = described.of_place(FieldScope.LESION, lesion.facts.name)
@@ -193,7 +193,10 @@ def _list_groups(reading: CaseReading) -> Iterator[CodedGroup]:
             rows = described.of_place(FieldScope.LESION, name)
             side = next((row.value for row in rows if row.field == "side"), "")
             yield CodedGroup(
-                f"lesion {name}, no mask"[:64], _code_numbers(rows), _code_words(rows), side=side
+                f"lesion {name} without a mask"[:64],
+                _code_numbers(rows),
+                _code_words(rows),
+                side=side,
             )
     for count, drawn in enumerate(reading.drawn, start=1):
         if drawn.measures:
@@ -209,7 +212,7 @@ def _list_groups(reading: CaseReading) -> Iterator[CodedGroup]:
 
 
 def _find_laterality(lesion: Lesion, rows: Sequence[AnswerRow]) -> str:
-    """Return the side of a lesion; "" if its mask and the reader disagree."""
+    """Return the side of a lesion, or "" if its mask and the reader disagree."""
     measured = lesion.facts.side
     sides = {row.value for row in rows if row.field == "side"}
     if measured is not None:
@@ -234,9 +237,9 @@ def _code_measures(
 
 
 def _code_words(rows: Sequence[AnswerRow]) -> tuple[CodedWord, ...]:
-    """Return chosen terms with their first public code, otherwise with a private code.
+    """Return the chosen terms with their first public code, or else with a private code.
 
-    Free texts, and terms that the form no longer has, appear only in page and table.
+    Free text, and terms that the form no longer has, appear only on the page and in the table.
     """
     return tuple(
         CodedWord(_code_question(row), (value[1], value[0], row.text[:_MEANING]), row.computed)
@@ -246,7 +249,7 @@ def _code_words(rows: Sequence[AnswerRow]) -> tuple[CodedWord, ...]:
 
 
 def _code_numbers(rows: Sequence[AnswerRow]) -> tuple[CodedNumber, ...]:
-    """Return numeric answers with a unit that a structured report can name."""
+    """Return numeric answers with a unit that a structured report supports."""
     return tuple(
         CodedNumber(_code_question(row), float(row.value), row.unit, row.computed)
         for row in rows
@@ -265,7 +268,7 @@ def _first_code(text: str) -> tuple[str, str] | None:
 
 
 def _list_key_places(reading: CaseReading, grid: Grid) -> list[int]:
-    """Return the indices of slices with key images, then of the lesions' largest slices."""
+    """Return the indices of slices with key images, followed by the lesions' largest slices."""
     points = [key_image.points_mm[0] for key_image in reading.key_images]
     points += [
         tuple(reading.case.grid.to_world_mm(lesion.size.ends).mean(axis=0))

@@ -1,7 +1,7 @@
 """The table of scored cases, up to 100,000 rows: filter, search, sort, facets, failure kinds.
 
-Slow functions report their progress; values that the window needs while drawing (a cell, a count)
-are stored.
+Slow functions report their progress. Values that the window needs while drawing, such as a cell or
+a count, are stored.
 """
 
 from collections import Counter
@@ -48,11 +48,11 @@ STATUS_TEXTS: Final = {
     ScoreStatus.TIME_LIMIT: "over the time limit",
     ScoreStatus.WORKER_LOST: "worker lost",
 }
-"""The text shown for each status."""
+"""The display text of each status."""
 
 
 def name_status(row: CaseScore) -> str:
-    """Return the text shown for the status of a row: a scored mask may not overlap at all."""
+    """Return the display text of a row's status; a scored mask may have no overlap at all."""
     return "no overlap" if row.is_disjoint else STATUS_TEXTS[row.status]
 
 
@@ -63,7 +63,7 @@ _CHUNK: Final = 5000
 """Number of rows between two progress reports."""
 _MOST_VALUES: Final = 63
 _SORTED_LETTERS: Final = 48
-"""Number of letters used for sorting, since numpy pads all texts to the longest."""
+"""Number of letters used for sorting, because numpy pads all strings to the longest."""
 STATUS: Final = "status"
 SIZE: Final = "size"
 DIAMETER: Final = "diameter"
@@ -87,9 +87,9 @@ _MOST_TAGS: Final = 60
 class Facet:
     """A property by which rows are filtered.
 
-    `values` are the texts of its values, 63 at most. Bit k of ``bits[row]``, (n,) uint64, tells
-    whether the row has the k-th value; a row can have several values, such as failure kinds.
-    `counts` are the numbers of rows with each value.
+    `values` are the names of at most 63 values. Bit k of ``bits[row]``, (n,) uint64, is set if the
+    row has the k-th value; a row can have several values, such as failure kinds. `counts` are the
+    numbers of rows with each value.
     """
 
     name: str
@@ -99,7 +99,7 @@ class Facet:
     bits: NDArray[np.uint64]
 
     def has(self, value: str) -> NDArray[np.bool_]:
-        """Return a boolean for each row (n,): whether the row has `value`."""
+        """Return whether each row has `value`, as a boolean array (n,)."""
         if value not in self.values:
             return np.zeros(self.bits.shape, dtype=np.bool_)
         return _read_bit(self.bits, self.values.index(value))
@@ -115,12 +115,12 @@ class SortKey:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CaseTable:
-    """The cases of a model in order of id, with the data for filtering and sorting.
+    """The cases of a model in order of id, with data for filtering and sorting.
 
-    `worst` (n,) intp is the order with the worst first, `plain_texts` the searched text of each row
-    (lower case), and `texts` the same with failure kinds and tags. `failures` and `tags` hold the
-    failure kinds and tags of each row; `knows_failures` tells whether failure kinds were
-    determined.
+    `worst` (n,) intp is the order with the worst case first. `plain_texts` is the searchable text
+    of each row in lower case, and `texts` also includes failure kinds and tags. `failures` and
+    `tags` have the failure kinds and tags of each row. `knows_failures` is True if failure kinds
+    were determined.
     """
 
     rows: tuple[CaseScore, ...]
@@ -135,7 +135,7 @@ class CaseTable:
     knows_failures: bool = False
 
     def facet(self, name: str) -> Facet | None:
-        """Return the facet with a name, None if there is none."""
+        """Return the facet with a given name, or None."""
         return next((facet for facet in self.facets if facet.name == name), None)
 
     def with_part(self, facet: Facet, key: SortKey) -> "CaseTable":
@@ -158,7 +158,7 @@ class CaseQuery:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Selection:
-    """The selected rows in order: `order` (m,) intp holds row indices."""
+    """The selected rows in order; `order` (m,) intp has the row indices."""
 
     order: NDArray[np.intp]
 
@@ -170,7 +170,7 @@ class Selection:
         return int(self.order[place])
 
     def place_of(self, row: int) -> int | None:
-        """Return the position of a table row in the selection, None if it is filtered out."""
+        """Return the position of a table row in the selection, or None if it is filtered out."""
         positions = np.flatnonzero(self.order == row)
         return int(positions[0]) if positions.size else None
 
@@ -198,7 +198,8 @@ def select_cases(table: CaseTable, query: CaseQuery) -> Selection:
     order = table.worst
     key = next((key.values for key in table.sort_keys if key.name == query.sort), None)
     if key is not None:
-        # Negated instead of reversed, so that unknown rows stay last and ties stay worst first.
+        # The key is negated instead of reversed, which keeps unknown rows last and ties worst
+        # first.
         order = order[np.argsort((key if query.upwards else -key)[order], kind="stable")]
     elif not query.upwards:
         order = order[::-1]
@@ -206,7 +207,7 @@ def select_cases(table: CaseTable, query: CaseQuery) -> Selection:
 
 
 def facet_of(name: str, title: str, values: Sequence[str], bits: NDArray[np.uint64]) -> Facet:
-    """Return a facet, leaving out values that no row has."""
+    """Return a facet without values that no row has."""
     counted = [(k, value, int(_read_bit(bits, k).sum())) for k, value in enumerate(values)]
     there = [(k, value, n) for k, value, n in counted if n]
     packed = np.zeros(bits.shape, dtype=np.uint64)
@@ -216,7 +217,7 @@ def facet_of(name: str, title: str, values: Sequence[str], bits: NDArray[np.uint
 
 
 def in_chunks(total: int, work: Callable[[int, int], None], text: str) -> None:
-    """Call ``work(start, stop)`` for some thousand rows at a time."""
+    """Call ``work(start, stop)`` for a few thousand rows at a time."""
     for start in range(0, total, _CHUNK):
         report_progress(start, total, text)
         work(start, min(start + _CHUNK, total))
@@ -234,7 +235,7 @@ def numbers_of(rows: Sequence[CaseScore], field: str) -> NDArray[np.float64]:
 
 
 def ranks_of_texts(texts: Sequence[str]) -> NDArray[np.float64]:
-    """Return the alphabetical rank of each text, (n,) float64; NaN for an empty text."""
+    """Return the alphabetical rank of each string, (n,) float64; NaN for an empty string."""
     letters = max(1, min(max(map(len, texts), default=0), _SORTED_LETTERS))
     array = np.empty(len(texts), dtype=f"<U{letters}")
 
@@ -248,14 +249,14 @@ def ranks_of_texts(texts: Sequence[str]) -> NDArray[np.float64]:
 
 
 def text_key(name: str, texts: Sequence[str]) -> SortKey:
-    """Return the sort key of a column of texts; empty texts come last."""
+    """Return the sort key of a column of strings; empty strings come last."""
     return SortKey(name, (ranks_of_texts(texts)))
 
 
 def worst_first(
     ids: NDArray[np.float64], dsc: NDArray[np.float64], distance_mm: NDArray[np.float64]
 ) -> NDArray[np.intp]:
-    """Return the order of the cases (n,): cases without a Dice first, then by ascending Dice.
+    """Return the order of the cases (n,): cases without Dice first, then by ascending Dice.
 
     Ties are sorted by descending distance, then by `ids`.
     """
@@ -277,7 +278,7 @@ def _with_words(texts: Sequence[str], words: tuple[str, ...]) -> NDArray[np.bool
 def _read_bit(bits: NDArray[np.uint64], place: int) -> NDArray[np.bool_]:
     if place > _MOST_VALUES:
         raise ValueError(
-            f"expected at most {_MOST_VALUES + 1} values of a facet, got value {place + 1}"
+            f"expected at most {_MOST_VALUES + 1} values of a facet, but got value {place + 1}"
         )
     is_set: NDArray[np.bool_] = (bits >> np.uint64(place)) & np.uint64(1) > 0
     return is_set
@@ -286,8 +287,8 @@ def _read_bit(bits: NDArray[np.uint64], place: int) -> NDArray[np.bool_]:
 def case_table(model: ModelScores, pairs: Pairs) -> CaseTable:
     """Return the table of a model's cases.
 
-    Reasons name the files of `pairs` without their folders. Failure kinds and tags are added later
-    by `with_failures` and `with_tags`.
+    Reasons contain the file names of `pairs` without their folders. Failure kinds and tags are
+    added later by `with_failures` and `with_tags`.
     """
     rows: list[CaseScore] = []
     keys: list[str] = []
@@ -348,7 +349,7 @@ def _make_facets(
     diameters = numbers_of(rows, "diameter_reference_mm")
     if not np.isnan(diameters).all():
         cut = group_by_diameter(ids, np.where(diameters > 0, diameters, np.nan))
-        facets.append(_make_facet(DIAMETER, "largest diameter, cut at 20 and 50 mm", cut))
+        facets.append(_make_facet(DIAMETER, "largest diameter, divided at 20 and 50 mm", cut))
     report_progress(0, 1, _GROUPING)
     if model.cohort is None or not rows:
         return tuple(facets)
@@ -357,9 +358,9 @@ def _make_facets(
 
 
 def _make_group_facets(model: ModelScores, ids: Sequence[str]) -> tuple[Facet, ...]:
-    """Return the groups of every case for scoring and reporting.
+    """Return the facets of the groups of every case for scoring and reporting.
 
-    The result holds the groups of scored cases only; those of the other cases are computed here.
+    The scores have the groups of scored cases only; the groups of other cases are computed here.
     """
     result, cohort = model.segmentation, model.cohort
     if cohort is None:
@@ -395,9 +396,10 @@ def _make_group_facets(model: ModelScores, ids: Sequence[str]) -> tuple[Facet, .
 def _merge_groupings(
     variable: str, n: int, parts: Sequence[tuple[NDArray[np.intp], Grouping]]
 ) -> Facet:
-    """Return the facet of a variable for all n cases from groupings of subsets (rows)."""
+    """Return the facet of a variable for all n cases from groupings of subsets of rows."""
     every = tuple(dict.fromkeys(label for _, grouping in parts for label in grouping.labels))
-    # A row's groups are the bits of one number; groups without a bit of their own share the last.
+    # The groups of a row are the bits of one number; groups without their own bit share the last
+    # bit.
     labels = every if len(every) <= _MOST_LABELS else (*every[: _MOST_LABELS - 1], _OTHER_GROUPS)
     codes = np.full(n, -1, dtype=np.intp)
     for rows, grouping in parts:
@@ -446,7 +448,7 @@ def with_failures(table: CaseTable, found: Sequence[CaseInspection]) -> CaseTabl
 def with_tags(table: CaseTable, tags: Iterable[CaseTag]) -> CaseTable:
     """Return the table with the tags of all readers, predefined tags first.
 
-    Case ids are compared without letter case.
+    Case ids are compared ignoring letter case.
     """
     by_key: dict[str, dict[str, str]] = {}
     for tag in tags:

@@ -1,4 +1,4 @@
-"""Readers' tags of cases: implant, clip, non-mass enhancement, artefact, or free text."""
+"""Readers' tags of cases: implant, clip, non-mass enhancement, artefact or free text."""
 
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ KNOWN_TAGS: Final = ("implant", "clip", "non-mass enhancement", "artefact")
 """Frequent causes of failure in the challenge. Source: arXiv 2603.01250v2, qualitative failures."""
 
 MOST_LETTERS: Final = 80
-"""Maximum length of a tag, so that it fits a table and a group name. Our choice."""
+"""Largest length of a tag, which fits a table and a group name. Our choice."""
 
 SEPARATOR: Final = "; "
 
@@ -23,21 +23,21 @@ SEPARATOR: Final = "; "
 def tag_case(workspace: Workspace, reader: str, case_id: str, tag: str, on: bool = True) -> CaseTag:
     """Add or remove a reader's tag of a case, and return it as recorded.
 
-    Each reader has separate tags: removing one leaves the tags of other readers. Adding an existing
-    tag or removing a missing one changes nothing. The tag is saved to disk when the function
-    returns (a few ms).
+    Each reader has separate tags, so removing a tag does not affect other readers. Adding an
+    existing tag or removing a missing tag changes nothing. The tag is on disk when the function
+    returns, which takes a few ms.
 
     Parameters
     ----------
     workspace
-        The workspace that holds the tags.
+        The workspace with the tags.
     reader, case_id
-        Name of the reader, and the case.
+        The name of the reader and the id of the case.
     tag
-        One of `KNOWN_TAGS` or a few words of free text; letter case is ignored, and blanks are
+        One of `KNOWN_TAGS`, or a few words of free text. Letter case is ignored, and blanks are
         collapsed.
     on
-        True adds the tag, False removes it.
+        True to add the tag, False to remove it.
 
     Raises
     ------
@@ -73,8 +73,8 @@ def read_tags(workspace: Workspace) -> tuple[CaseTag, ...]:
 def tags_of(workspace: Workspace, case_ids: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
     """Return the tags of all readers by case id, for the cases with tags.
 
-    Case ids are compared without letter case. Predefined tags come first in their order, then free
-    texts alphabetically.
+    Case ids are compared ignoring letter case. Predefined tags come first in their order,
+    followed by free text in alphabetical order.
     """
     by_key: dict[str, list[str]] = {}
     for tag in read_tags(workspace):
@@ -98,7 +98,7 @@ def joined_tags(tags: Iterable[str]) -> str:
 
 
 def split_tags(cell: str) -> tuple[str, ...]:
-    """Return the tags of a table cell made by `joined_tags`."""
+    """Return the tags in a table cell made by `joined_tags`."""
     return tuple(cell.split(SEPARATOR)) if cell else ()
 
 
@@ -122,7 +122,7 @@ def _clean_tag(tag: str) -> str:
         reason = "contains a control character"
     if reason:
         raise CaseError(
-            f"expected a tag of a few words, got {tag[:MOST_LETTERS]!r}, which {reason}: shorten "
-            "or correct it"
+            f"expected a tag of a few words, but got {tag[:MOST_LETTERS]!r}, which {reason}: "
+            "shorten or correct the tag"
         )
     return text.casefold() if text.casefold() in KNOWN_TAGS else text

@@ -1,4 +1,4 @@
-"""Read and summarise the clinical table of a list of cases, with ids spelled as in the list."""
+"""Read and summarise the clinical table for a list of cases, with ids spelled as in the list."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -45,8 +45,8 @@ def read_table(
     Raises
     ------
     FormatError
-        If the table cannot be read, or no case has a value of a field that `purpose` needs, unless
-        the user declared this field as absent.
+        If the table cannot be read, or no case has a value for a field that `purpose` needs and
+        that the user has not declared as absent.
     """
     report_progress(0, 1, "Reading the clinical table")
     return None if path is None else (needed_table(path, choice, purpose))
@@ -64,8 +64,8 @@ def needed_table(path: Path, choice: ColumnChoice, purpose: str) -> Cohort:
     proposals = [f'"{p.column}" as {p.field} for {p.reason}' for p in seen.proposals]
     lines = [
         (
-            f"expected values of {', '.join(empty)} for {purpose} in {path}, found none in "
-            f"{len(cohort.records):,} cases ({len(cohort.refused):,} rows refused)"
+            f"expected {path} to have values of {', '.join(empty)} for {purpose}, but found none "
+            f"in {len(cohort.records):,} cases ({len(cohort.refused):,} rows could not be read)"
         ),
         *_wrap_lines("columns", ", ".join(seen.columns)),
     ]
@@ -119,9 +119,9 @@ def lacking(cohort: Cohort, choice: ColumnChoice, purpose: str = FAIRNESS) -> tu
 def matched(case_ids: Sequence[str], cohort: Cohort) -> Cohort:
     """Return the rows of the given cases, with the ids spelled as in `case_ids`.
 
-    A row belongs to a case by its case id or, in a table with both, by its patient id. Exact
-    spelling is tried first, then spelling without letter case. A case that matches several rows or
-    none has no row in the result.
+    A row is matched to a case by its case id or, in a table that has both, by its patient id. Exact
+    spelling is tried first, then spelling that ignores letter case. A case that matches no row or
+    several rows has no row in the result.
     """
     lookups = []
     for key in _KEYS:
@@ -137,7 +137,7 @@ def matched(case_ids: Sequence[str], cohort: Cohort) -> Cohort:
 
 
 def described(path: Path | None, cohort: Cohort | None, own: Cohort | None) -> ClinicalTable | None:
-    """Return the summary of a clinical table; `own` are the rows of the scored cases."""
+    """Return the summary of a clinical table; `own` has the rows of the scored cases."""
     if path is None or cohort is None or own is None:
         return None
     n, coverage = len(cohort.records), dict(cohort.coverage())
@@ -147,7 +147,6 @@ def described(path: Path | None, cohort: Cohort | None, own: Cohort | None) -> C
 def _find_unique_rows(
     cohort: Cohort, key: Callable[[CaseRecord], str | None]
 ) -> dict[str, CaseRecord]:
-    """Return the rows with a unique key."""
     rows: dict[str, list[CaseRecord]] = {}
     for record in paced(cohort.records, _MATCHING):
         name = key(record)
@@ -200,29 +199,34 @@ def look_at_clinical(path: Path, choice: ColumnChoice = BY_NAME) -> ClinicalSumm
         return ClinicalSummary(text, "Rename the column of case ids to case_id or patient_id.")
     if not seen.proposals:
         fields = ", ".join(map(_spell_field, absent))
-        message = f"The table has no {fields}: fairness over it is undefined."
+        message = f"The table has no {fields}, so fairness over it is undefined."
         return ClinicalSummary(
-            text, message, choice.with_names(dict.fromkeys(absent)), "Score without it"
+            text, message, choice.with_names(dict.fromkeys(absent)), "Score without this field"
         )
     lines = [
         f"{_spell_field(proposal.field)}: “{proposal.column}” for {proposal.reason}"
         for proposal in seen.proposals
     ]
     none = [field for field in absent if field not in proposed]
-    lines += [f"{_spell_field(field)}: no column, so no fairness over it" for field in none]
+    lines += [
+        f"{_spell_field(field)}: there is no column, so fairness over it is undefined"
+        for field in none
+    ]
     answer = seen.confirmed(choice).with_names(dict.fromkeys(none))
     return ClinicalSummary(text, "\n".join(["Use these columns?", *lines]), answer)
 
 
 def _describe_table(path: Path, seen: TableOverview) -> str:
     if seen.cohort is None:
-        return f"expected a column of case ids in {path.name}, found none."
+        return f"expected {path.name} to have a column of case ids, but found none."
     coverage = coverage_text(len(seen.cohort.records), seen.cohort.coverage())
     lines = [coverage, *seen.cohort.notes]
     refused = seen.cohort.refused
     if refused:
         first = f"row {refused[0].row}, {refused[0].reason}"
-        lines.append(f"{count_of(len(refused), 'row')} not read, the first: {first}")
+        lines.append(
+            f"{count_of(len(refused), 'row')} could not be read; the first problem is: {first}"
+        )
     return "\n".join(lines)
 
 

@@ -1,4 +1,4 @@
-"""Prepare the cohort's numbers and model comparisons as tables for the window."""
+"""Prepare the results of a cohort and of model comparisons as tables for the window."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -43,14 +43,14 @@ _SHOWN_EXCLUDED: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class SavedFigure:
-    """A figure written by a run: its title, and the bytes of its PNG file."""
+    """A figure that a run wrote: its title and the content of its PNG file."""
 
     title: str
     png: bytes
 
 
 def cohort_heads(model: ModelScores) -> tuple[str, ...]:
-    """Return the lines above a model's numbers: profile, counts, resamples, table."""
+    """Return the lines above a model's results: profile, counts, resamples and clinical table."""
     excluded = model.n_cases - model.n_scored
     resampling = model.resampling
     lines = [
@@ -61,23 +61,23 @@ def cohort_heads(model: ModelScores) -> tuple[str, ...]:
     if model.segmentation:
         lines += counted_lines(model.segmentation.counted)
     if model.outside:
-        lines.append(f"{len(model.outside)} cases outside the list of cases are not counted")
+        lines.append(f"{len(model.outside)} cases that are not in the list of cases do not count")
     if resampling.n_resamples:
         lines.append(f"bootstrap {resampling.n_resamples}, seed {resampling.seed}")
     else:
-        lines.append("no bootstrap, so no intervals")
+        lines.append("there is no bootstrap, so there are no intervals")
     if model.clinical:
         table = model.clinical
         lines.append(f"clinical table {table.name}: {table.n_matched} of {model.n_cases} cases")
         if table.refused:
             lines.append(f"{len(table.refused)} rows of {table.name} could not be read")
     else:
-        lines.append("no clinical table, so no fairness")
+        lines.append("there is no clinical table, so fairness is undefined")
     return (*lines, *model.notes)
 
 
 def cohort_tables(model: ModelScores) -> tuple[ReportTable, ...]:
-    """Return a model's numbers, its groups, its strata, and its excluded cases."""
+    """Return tables of a model's results, groups, strata and excluded cases."""
     tables: list[ReportTable] = []
     if model.segmentation:
         tables.append(_narrow_table(numbers_table(model.segmentation, model.defined_by)))
@@ -95,7 +95,7 @@ def comparison_page(
 ) -> tuple[ReportTable, ...]:
     """Return tables of the models by rank with intervals, ranks by fairness weight, and tests."""
     by_name = {model.name: model for model in models}
-    # NaN differs from itself, so that models without a rank come last
+    # NaN differs from itself, so models without a rank come last.
     ordered = sorted(comparison.ranking, key=lambda m: (m.rank != m.rank, m.rank))
     rows = tuple(Row(tuple(_list_rank_cells(model, by_name.get(model.name)))) for model in ordered)
     columns = (
@@ -133,7 +133,6 @@ def _with_interval(value: float, name: str, result: SegmentationResult | None) -
 
 
 def _make_rank_table(comparison: ModelComparison) -> ReportTable:
-    """Return each model's rank by fairness weight, from performance only to fairness only."""
     sweep = comparison.sweep
     places = [int(np.argmin(np.abs(sweep.weights - weight))) for weight in WEIGHTS_SHOWN]
     ends = {0: f"0 ({sweep.ends[0]})", len(places) - 1: f"1 ({sweep.ends[1]})"}
@@ -170,7 +169,7 @@ def _make_test_tables(comparison: ModelComparison) -> Iterator[ReportTable]:
 
 
 def _narrow_table(table: ReportTable) -> ReportTable:
-    """Return a table with one interval for each number, since a window is narrower than a page."""
+    """Return a table with one interval for each value, because a window is narrower than a page."""
     indices = [0, 1, 2, len(table.columns) - 1]
     rows = tuple(Row(tuple(row.cells[k] for k in indices), row.is_small) for row in table.rows)
     notes = (*table.notes, "Basic and BCa intervals are in the report.")
@@ -191,7 +190,7 @@ def _make_excluded_table(model: ModelScores) -> ReportTable:
 def saved_figures(folder: Path, model: str = "") -> Iterator[SavedFigure]:
     """Yield the figures in a run's folder: those of all models, then those of `model`.
 
-    A figure that cannot be read is left out.
+    A figure that cannot be read is skipped.
     """
     for place in (folder, folder / model) if model else (folder,):
         for path in sorted(place.glob("*.png")):

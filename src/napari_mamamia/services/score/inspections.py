@@ -54,16 +54,16 @@ LOOKED_AT: Final = (
     ScoreStatus.PREDICTION_MISSING,
     ScoreStatus.GRID_MISMATCH,
 )
-"""Statuses of cases with a reference, which are inspected."""
-_NO_IMAGES: Final = "Low contrast was not checked: there is no data set with images."
+"""Statuses of cases that have a reference and are therefore inspected."""
+_NO_IMAGES: Final = "Low contrast was not checked, because there is no data set with images."
 
 
 @dataclass(frozen=True, slots=True)
 class CaseInspection:
     """The findings of the inspection of one case.
 
-    `lesions` is None if the masks do not share a grid. `contrast` is the contrast-to-noise ratio of
-    the reference, NaN if it is undefined or the case has no images (see `no_images`).
+    `lesions` is None if the masks are on different grids. `contrast` is the contrast-to-noise ratio
+    of the reference, NaN if it is undefined or the case has no images (see `no_images`).
     """
 
     case_id: str
@@ -75,14 +75,14 @@ class CaseInspection:
 
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """The inspected cases, and a note on missing contrast checks ("" if all cases had images)."""
+    """The inspected cases, and a note on missing contrast checks, or "" if all cases had images."""
 
     cases: tuple[CaseInspection, ...]
     note: str = ""
 
 
 NO_LOOKS: Final = Looks(())
-"""No inspections, for a table of scores without masks."""
+"""The empty result for a table of scores without masks."""
 
 
 def look_at_case(
@@ -93,15 +93,15 @@ def look_at_case(
     label: float | None,
     measured: MeasuredPair | None = None,
 ) -> CaseInspection:
-    """Determine why a case failed, from its masks and images.
+    """Determine from its masks and images why a case failed.
 
-    The second mask is None without a prediction. The first two phases of the images are read.
-    `measured` holds the measurements of the score; without it the masks are measured here, if the
+    The second mask is None if there is no prediction. The first two phases of the images are read.
+    `measured` has the measurements of the score; without it, the masks are measured here if the
     profile compares them.
     """
     reference, prediction = masks[0], masks[1] or nothing_on(masks[0].grid)
     prediction = laid_on(reference, prediction, profile)
-    enhancement, no_images = None, "the data set does not hold the case"
+    enhancement, no_images = None, "the data set does not contain the case"
     if images is not None:
         enhancement, no_images = _read_enhancement(images, reference.grid)
     mismatch = grid_problem(reference.grid, prediction.grid, profile)
@@ -145,7 +145,7 @@ def look_for_contrast(
 ) -> tuple[CaseInspection, ...]:
     """Inspect the scored cases with images for low contrast.
 
-    A case that cannot be read is left out.
+    A case that cannot be read is skipped.
     """
     by_key = {
         case_key(case_images.case_id): case_images
@@ -177,8 +177,8 @@ def read_masks(
 ) -> tuple[LabelMap | None, LabelMap | None]:
     """Read reference and prediction on one grid.
 
-    Where a ``dataset.json`` names several labels, the tumour counts, unless the profile has its own
-    foreground.
+    If a ``dataset.json`` names several labels, only the tumour counts, unless the profile has its
+    own foreground.
 
     Raises
     ------
@@ -212,7 +212,7 @@ def read_pair(
     reference, prediction = read_masks(files, label, profile)
     if reference is None:
         raise CaseError(
-            "expected a reference to find the failure kind, found none: add the "
+            "expected the case to have a reference for the failure kind, but found none: add the "
             "reference of the case"
         )
     return reference, prediction
@@ -221,10 +221,12 @@ def read_pair(
 def _read_enhancement(files: CaseFiles, grid: Grid) -> tuple[Enhancement | None, str]:
     """Return the first two phases on the masks' grid, or None with the reason.
 
-    Raises `FormatError` if a file is damaged, since the whole case is then doubtful.
+    If a file is damaged, a `FormatError` is raised, because the whole case is then unreliable.
     """
     if files.problems or len(files.phases) < 2:
-        return None, "; ".join(files.problems) or "it has only one phase, so no enhancement"
+        return None, "; ".join(
+            files.problems
+        ) or "the case has only one phase, so there is no enhancement"
     try:
         headers = [_read_header(files, index, grid) for index in (0, 1)]
     except GridMismatchError as error:

@@ -1,4 +1,4 @@
-"""Score several models against one reference, then compare them."""
+"""Score several models against one reference and compare them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ from napari_mamamia.services.score.settings import ScoreSettings
 
 @dataclass(frozen=True, slots=True)
 class PredictionFolder:
-    """A model's name and the folder of its masks."""
+    """The name of a model and the folder of its masks."""
 
     name: str
     folder: Path
@@ -32,7 +32,7 @@ class PredictionFolder:
 
 @dataclass(frozen=True, slots=True)
 class ModelsSummary:
-    """The results of each model in the given order, and their comparison."""
+    """The results of each model in the given order, and the comparison of the models."""
 
     models: tuple[ScoreSummary, ...]
     comparison: ModelComparison
@@ -45,7 +45,7 @@ class ModelsSummary:
 
 
 def prediction_folder(text: str) -> PredictionFolder:
-    """Parse ``NAME=DIR`` or ``DIR``; the default name is the folder's.
+    """Parse ``NAME=DIR`` or ``DIR``; the default name is the folder name.
 
     Examples
     --------
@@ -69,18 +69,18 @@ def score_models(
 ) -> ModelsSummary:
     """Score each model into ``out/NAME`` and write ``out/comparison.json``.
 
-    `place` says where the cases are scored (default: in this process).
+    `place` defines where the cases are scored, by default in this process.
 
     Raises
     ------
     CaseError
-        If a name is not a valid folder name, two models share a name, or the baseline is not a
-        model.
+        If a name is not a valid folder name, two models have the same name, or the baseline is not
+        a model.
     FormatError
-        If a folder is missing or holds no mask, or the clinical table cannot be read; nothing is
-        written then.
+        If a folder is missing or has no mask, or the clinical table cannot be read; nothing is then
+        written.
     SaveConflictError
-        If `out` holds other results.
+        If `out` has other results.
     """
     settings = settings or ScoreSettings()
     names = [model.name for model in predictions]
@@ -88,8 +88,8 @@ def score_models(
     require_baseline(names, settings.composites.baseline)
     if settings.unusable is UnusableRule.LEAVE_OUT:
         raise CaseError(
-            "expected a rule that allows ranking, got leave-out: score each model separately, or "
-            "choose another rule"
+            "expected a rule that allows ranking, but got leave-out: score each model separately, "
+            "or choose a different rule"
         )
     pairs = [find_cases(reference, model.folder, settings.cases) for model in predictions]
     cohort = read_table(settings.clinical, settings.columns)
@@ -135,8 +135,8 @@ def require_names(names: Sequence[str]) -> None:
     keys = [case_key(file_name(name, "the name of a model")) for name in names]
     if len(set(keys)) < len(keys):
         raise CaseError(
-            f"expected different names for all models, got {name_some(names)}: give them as "
-            "NAME=DIR"
+            f"expected all models to have different names, but got {name_some(names)}: name the "
+            "models with NAME=DIR"
         )
 
 
@@ -144,6 +144,6 @@ def require_baseline(names: Sequence[str], baseline: str) -> None:
     """Raise `CaseError` if the baseline is not one of the models."""
     if baseline and baseline not in names:
         raise CaseError(
-            f"expected one of the models {name_some(names)} as the baseline, got {baseline!r}: "
-            "choose one of them, or score it as well"
+            f"expected the baseline to be one of {name_some(names)}, but got {baseline!r}: choose "
+            "one of these models, or also score that model"
         )

@@ -1,4 +1,4 @@
-"""Write the results of a scoring run: the table of cases in three formats, and the summary."""
+"""Write the results of a scoring run: the table of cases in three formats and the summary."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -42,7 +42,7 @@ Content = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class _Number:
-    """A value, and the reason if it is NaN."""
+    """A value, with the reason if it is NaN."""
 
     value: float
     reason: str
@@ -82,7 +82,7 @@ def task1_content(result: SegmentationResult) -> Content:
 
 
 def policy_content(result: SegmentationResult) -> Content:
-    """Describe the counted cases, the cases without a usable prediction, and their values."""
+    """Describe the counted cases, and the cases without a usable prediction with their values."""
     counted = result.counted
     return {
         "n": counted.n,
@@ -98,7 +98,7 @@ def policy_content(result: SegmentationResult) -> Content:
 
 
 def _describe_measured(result: SegmentationResult) -> Content:
-    """Return the numbers of the scored cases alone; these numbers are never used for ranking."""
+    """Return the results of scored cases alone, which are never used for ranking."""
     measured, performance = result.measured, result.measured.performance
     return {
         "n": performance.n_cases,
@@ -144,7 +144,7 @@ def task2_content(result: ResponseResult) -> Content:
 
 
 def composites_content(composites: Sequence[CompositeResult]) -> Content:
-    """Return the variants of the ranking score; {} if none was requested."""
+    """Return the variants of the ranking score, or {} if none was requested."""
     if not composites:
         return {}
     return {
@@ -157,7 +157,7 @@ def composites_content(composites: Sequence[CompositeResult]) -> Content:
 
 def _response_numbers(result: ResponseResult) -> dict[str, _Number]:
     cohort, odds, discrimination = result.cohort, result.cohort.odds, result.cohort.discrimination
-    one_class = "there are no responders, or no non-responders, with a known pcr"
+    one_class = "there are no responders or no non-responders with a known pcr"
     balanced = _Number(cohort.balanced_accuracy, cohort.refused or one_class)
     return {
         "balanced_accuracy": balanced,
@@ -183,7 +183,7 @@ def _read_disparity(found: VariableOdds) -> _Number:
 
 
 def _each_variable(own: Mapping[str, _Number], otherwise: str) -> dict[str, _Number]:
-    """Return a number for each scored variable; a number that was not computed is undefined."""
+    """Return a value for each scored variable; a value that was not computed is undefined."""
     missing = _Number(float("nan"), otherwise)
     return {name: own.get(name, missing) for name in FAIRNESS_VARIABLES}
 
@@ -195,7 +195,7 @@ def _list_values(numbers: Mapping[str, _Number]) -> Content:
 def _list_reasons(
     numbers: Mapping[str, _Number], name: str, by_variable: Mapping[str, _Number]
 ) -> dict[str, str]:
-    """Return the reasons of undefined numbers, with key ``NAME.VARIABLE`` for a variable."""
+    """Return the reasons for undefined values; a variable has the key ``NAME.VARIABLE``."""
     everything = dict(numbers)
     everything |= {f"{name}.{variable}": number for variable, number in by_variable.items()}
     return {
@@ -206,7 +206,7 @@ def _list_reasons(
 
 
 def _describe_odds(by_variable: Mapping[str, _Number], result: ResponseResult) -> Content:
-    """Return each scored variable's disparity; a variable without groups has only a null value."""
+    """Return the disparity of each scored variable; without groups, its only value is null."""
     counted = {variable.variable for variable in result.cohort.odds.variables}
     nothing = dict.fromkeys(("by_chance", "beyond_chance", "interval", "resampling_range"))
     return {
@@ -257,7 +257,7 @@ def _describe_disparity(
 
 
 def _describe_range(interval: Interval | None) -> Content | None:
-    """Return the percentiles of a gap's resampled values, None without a bootstrap."""
+    """Return the percentiles of a gap's resampled values, or None without a bootstrap."""
     if interval is None:
         return None
     names = ("low", "high", "level", "n_resamples", "n_undefined", "warning", "reason")
@@ -267,10 +267,10 @@ def _describe_range(interval: Interval | None) -> Content | None:
 def _describe_intervals(
     intervals: Iterable[Interval], uncertainty: GroupUncertainty, prefix: str
 ) -> Content:
-    """Return the 95 % interval of each number, and its limits by other methods.
+    """Return the 95 % interval of each value, and its limits by other methods.
 
-    The interval of a number that includes gaps between groups comes from contrasts, with its
-    percentiles as ``resampling_range``. Single disparities are listed with their variable.
+    The interval of a value that includes gaps between groups is computed from contrasts, and its
+    percentiles are the ``resampling_range``. Single disparities are listed with their variable.
     """
     content: Content = {}
     for interval in intervals:
@@ -317,7 +317,7 @@ def _describe_stratum(stratum: Stratum) -> Content:
     }
 
 
-# Contents of `summary.json` and `comparison.json`; each undefined number has a reason. The fields
+# Contents of `summary.json` and `comparison.json`. Each undefined value has a reason. The fields
 # are listed in docs/methods/scoring_files.md.
 
 _PACKAGES: Final = ("numpy", "scipy")
@@ -409,14 +409,14 @@ COMPARISON: Final = "comparison.json"
 def write_scores(model: ModelScores, out: Path, *, overwrite: bool = False) -> None:
     """Write ``case_scores.csv``, ``.xlsx``, ``.parquet`` (if installed) and ``summary.json``.
 
-    A response model has no table of cases.
+    No table of cases is written for a response model.
 
     Raises
     ------
     SaveConflictError
-        If a file exists and `overwrite` is off.
+        If a file exists and `overwrite` is False.
     SaveError
-        If the system refuses to write.
+        If a file cannot be written.
     """
     table = out / SCORE_TABLE
     suffixes = (".csv", ".xlsx", *[".parquet"] * can_write_parquet())

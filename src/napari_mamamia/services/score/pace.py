@@ -1,4 +1,4 @@
-"""Format the progress of a scoring run: cases done, rate, time left."""
+"""Format the progress of a scoring run: finished cases, rate and remaining time."""
 
 from napari_mamamia.core.progress import Progress
 
@@ -9,8 +9,8 @@ _TOO_SOON_S = 1.0
 class Pace:
     """The progress of a run of `n_cases`.
 
-    While scoring, the total of a report is `n_cases` or a multiple of it. Reports of later steps
-    have other totals and are shown by their own text.
+    During scoring, the total of a report is `n_cases` or a multiple of it. Reports of later steps
+    have different totals and are shown with their own text.
 
     Examples
     --------
@@ -27,7 +27,7 @@ class Pace:
         self._is_over = False
 
     def line(self, progress: Progress, now_s: float) -> str:
-        """Return the text for a progress report at the time `now_s` (seconds of any clock)."""
+        """Return the text for a progress report at the time `now_s` in s (of any clock)."""
         if self._is_over:
             return f"{self._n_cases} of {self._n_cases} cases · {progress.text}"
         if not self._counts_cases(progress):

@@ -1,4 +1,4 @@
-"""Score predicted response (pCR) against the clinical table (Task 2)."""
+"""Score predicted responses (pCR) against the clinical table (Task 2)."""
 
 from collections.abc import Sequence
 from math import isnan
@@ -31,17 +31,17 @@ def score_pcr(
 ) -> ScoreSummary:
     """Score a table of predicted responses and write ``out/summary.json``.
 
-    A bad row becomes a failure with its row number. A case without a row or a pcr in the clinical
-    table is a failure too. Under official-code a labelled case without a prediction is also a
-    failure. See `io.data_set.score_files.read_response_table` for the columns. The clinical table
-    of `settings` is not used, but its columns are.
+    An invalid row is recorded as a failure with its row number. A case without a row or a pcr in
+    the clinical table is also a failure. Under official-code, so is a labelled case without a
+    prediction. See `io.data_set.score_files.read_response_table` for the columns. Of the clinical
+    table in `settings`, only the column choice is used.
 
     Raises
     ------
     FormatError
         If a table cannot be read or lacks a column.
     SaveConflictError
-        If `out` holds other results.
+        If `out` has other results.
     """
     settings = settings or ScoreSettings()
     read = read_response_table(predictions)
@@ -65,7 +65,7 @@ def response_model(
     cohort: Cohort,
     settings: ScoreSettings,
 ) -> ModelScores:
-    """Score rows already read against the clinical table; nothing is written."""
+    """Score rows that have already been read against the clinical table, without writing files."""
     rows = tuple(sorted(read.rows, key=lambda row: row.case_id))
     own_cohort = matched([row.case_id for row in rows], cohort)
     rules = rules_of(settings.profile.name)
@@ -98,12 +98,11 @@ def response_model(
 
 
 def _list_unanswered(read: ReadRows[ResponseRow], cohort: Cohort) -> list[CaseFailure]:
-    """Return a failure for each labelled case of the clinical table without a prediction."""
     in_table = {case_key(row.case_id) for row in read.rows}
     in_table |= {case_key(failure.case_id) for failure in read.failures}
     reason = (
-        "it has no row, and its pcr is known in the clinical table: left out; add a row, or "
-        "choose a clinical table of the cases that count"
+        "the case has no row, but its pcr is known in the clinical table, so the case is "
+        "excluded; add a row, or choose a clinical table of the cases that count"
     )
     return [
         CaseFailure(record.case_id, reason)
@@ -113,22 +112,18 @@ def _list_unanswered(read: ReadRows[ResponseRow], cohort: Cohort) -> list[CaseFa
 
 
 def _note_unanswered(rows: Sequence[ResponseRow], cohort: Cohort) -> tuple[str, ...]:
-    """Return a note with the number of labelled cases without a prediction."""
     labelled = {case_key(record.case_id) for record in cohort.records if record.pcr is not None}
     n_lacking = len(labelled - {case_key(row.case_id) for row in rows})
     if not n_lacking:
         return ()
     return (
-        (
-            f"{n_lacking:,} of the {len(labelled):,} cases with a known pCR in the clinical table "
-            "have no prediction here and are left out: rank this table only against tables of the "
-            "same cases"
-        ),
+        f"{n_lacking:,} of the {len(labelled):,} cases with a known pCR in the clinical table "
+        "have no prediction in this table and are excluded: rank this table only against "
+        "tables of the same cases",
     )
 
 
 def _select_rows(rows: Sequence[ResponseRow], own: Cohort) -> list[tuple[str, float, float]]:
-    """Return the rows of cases that are in the clinical table."""
     ids = own.by_id()
     return [(row.case_id, float(row.pcr), row.score) for row in rows if row.case_id in ids]
 
@@ -137,21 +132,24 @@ def _list_left_out(
     rows: Sequence[ResponseRow], own: Cohort, rules: GroupRules
 ) -> list[CaseFailure]:
     records = own.by_id()
-    unknown = "its pcr is not known in the clinical table: left out"
+    unknown = "the case is excluded, because its pcr is not known in the clinical table"
     if rules.missing_label is MissingLabel.NO_RESPONSE:
         unknown = (
-            "its pcr is not known in the clinical table: it counts as a non-responder in balanced "
-            "accuracy, as in the published script, and is otherwise left out"
+            "the pcr of the case is not known in the clinical table: the case counts as a "
+            "non-responder in balanced accuracy, as in the published script, and is otherwise "
+            "excluded"
         )
     has_scores = any(not isnan(row.score) for row in rows)
     failures = []
     for row in rows:
         if row.case_id not in records:
-            reason = "it is not in the clinical table: left out"
+            reason = "the case is excluded, because it is not in the clinical table"
             failures.append(CaseFailure(row.case_id, reason))
         elif records[row.case_id].pcr is None:
             failures.append(CaseFailure(row.case_id, unknown))
         elif has_scores and isnan(row.score):
-            reason = "it has no score: left out of AUC, average precision and calibration"
+            reason = (
+                "the case has no score and is excluded from AUC, average precision and calibration"
+            )
             failures.append(CaseFailure(row.case_id, reason))
     return failures

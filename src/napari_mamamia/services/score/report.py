@@ -1,4 +1,4 @@
-"""Write the report of a scoring run, its worst cases, and the stability of models' ranks."""
+"""Write the report of a scoring run, with its worst cases and the stability of models' ranks."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -49,7 +49,7 @@ from napari_mamamia.services.score.settings import ScoreSettings
 _ROUNDING: Final = 1e-9
 _NAMED: Final = 3
 _MOST_CASES: Final = 20_000
-"""Maximum number of cases for ranking in resamples; with more cases, ranks hardly change."""
+"""Largest number of cases for ranking in resamples; with more cases, ranks hardly change."""
 REPORT: Final = "report.html"
 FIGURES: Final = "figures"
 
@@ -60,7 +60,7 @@ def count_model(model: ModelScores) -> CountedCases:
     """Return the counted cases of a model; raise `FormatError` if it has no mask scores."""
     if model.segmentation is None:
         raise FormatError(
-            f"expected scores of masks for {model.name}, found none: score its masks again"
+            f"expected {model.name} to have scores of masks, but found none: score its masks again"
         )
     return model.segmentation.counted
 
@@ -101,9 +101,9 @@ def make_composite(
 def guarded_score(model: ModelScores, cohort: Cohort | None) -> float:
     """Return a model's ranking score with the least favourable values for empty predictions.
 
-    A challenge shows this score next to the official one. If a profile assigns a value to an empty
-    prediction, emptying predictions of the best group would narrow the gaps. The result is NaN if
-    there is no such case.
+    A challenge shows this score next to the official score. If a profile assigns a value to an
+    empty prediction, a model could narrow the gaps by returning empty predictions for the best
+    group. The result is NaN if no prediction is empty.
     """
     profile = profile_named(model.profile)
     if not profile.unusable.empty_is_value or count_model(model).rejected:
@@ -143,10 +143,10 @@ def rank_models(models: Sequence[ModelScores], n_resamples: int, seed: int) -> R
         [model.segmentation.cohort.ranking_score for model in scored if model.segmentation]
     )
     whole = composite(np.ones((1, len(cases)), dtype=np.int64))[0]
-    # A case that might be left out makes the result a bound below the score.
+    # A case that might be excluded makes the result a lower bound of the score.
     bounded = any(count_model(model).optional.any() for model in scored)
     if not bounded and not np.allclose(whole, scores, rtol=0, atol=_ROUNDING):
-        return None  # differs from the score that the models are ranked by
+        return None  # This differs from the score by which the models are ranked.
     ranks = rank_scores(scores)
     drawn = []
     for weights in seeded_weights(len(cases), n_resamples, seed):
@@ -162,7 +162,7 @@ def rank_models(models: Sequence[ModelScores], n_resamples: int, seed: int) -> R
 def rank_response_models(
     models: Sequence[ModelScores], n_resamples: int, seed: int
 ) -> ResponseRanking | None:
-    """Return the ranking of response models, None if their cases differ."""
+    """Return the ranking of response models, or None if they predict different cases."""
     named = [
         NamedPredictions(model.name, model.response.predictions)
         for model in models
@@ -179,9 +179,9 @@ def rank_response_models(
 
 
 def say_unequal_responses(models: Sequence[ModelScores]) -> str | None:
-    """Explain why response models are not ranked; None if all predict the same cases.
+    """Explain why response models are not ranked, or return None if all predict the same cases.
 
-    A model that leaves out hard cases has better numbers on the others.
+    A model that omits difficult cases has better results on the other cases.
     """
     answered = {
         model.name: set(model.response.predictions.case_ids) for model in models if model.response
@@ -195,16 +195,16 @@ def say_unequal_responses(models: Sequence[ModelScores]) -> str | None:
         names = ", ".join(case_ids[:_NAMED]) + (", ..." if len(case_ids) > _NAMED else "")
         parts.append(f"{name} lacks {len(case_ids):,} of {len(every):,} ({names})")
     return (
-        "No model: no rank is given, because the models predict different cases: "
-        f"{'; '.join(parts)}. Each number is over a model's own cases."
+        f"No model is ranked, because the models predict different cases: {'; '.join(parts)}. The "
+        "results of each model are computed over its own cases."
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """One model's scores and, for scored masks, the files (reference, prediction) by case.
+    """The scores of a model and, for scored masks, the files (reference, prediction) by case.
 
-    `looks` holds the inspections for failure kinds.
+    `looks` has the inspections for failure kinds.
     """
 
     model: ModelScores
@@ -222,19 +222,18 @@ def write_score_report(
 ) -> tuple[tuple[str, ...], ...]:
     """Write ``report.html`` and the folder ``figures``, and return each model's warnings.
 
-    With several models ``report.html`` covers all of them, and links to ``NAME/report.html`` of
-    each.
+    With several models, ``report.html`` covers all models and links to each ``NAME/report.html``.
 
     The masks of the worst cases are read again for their images. A mask that cannot be read causes
-    a warning and has no image. Settings without a report write nothing, and remove the page
-    and the figures of an earlier run that is overwritten.
+    a warning and has no image. Settings without a report write nothing, and remove the page and the
+    figures of an earlier run that is overwritten.
 
     Raises
     ------
     SaveConflictError
-        If a file exists and `overwrite` is off.
+        If a file exists and `overwrite` is False.
     SaveError
-        If the system refuses to write.
+        If a file cannot be written.
     """
     if not settings.with_report:
         if overwrite:
@@ -250,7 +249,7 @@ def write_score_report(
 
 
 def _remove_report(out: Path) -> None:
-    """Remove the page and the figures of an earlier run, which would show other numbers."""
+    """Remove the page and figures of an earlier run, because they would show different results."""
     (out / REPORT).unlink(missing_ok=True)
     figures = out / FIGURES
     if figures.is_symlink():
@@ -269,7 +268,7 @@ def write_report_page(
     *,
     overwrite: bool = False,
 ) -> tuple[tuple[str, ...], ...]:
-    """Write only the page, to `path`; otherwise as `write_score_report`."""
+    """Write only the page to `path`, otherwise as in `write_score_report`."""
     content, lacks = report_content(scored, settings, comparison)
     with drawing_place() as draw:
         write_report(content, path, overwrite=overwrite, draw=draw)
@@ -296,7 +295,7 @@ def report_content(
 def _summarise_models(
     content: ReportContent, models: Sequence[ModelScores], settings: ScoreSettings
 ) -> ReportContent:
-    """Return a report of several models with a summary: the leader, and how certain the lead is."""
+    """Return the content of a report on several models with a summary of the leading model."""
     n_resamples, seed = settings.n_resamples, settings.seed
     if content.comparison is not None:
         ranks = rank_models(models, n_resamples, seed)
@@ -326,13 +325,15 @@ def _report_model(item: Scored, settings: ScoreSettings) -> tuple[ModelReport, t
         try:
             pictures += picture_pair(model.name, case_id, pairs[case_id], settings)
         except MamamiaError as error:
-            warnings.append(f"the report has no picture of {case_id} ({model.name}): {error}")
+            warnings.append(
+                f"there is no picture of {case_id} ({model.name}) in the report: {error}"
+            )
     report = report_of(model, failures, pictures, _make_columns(looks))
     return replace(report, contrast_note=looks.note), tuple(warnings)
 
 
 def _make_columns(looks: Looks) -> tuple[CaseColumn, ...]:
-    """Return the columns of the case table besides the voxel metrics."""
+    """Return the additional columns of the case table, which are not voxel metrics."""
     counts = tuple(
         CaseColumn(
             f"lesions_{kind}",
@@ -353,15 +354,16 @@ def _make_columns(looks: Looks) -> tuple[CaseColumn, ...]:
 def picture_pair(
     model: str, case_id: str, files: tuple[Path | None, Path | None], settings: ScoreSettings
 ) -> list[CasePicture]:
-    """Return the image of a case from its reference and prediction; none without a prediction.
+    """Return the image of a case from its reference and prediction; empty without a prediction.
 
-    Raises `MamamiaError` if its masks cannot be read or compared any more.
+    If the masks can no longer be read or compared, a `MamamiaError` is raised.
     """
     reference, prediction = read_pair(files, settings.label, settings.profile)
     if prediction is None:
         return []
     turned = laid_on(reference, prediction, settings.profile)
-    # one grid for both: official-code compares arrays of equal shape whatever their affines
+    # Both masks use one grid, because official-code compares arrays of equal shape and ignores
+    # the affines.
     label_map = LabelMap(reference.grid, turned.box, turned.crop)
     masks = (reference.mask(settings.label_value), label_map.mask(settings.label_value))
     return [picture_of(case_id, *masks, model=model)]

@@ -1,4 +1,4 @@
-"""Compare two masks of a scored case: find where they agree and where they differ."""
+"""Compare two masks of a scored case to find where they agree and differ."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -49,9 +49,9 @@ class ErrorPart:
     """A connected region where the masks differ; `kind` is FALSE or MISSED.
 
     `voxel` (z, y, x) is the position to show, on the slice where the region is largest.
-    `distance_mm` is the largest distance of the region's voxels to the mask that does not contain
-    them, NaN if this mask is empty. In regions of more than 20,000 voxels only the contour is
-    measured.
+    `distance_mm` is the largest distance from the region's voxels to the mask that does not contain
+    them; it is NaN if this mask is empty. In regions with more than 20,000 voxels, only the contour
+    is measured.
     """
 
     kind: Agrees
@@ -62,7 +62,7 @@ class ErrorPart:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Agreement:
-    """A map of `Agrees`, uint8 ``(z, y, x)``, and the errors, largest first.
+    """A map of `Agrees` values, uint8 ``(z, y, x)``, and the errors, largest first.
 
     `n_errors` is the total number; `errors` lists the 200 largest.
     """
@@ -83,17 +83,17 @@ def compare_masks(
     Parameters
     ----------
     reference, shown
-        Raw values: as read from a file, or an array ``(z, y, x)``.
+        The raw values of the masks, as read from a file or as an array ``(z, y, x)``.
     grid
         The grid of both masks.
     counting
-        The values that are tumour, as for the profile's Dice: with the clinical profile the chosen
-        label or any value above 0. Regions are 26-connected.
+        The values that count as tumour, as for the profile's Dice. With the clinical profile, this
+        is the chosen label or any value above 0. Regions are 26-connected.
 
     Returns
     -------
     Agreement
-        The map of agreement, and the errors, largest first.
+        The map of agreement and the errors, largest first.
 
     Raises
     ------
@@ -104,8 +104,8 @@ def compare_masks(
         shape = values.grid.shape if isinstance(values, LabelMap) else values.shape
         if shape != grid.shape:
             raise GridMismatchError(
-                f"expected the {name} with shape {grid.shape} (z, y, x) as the case has, got "
-                f"{shape}: open the case again"
+                f"expected the {name} to have the shape {grid.shape} (z, y, x) of the case, but "
+                f"it has {shape}: open the case again"
             )
     report_progress(0, 3, "Comparing the masks")
     array = np.zeros(grid.shape, dtype=np.uint8)
@@ -145,19 +145,19 @@ def review_masks(
     """Read the two scored masks of a case on the case's grid.
 
     The display buffers are 1 in the foreground that Dice uses under `counting`. A file that is
-    damaged or on another grid is listed as a problem; no error is raised.
+    damaged or on a different grid is listed as a problem; no error is raised.
     """
     sources = (("reference", "scored", reference), ("prediction", model, prediction))
     masks, problems = [], []
     for number, (role, name, path) in enumerate(sources):
         report_progress(number, len(sources), f"Reading the scored {role}")
         if path is None:
-            problems.append(f"{case.case_id} had no {role} to score")
+            problems.append(f"there was no {role} of {case.case_id} to score")
             continue
         try:
             labels = load_mask(path, case)
         except MamamiaError as error:
-            problems.append(f"the scored {role} is not shown: {error}")
+            problems.append(f"the scored {role} cannot be shown: {error}")
             continue
         masks.append(OpenMask(role, name, labels, _make_buffer(labels, counting), labels.values))
     report_progress(len(sources), len(sources))
@@ -172,7 +172,6 @@ def _make_buffer(labels: LabelMap, counting: Counting) -> NDArray[np.uint8]:
 
 
 def _find_parts(wrong: NDArray[np.bool_]) -> Iterator[tuple[Box, NDArray[np.bool_]]]:
-    """Yield the box and voxels of each connected region."""
     labelled: Any
     labelled, _ = ndimage.label(wrong, structure=_TOUCHING)
     for number, object_ in enumerate(ndimage.find_objects(labelled), start=1):
@@ -181,7 +180,7 @@ def _find_parts(wrong: NDArray[np.bool_]) -> Iterator[tuple[Box, NDArray[np.bool
 
 
 def _reach_mm(part: NDArray[np.bool_], own_box: Box, edge: NDArray[np.intp], grid: Grid) -> float:
-    """Return the largest distance of a region from the voxels `edge`, in mm, on the joint crop."""
+    """Return the largest distance of a region from the voxels `edge` in mm, on the common crop."""
     if not len(edge):
         return float("nan")
     if np.count_nonzero(part) > _MOST_VOXELS:

@@ -73,12 +73,12 @@ from napari_mamamia.services.score.report import REPORT, Scored, write_score_rep
 from napari_mamamia.services.score.settings import ScoreSettings
 
 Pairs: TypeAlias = dict[str, tuple[Path | None, Path | None]]
-"""Reference and prediction by case id, in order; None for a missing file."""
+"""Reference and prediction by case id, in order; None stands for a missing file."""
 # The scoring of one case from its files, and the batch of all cases.
 
 NO_IMAGES: Final[Mapping[str, CaseFiles]] = MappingProxyType({})
 MaskPairs: TypeAlias = Mapping[str, tuple[LabelMap | None, LabelMap | None]]
-"""Reference and prediction by case id, None for a missing mask."""
+"""Reference and prediction by case id; None stands for a missing mask."""
 
 
 @gc_frozen()
@@ -87,9 +87,9 @@ def with_facts(
     predictions: Mapping[str, Path | None],
     tags: Mapping[str, Sequence[str]],
 ) -> tuple[CaseScore, ...]:
-    """Return the rows with time, device and memory of each prediction, and the tags.
+    """Return the rows with the time, device and memory of each prediction, and with the tags.
 
-    `predictions` are the mask files by case id. Without a readable provenance file, the values stay
+    `predictions` are the mask files by case id. Without a readable provenance file, the values are
     unknown.
     """
     full_rows: list[CaseScore] = []
@@ -103,7 +103,7 @@ def with_facts(
 
 
 def tags_for(case_ids: Sequence[str], settings: ScoreSettings) -> Mapping[str, tuple[str, ...]]:
-    """Return the tags of the cases in the run's workspace, {} without a workspace.
+    """Return the tags of the cases in the run's workspace, or {} without a workspace.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def tags_for(case_ids: Sequence[str], settings: ScoreSettings) -> Mapping[str, t
 
 
 def _read_cost(prediction: Path | None) -> dict[str, Any]:
-    """Return the cost recorded in a mask's provenance, {} without provenance."""
+    """Return the cost recorded in a mask's provenance, or {} without a provenance."""
     if prediction is None or not sidecar_path(prediction).exists():
         return {}
     try:
@@ -136,7 +136,7 @@ def _read_cost(prediction: Path | None) -> dict[str, Any]:
 class FoundPairs:
     """The files of each case, and the cases that are known to be unusable before reading.
 
-    `problems` holds the status and the reason of these cases. `outside` holds the ids of files that
+    `problems` has the status and the reason for these cases. `outside` has the ids of files that
     are not in the list of cases and are not scored.
     """
 
@@ -151,14 +151,14 @@ def find_pairs(reference: Path, prediction: Path, cases: CaseList | None = None)
 
 
 def _list_ids(own: MaskListing, other: MaskListing) -> list[str]:
-    """Return the other folder's ids, spelled as in this folder if it has the same ids."""
+    """Return the other folder's ids, spelled as in this folder if both folders have them."""
     spelled = {case_key(case_id): case_id for case_id in own.masks}
     ids = (*other.masks, *other.problems, *map(bare_id, other.masks))
     return [spelled.get(case_key(case_id), case_id) for case_id in ids]
 
 
 def find_cases(reference: Path, prediction: Path, cases: CaseList | None = None) -> FoundPairs:
-    """Return the reference and the prediction of every case in either folder, ignoring letter case.
+    """Return the reference and prediction of every case in either folder, ignoring letter case.
 
     `reference` is a folder of masks, or a data set whose references are used. With a list of
     `cases`, only these cases count, and each must have its reference.
@@ -166,10 +166,8 @@ def find_cases(reference: Path, prediction: Path, cases: CaseList | None = None)
     Raises
     ------
     FormatError
-        If a folder is missing, the reference folder holds no mask, no case has both files and no
-        list says which cases count, or a listed case has no
-        reference
-        or a different one.
+        If a folder is missing, the reference folder has no mask, no case has both files and there
+        is no list of cases, or a listed case has no reference or a different reference.
     """
     references = _references_of_data_set(reference)
     if references is not None:
@@ -179,7 +177,8 @@ def find_cases(reference: Path, prediction: Path, cases: CaseList | None = None)
     else:
         folders = [list_masks(reference), list_masks(prediction)]
         if folders[0].masks.keys() != folders[1].masks.keys():
-            # Each folder is searched for the ids of the other folder, which may have simpler names.
+            # Each folder is searched for the ids of the other folder, which may have simpler
+            # names.
             folders = [
                 list_masks(folder, _list_ids(own, other))
                 for folder, own, other in zip(
@@ -197,7 +196,7 @@ def find_cases(reference: Path, prediction: Path, cases: CaseList | None = None)
 
 
 def _references_of_data_set(folder: Path) -> MaskListing | None:
-    """Return the references of a data set, None for a folder of masks or an unknown layout."""
+    """Return the references of a data set, or None for a folder of masks or an unknown layout."""
     if not list_masks(folder).is_empty:
         return None
     try:
@@ -211,15 +210,15 @@ def _references_of_data_set(folder: Path) -> MaskListing | None:
 def _require_common_case(
     reference: MaskListing, prediction: MaskListing, files: FoundPairs
 ) -> None:
-    """Raise `FormatError` if no case has both files: the names differ, and 0 would be no score."""
+    """Raise `FormatError` if no case has both files, which means that the names differ."""
     if files.problems or any(expert and mask for expert, mask in files.pairs.values()):
         return
     named = [name_some([*map(repr, listing.masks)], 3) for listing in (reference, prediction)]
     lost = "; the ids may have lost leading zeros" if find_lost_zeros(files.pairs) else ""
     raise FormatError(
-        "expected masks of the same cases in both folders, but no case has both: the references "
-        f"are of {named[0]}, the predictions of {named[1]}{lost}; give both the same names, or use "
-        "the data set itself as the reference"
+        "expected both folders to have masks of the same cases, but no case has both masks: the "
+        f"references are for {named[0]}, the predictions for {named[1]}{lost}; use the same names "
+        "in both folders, or use the data set itself as the reference"
     )
 
 
@@ -245,7 +244,7 @@ def join_listings(reference: MaskListing, prediction: MaskListing) -> FoundPairs
 
 
 def find_lost_zeros(pairs: Pairs) -> dict[str, str]:
-    """Explain why a missing prediction may exist under another spelling of the case's id."""
+    """Return a hint if a missing prediction may exist under a different spelling of the case id."""
     reasons = {}
     for names in alike_ids(pairs):
         lacking = [name for name in names if pairs[name][0] and not pairs[name][1]]
@@ -254,7 +253,7 @@ def find_lost_zeros(pairs: Pairs) -> dict[str, str]:
             other = (others if name in lacking else lacking)[0]
             reasons[name] = (
                 f"but {other} has a file: the ids may have lost leading zeros, or differ by "
-                "blanks; give both files the same name if they belong to one case"
+                "blanks; use the same name for both files if they belong to one case"
             )
     return reasons
 
@@ -276,28 +275,28 @@ def keep_listed(files: FoundPairs, cases: CaseList, reference: Path) -> FoundPai
 
 
 def _require_references(cases: CaseList, references: Mapping[str, Path], folder: Path) -> None:
-    """Raise `FormatError` unless every listed case has the reference that the list records."""
+    """Raise `FormatError` unless every listed case has the reference recorded in the list."""
     lacking = [case_id for case_id in cases.case_ids if case_key(case_id) not in references]
     if lacking:
         first = ", ".join(lacking[:3]) + ", ..." * (len(lacking) > 3)
         raise FormatError(
-            f"expected one reference in {folder} for each case of {cases.name}, but "
-            f"{len(lacking)} of {len(cases.case_ids)} have none ({first}): choose the folder that "
-            "the list was made from"
+            f"expected {folder} to have a reference for each case in {cases.name}, but "
+            f"{len(lacking)} of {len(cases.case_ids)} cases have none ({first}): choose the "
+            "folder from which the list was made"
         )
     for number, (case_id, digest) in enumerate(zip(cases.case_ids, cases.digests, strict=True)):
         report_progress(number, len(cases.case_ids), "Comparing the references with the list")
         path = references[case_key(case_id)]
         if digest and sha256_of(path) != digest:
             raise FormatError(
-                f"expected the reference {path} with the SHA-256 recorded in {cases.name}, but it "
-                "differs: choose the folder that the list was made from"
+                f"expected the reference {path} to have the SHA-256 recorded in {cases.name}, but "
+                "it differs: choose the folder from which the list was made"
             )
 
 
 @dataclass(frozen=True, slots=True)
 class CaseSettings:
-    """All settings that a case's score depends on besides its two files."""
+    """All settings on which a case's score depends, in addition to its two files."""
 
     profile: Profile
     label: float | str | None = None
@@ -305,7 +304,7 @@ class CaseSettings:
 
 @dataclass(frozen=True, slots=True)
 class ScoredCase:
-    """A case's score and its inspection, which is None without a reference."""
+    """The score of a case and its inspection, which is None without a reference."""
 
     score: CaseScore
     look: CaseInspection | None = None
@@ -314,7 +313,7 @@ class ScoredCase:
 def score_and_inspect(inputs: CaseInputs, settings: CaseSettings) -> ScoredCase:
     """Return the score and the inspection of a case; each mask is read once.
 
-    `inputs.about` holds the `CaseFiles` of a case with images. If images have a problem other than
+    `inputs.about` has the `CaseFiles` of a case with images. If images have a problem other than
     damage, only the inspection for low contrast is missing.
 
     Raises
@@ -332,7 +331,7 @@ def score_and_inspect(inputs: CaseInputs, settings: CaseSettings) -> ScoredCase:
 def _read_masks(
     inputs: CaseInputs, settings: CaseSettings
 ) -> tuple[tuple[LabelMap | None, LabelMap | None], float | None]:
-    """Return both masks on one grid, and the value for tumour (1 for a named segment)."""
+    """Return both masks on one grid, and the tumour value (1 for a named segment)."""
     masks = read_masks((inputs.files[0], inputs.files[1]), settings.label, settings.profile)
     return masks, None if isinstance(settings.label, str) else settings.label
 
@@ -371,17 +370,17 @@ def score_cases(
 ) -> BatchResult[ScoredCase]:
     """Score every pair (reference, prediction) of files, by case id.
 
-    `label` is the label to score, or the name of its segment, for a profile that lets the user
-    choose. `images` holds the files of a case by `case_key` of its id, for failure kinds that need
-    images.
+    `label` is the label to score, or the name of its segment, for a profile that allows this
+    choice. `images` has the files of each case by the `case_key` of its id, for failure kinds that
+    need images.
 
-    A file that cannot be read, or a case over the time limit of `place`, becomes a failure of its
-    case. `store` and `existing` are those of `run_batch`.
+    If a file cannot be read, or a case exceeds the time limit of `place`, only this case fails.
+    `store` and `existing` are as in `run_batch`.
 
     Raises
     ------
     SaveConflictError, SaveError, MissingExtraError
-        As `run_batch`.
+        As in `run_batch`.
     """
     cases = [
         _collect_inputs(case_id, files, images.get(case_key(case_id)))
@@ -396,7 +395,7 @@ def _collect_inputs(
 ) -> CaseInputs:
     """Return a case's masks and the files of its first two phases.
 
-    An image that cannot be read is ignored, since the case's score does not depend on it.
+    An image that cannot be read is ignored, because the case's score does not depend on it.
     """
     phases = images.phases[:2] if images is not None else ()
     further = [path for phase in phases for path in phase.files if os.access(path, os.R_OK)]
@@ -410,8 +409,8 @@ _SEE_WARNING: Final = "see the column warning"
 _OF_MANY: Final = MappingProxyType(
     {
         AFFINE_DIFFERS: (
-            "the affine of the prediction differs from the reference's, which this "
-            f"profile ignores; {ON_REFERENCE}; {_SEE_WARNING}"
+            "the affines of prediction and reference differ, which this profile ignores; "
+            f"{ON_REFERENCE}; {_SEE_WARNING}"
         ),
         PREDICTION_IDENTITY: (
             "the prediction's grid is an identity (1 x 1 x 1 mm), as in files "
@@ -419,14 +418,17 @@ _OF_MANY: Final = MappingProxyType(
         ),
         IDENTITY_WARNING: IDENTITY_WARNING,
         IMPOSSIBLE_SPACING: f"{IMPOSSIBLE_SPACING}; {_SEE_WARNING}",
-        "sform and qform disagree": "sform and qform of a mask disagree, the sform is used; "
-        f"{_SEE_WARNING}",
+        "sform and qform disagree": (
+            f"sform and qform of a mask disagree, and the sform is used; {_SEE_WARNING}"
+        ),
         NONFINITE_AS_ZERO: f"a mask {NONFINITE_AS_ZERO}, as SimpleITK reads them from NIfTI",
-        "lengths are in": "lengths in the header are not in mm; the column warning says "
-        "whether they are converted",
+        "lengths are in": (
+            "lengths in the header are not in mm; the column warning states whether "
+            "they are converted"
+        ),
     }
 )
-"""Texts in case warnings, and the note on the cohort for cases with this warning."""
+"""Fragments of case warnings, with the cohort note for cases that have this warning."""
 _TAKING: Final = "Collecting the scores of the cases"
 
 _STATUS: Final = MappingProxyType(
@@ -440,9 +442,9 @@ _STATUS: Final = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class ScoreSummary:
-    """The results of a scoring run, and the folder that they were written to.
+    """The results of a scoring run, and the folder to which they were written.
 
-    `looks` holds the inspections of cases with a reference; `warnings` lists gaps in the report.
+    `looks` has the inspections of cases with a reference; `warnings` lists gaps in the report.
     """
 
     model: ModelScores
@@ -486,21 +488,21 @@ def score_folders(
     place: Place | None = None,
     existing: Existing = Existing.REFUSE,
 ) -> ScoreSummary:
-    """Score every case in either folder and write tables and summary.
+    """Score every case in either folder, and write the tables and the summary.
 
-    Writes ``case_scores.csv``, ``.xlsx``, ``.parquet``, ``summary.json``, ``report.html`` and
-    ``figures`` to `out`. A file that cannot be read affects only its own row. `name` is the model's
-    name (default: that of the prediction folder), and `place` says where the cases are scored
-    (default: in this process). ``case_results.jsonl`` stores each finished case; RESUME only scores
-    cases with new or changed files and cases that failed before.
+    ``case_scores.csv``, ``.xlsx``, ``.parquet``, ``summary.json``, ``report.html`` and ``figures``
+    are written to `out`. A file that cannot be read affects only its own row. `name` is the model's
+    name, by default the name of the prediction folder. `place` defines where the cases are scored,
+    by default in this process. ``case_results.jsonl`` stores each finished case; with RESUME, only
+    cases with new or changed files and cases that failed are scored.
 
     Raises
     ------
     FormatError
-        If a folder is missing, holds no mask or has two files for one case, or the clinical table
+        If a folder is missing, has no mask or has two files for one case, or the clinical table
         cannot be read.
     SaveConflictError
-        If `out` holds other results.
+        If `out` has other results.
     """
     settings = settings or ScoreSettings()
     pairs = find_cases(reference, prediction, settings.cases)
@@ -530,12 +532,12 @@ def score_pairs(
 ) -> Scored:
     """Score all pairs of one model and compute the cohort's numbers.
 
-    `place`, `store` and `existing` are those of `run_batch`.
+    `place`, `store` and `existing` are as in `run_batch`.
 
     Raises
     ------
     FormatError
-        If the settings name a data set that does not exist.
+        If the data set in the settings does not exist.
     """
     files = pairs if isinstance(pairs, FoundPairs) else FoundPairs(pairs)
     rows, looks = _score_cases(files, settings, place, store, existing)
@@ -556,13 +558,13 @@ def cohort_numbers(
     settings: ScoreSettings,
     cohort: Cohort | None,
 ) -> ModelScores:
-    """Compute the cohort's metrics from cases that are already scored.
+    """Compute the cohort's metrics from cases that have already been scored.
 
     Equal rows give identical numbers in any order. `failures` are copied into the result, and
     `n_cases` also counts cases without a row.
     """
     rows = tuple(sorted((_fill_empty(row, settings.profile) for row in rows), key=_case_id))
-    # progress between steps, so that the window stays responsive with 100,000 cases
+    # This reports progress between steps, which keeps the window responsive with 100,000 cases.
     report_progress(0, 1, _TAKING)
     scored = [row for row in rows if not (isnan(row.dsc) and isnan(row.norm_hd))]
     report_progress(0, 1, _TAKING)
@@ -598,7 +600,6 @@ def cohort_numbers(
 
 
 def _note_warnings(rows: Sequence[CaseScore], profile: Profile) -> tuple[str, ...]:
-    """Return notes on warnings that affect many cases, with the number of cases."""
     notes = []
     for marker, text in _OF_MANY.items():
         n_marked = sum(marker in row.warning for row in rows)
@@ -608,13 +609,14 @@ def _note_warnings(rows: Sequence[CaseScore], profile: Profile) -> tuple[str, ..
     if n_odd and profile.takes_any_values:
         notes.append(
             f"{n_odd} of {len(rows)} cases have values other than 0 and 1, which the profile "
-            f"{profile.name} counts as stored: Dice counts only the value 1, distances count what "
-            "is not 0 as uint8; if this is not intended, convert the masks to 0 and 1"
+            f"{profile.name} counts as stored: Dice counts only the value 1, and distances count "
+            "every value that is not 0 as uint8; if this is not intended, convert the masks to 0 "
+            "and 1"
         )
     elif n_odd:
         notes.append(
-            f"{n_odd} of {len(rows)} cases have more values than one label; the column warning "
-            "says which of them count as tumour"
+            f"{n_odd} of {len(rows)} cases have several values; the column warning states which "
+            "values count as tumour"
         )
     return tuple(notes)
 
@@ -674,7 +676,7 @@ def _score_cases(
 
 
 def _require_tumour_labels(pairs: Mapping[str, tuple[Path | None, Path | None]]) -> None:
-    """Raise `FormatError` if named labels leave open which value of the masks is the tumour."""
+    """Raise `FormatError` if the named labels do not determine the tumour value of the masks."""
     for reference, prediction in pairs.values():
         label = None if reference is None else find_tumour_label(reference)
         if prediction is None:
@@ -682,8 +684,8 @@ def _require_tumour_labels(pairs: Mapping[str, tuple[Path | None, Path | None]])
         is_known = find_names_file(prediction) or sidecar_path(prediction).exists()
         if find_tumour_label(prediction) is None and label is not None and not is_known:
             raise FormatError(
-                f"expected a dataset.json that names the labels of {prediction}, as the reference "
-                f"has (the tumour is {label}), but found none: choose the label of both, or add a "
+                f"expected a dataset.json that names the labels of {prediction} (the "
+                f"tumour in the reference is {label}), but found none: choose the label, or add a "
                 f'dataset.json such as {{"labels": {{"background": 0, "tumour": 1}}}}',
                 remedies=(Remedy("label", (str(label),)),),
             )
@@ -736,7 +738,7 @@ def _read_again(prediction: Path) -> ScoreStatus:
 def _with_reference(score: CaseScore, reference: Path | None, settings: ScoreSettings) -> CaseScore:
     """Return the row of an unusable prediction with the sizes of its reference.
 
-    Without a readable reference the case counts for no model.
+    Without a readable reference, the case counts for no model.
     """
     if reference is None:
         if score.status is ScoreStatus.REFERENCE_UNREADABLE:

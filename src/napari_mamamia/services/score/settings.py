@@ -22,36 +22,37 @@ class ScoreSettings:
     Parameters
     ----------
     profile
-        The definitions of all numbers.
+        The definitions of all scores.
     clinical
         The clinical table for fairness; None leaves fairness undefined.
     label
-        The value for tumour, for a profile that lets the user choose; None takes every value above
+        The tumour value, for a profile that allows this choice; None stands for every value above
         0.
     n_resamples
-        Bootstrap resamples for the intervals; 0 for none.
+        The number of bootstrap resamples for the intervals; 0 for none.
     seed
-        Seed of resamples and permutations.
+        The random seed of resamples and permutations.
     composites
-        Requested variants of the ranking score, and the baseline.
+        The requested variants of the ranking score, and the baseline.
     images
-        The data set of the masks, to check for low contrast. Its workspace is used
-        for tags unless another is given.
+        The data set with the images of the masks, for checks of low contrast. Its workspace is used
+        for tags unless `workspace` is set.
     workspace
         The folder with readers' tags of the cases.
     columns
         The user's choice of columns of the clinical table, and the fields declared absent.
     unusable
-        The rule for cases without a usable prediction; None takes the profile's rules.
+        The rule for cases without a usable prediction; None stands for the profile's rules.
     cases
-        The cases that count; None takes those with a reference (in a table: with a row).
+        The cases that count; None stands for the cases with a reference or, in a table, with a row.
     metric_definition
-        Description of how a table's metrics were computed; "" uses the table's own description.
+        A description of how a table's metrics were computed; "" stands for the table's own
+        description.
     minimum_group
-        Smallest group in the intervals of gaps, in tests and in sentences; the score stays as the
-        profile defines it. At least 2, because one patient has no spread.
+        The smallest size of a group in the intervals of gaps, in tests and in sentences, which is
+        at least 2, because one patient has no spread. The score itself is not affected.
     with_report
-        Whether to write the report and the figures, too.
+        Whether to write the report and the figures too.
 
     Raises
     ------
@@ -80,22 +81,23 @@ class ScoreSettings:
         require_rule(self.profile, self.unusable)
         if self.minimum_group < 2:
             raise ValueError(
-                f"expected a smallest group of 2 cases or more, got {self.minimum_group}: one "
-                "patient has no spread, so choose 5, for example"
+                "expected the smallest group size to be 2 or above, because one patient has no "
+                f"spread, but got {self.minimum_group}: choose 5, for example"
             )
         if self.label == 0:
             raise ValueError(
-                "expected a label other than 0, which is background: choose another label"
+                "expected the label to be different from 0, which is background: choose a "
+                "different label"
             )
         if self.label is not None and not self.profile.chooses_label:
             raise ValueError(
                 f"expected no label under the profile {self.profile.name}, which defines its own "
-                f"foreground, got {self.label}: leave the label out or choose the profile clinical"
+                f"foreground, but got {self.label}: omit the label or choose the profile clinical"
             )
 
     @property
     def label_value(self) -> float | None:
-        """The value for tumour in a mask read with `label`; 1 for a named segment."""
+        """The tumour value in a mask that was read with `label`; 1 for a named segment."""
         return None if isinstance(self.label, str) else self.label
 
     @property

@@ -26,17 +26,18 @@ def score_table(
     *,
     existing: Existing = Existing.REFUSE,
 ) -> ScoreSummary:
-    """Compute the cohort's metrics of a table and write them to `out`.
+    """Compute the cohort's metrics from a table and write the results to `out`.
 
-    The metrics of the cases are used unchanged; the profile defines the groups. A bad row becomes a
-    failure with its row number. See `io.data_set.score_files.read_score_table` for the columns.
+    The metrics of the cases are used unchanged; the profile defines the groups. An invalid row is
+    recorded as a failure with its row number. See `io.data_set.score_files.read_score_table` for
+    the columns.
 
     Raises
     ------
     FormatError
         If a table cannot be read or lacks a column.
     SaveConflictError
-        If `out` holds other results.
+        If `out` has other results.
     """
     settings = settings or ScoreSettings()
     read = read_score_table(table)
@@ -57,13 +58,13 @@ def table_parameters(table: Path, settings: ScoreSettings) -> tuple[tuple[str, S
 def score_of_row(row: ScoreRow, profile: str) -> CaseScore:
     """Return the score of a case from its table row.
 
-    A table may declare a case unusable, but it cannot declare one usable. A row with an empty
-    prediction but a Dice above 0 is unreadable, since one of the two must be wrong.
+    A table can declare a case unusable, but not usable. A row with an empty prediction and a Dice
+    above 0 is unreadable, because one of the two entries must be wrong.
     """
     if row.status is ScoreStatus.PREDICTION_EMPTY and row.dsc > 0:
         reason = (
-            f"its status is prediction_empty, but its Dice is {row.dsc:g}: an empty prediction "
-            "has Dice 0; correct one of the two"
+            f"the status is prediction_empty, but Dice is {row.dsc:g}, although an empty "
+            "prediction has Dice 0: correct the status or the Dice"
         )
         return CaseScore(row.case_id, ScoreStatus.UNREADABLE, profile=profile, reason=reason)
     is_unusable = unusable_reason(CaseScore(row.case_id, row.status)) is not None
@@ -74,9 +75,9 @@ def score_of_row(row: ScoreRow, profile: str) -> CaseScore:
 def score_rows(
     name: str, read: ReadRows[ScoreRow], settings: ScoreSettings, cohort: Cohort | None
 ) -> ModelScores:
-    """Compute the cohort's metrics from rows already read; nothing is written.
+    """Compute the cohort's metrics from rows that have already been read, without writing files.
 
-    Without a list of cases all cases of the table count, including bad rows with an id.
+    Without a list of cases, all cases in the table count, including invalid rows with an id.
     """
     profile = settings.profile.name
     scores = {case_key(row.case_id): score_of_row(row, profile) for row in read.rows}
@@ -95,7 +96,7 @@ def score_rows(
         scores = {key: row for key, row in scores.items() if key in keys}
         for case_id in settings.cases.case_ids:
             if case_key(case_id) not in scores:
-                reason = f"it is listed in {settings.cases.name} but has no row"
+                reason = f"the case is listed in {settings.cases.name} but has no row"
                 missing = ScoreStatus.PREDICTION_MISSING
                 scores[case_key(case_id)] = CaseScore(
                     case_id, missing, profile=profile, reason=reason

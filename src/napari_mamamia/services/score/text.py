@@ -35,8 +35,8 @@ from napari_mamamia.scoring.statistics.bootstrap import (
 _WIDTH = 34
 _SHOWN = 10
 _OF_GROUP_MEANS = (
-    "Intervals of disparities and fairness come from the group means and need no resamples; "
-    "without resamples no other number has an interval."
+    "Intervals of disparities and fairness are computed from the group means without resamples; "
+    "other intervals need resamples."
 )
 _SIZES = {
     "volume": "by reference volume (20th, 80th percentile)",
@@ -98,19 +98,21 @@ def comparison_lines(comparison: ModelComparison) -> tuple[str, ...]:
 
 
 def _describe_clinical(model: ModelScores) -> list[str]:
-    """Describe the coverage of the clinical table, its assumptions, and rows not read."""
+    """Describe the coverage of the clinical table, its assumptions, and rows that were not read."""
     table = model.clinical
     if table is None:
         return []
     lines = [f"  {text}" for text in (table.coverage_text, *table.notes)]
     if table.refused:
         rows = ", ".join(f"row {r.row} ({r.reason})" for r in table.refused[:_SHOWN])
-        lines.append(f"  {count_of(len(table.refused), 'row')} of {table.name} not read: {rows}")
+        lines.append(
+            f"  {count_of(len(table.refused), 'row')} of {table.name} could not be read: {rows}"
+        )
     return lines
 
 
 def describe_left_out(model: ModelScores) -> list[str]:
-    """Return a warning that cases are left out, so that models must not be ranked."""
+    """Return a warning that cases are excluded and that models must therefore not be ranked."""
     text = not_for_ranking(model.segmentation.counted) if model.segmentation else ""
     return [text] if text else []
 
@@ -127,7 +129,6 @@ def _describe_counted(model: ModelScores) -> list[str]:
 
 
 def _describe_missing(model: ModelScores) -> list[str]:
-    """Return a warning with the number of cases scored without a prediction."""
     missing = sum(
         row.status is ScoreStatus.PREDICTION_MISSING and not isnan(row.dsc) for row in model.rows
     )
@@ -275,7 +276,6 @@ def _describe_composites(composites: Iterable[CompositeResult]) -> list[str]:
 
 
 def _describe_costs(model: ModelScores) -> list[str]:
-    """Describe the cost of the predictions; nothing without provenance."""
     costs = prediction_costs(model.rows)
     lines = []
     if costs.seconds.n:

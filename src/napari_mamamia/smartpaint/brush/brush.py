@@ -1,4 +1,4 @@
-"""One stamp of a brush along its path: the dose that it deposits, and the membership.
+"""The stamps of a brush along its path: the dose that each deposits, and the membership.
 
 Membership is float32 from 0 to 1, and a voxel belongs to the label from 0.5 on. A stamp deposits a
 dose D in every voxel of its sphere, which depends on distance and on similarity of the image. It
@@ -46,7 +46,7 @@ FARTHEST_MM: Final = (
 class Sample:
     """Median and scale of each feature around a point, in the signal's unit.
 
-    Both are empty if no voxel of the disc lies in the volume with finite values; then nothing is
+    Both are empty if no voxel of the disc is inside the volume and finite; no tissue is then
     similar to the sample.
     """
 
@@ -57,11 +57,11 @@ class Sample:
 def sample_at(centre: Voxel, brush: Brush, images: FeatureImages, spacing_mm: Spacing) -> Sample:
     """Return the sample of the features that `brush` compares, around `centre`.
 
-    The voxels are those of a disc of 1.5 mm radius (of the painted radius, for a smaller brush) in
-    the slice of the centre, and the voxel under it. A brush with `Extent.PLANE` uses the disc in
-    its own plane; otherwise the disc is perpendicular to the axis of widest spacing, so that a
-    point has the same sample in every view. The middle is the median. The scale is 1.4826 times the
-    median absolute deviation from it, limited to one to two units of noise.
+    The sample consists of the voxels in a disc of 1.5 mm radius (or the painted radius of a smaller
+    brush) in the slice of the centre, and the voxel under the centre. A brush with `Extent.PLANE`
+    uses the disc in its own plane; otherwise the disc is perpendicular to the axis of widest
+    spacing, so a point has the same sample in every view. The centre of the sample is the median.
+    The scale is 1.4826 times the median absolute deviation, limited to one to two units of noise.
 
     Source: docs/methods/previous_brush.md.
     """
@@ -125,15 +125,14 @@ class Stamp:
     Parameters
     ----------
     centre
-        In voxel coordinates.
+        The position in voxel coordinates.
     amount
         The dose at the centre, without unit.
     sample
-        The values that the image is compared with; None measures them around the centre.
+        The values with which the image is compared; None measures these values around the centre.
     spent
-        The dose that the stamp's stroke has deposited so far, to which this stamp is added; None
-        for
-        a stamp outside a stroke.
+        The dose that the stroke has deposited so far, to which this stamp is added; None for a
+        stamp outside a stroke.
     """
 
     centre: Voxel
@@ -152,10 +151,10 @@ class Spent:
     def beyond(
         self, dose: NDArray[np.float32], box: Box, shape: tuple[int, int, int]
     ) -> NDArray[np.float32]:
-        """Return by how much `dose`, inside `box`, exceeds the dose deposited so far.
+        """Return the amount by which `dose` in `box` exceeds the dose deposited so far.
 
-        Afterwards the larger of the two counts as deposited. Memory grows with the block of voxels
-        that the stroke has covered; a click takes none.
+        The larger dose then counts as deposited. Memory grows with the block of voxels that the
+        stroke has covered; a click needs no memory.
         """
         if self._box.is_empty:
             # Kept without a copy, because `deposit` does not change the dose.
@@ -171,7 +170,7 @@ class Spent:
         return more
 
     def _grow_box(self, box: Box, shape: tuple[int, int, int]) -> None:
-        """Make room for `box` and for as much again, so that long strokes rarely copy."""
+        """Enlarge the array to `box` with a margin, so that long strokes rarely copy it."""
         union = self._box.union(box)
         room = [n // 2 if n > m else 0 for n, m in zip(union.shape, self._box.shape, strict=True)]
         union = union.grown(room, shape)
@@ -188,27 +187,26 @@ def _index_within(box: Box, outer: Box) -> tuple[slice, ...]:
 
 
 class StrokePath:
-    """Turns pointer positions into stamps at equal distances along the path.
+    """Convert pointer positions to stamps at equal distances along the path.
 
-    From the press on there is a stamp at every eighth of a radius (in mm) along the path. Equal
-    paths give equal stamps, whether the mouse reported 10 positions on them or 1000. Each stamp
-    deposits `PRESS_DOSE`, and a stroke leaves in a voxel the largest dose of any of its stamps. A
-    stroke paints what clicks along it would paint, and does not leak more if it goes to and fro.
-    Press again to paint further.
+    From the press on, there is a stamp at every eighth of a radius (in mm) along the path. Equal
+    paths give equal stamps, regardless of the number of reported pointer positions. Each stamp
+    deposits `PRESS_DOSE`, and each voxel keeps the largest dose of any stamp of the stroke. A
+    stroke therefore paints the same voxels as clicks along its path, and moving to and fro does not
+    increase leaks. A second press paints further.
 
-    The stamps of a smoothing brush add up: each deposits a twelfth of a press, so that a straight
-    stroke smooths along its line as much as a press does.
+    The stamps of a smoothing brush are added up. Each deposits a twelfth of a press, so a straight
+    stroke smooths along its line as much as a press.
 
     Parameters
     ----------
     brush
-        Its `sampling` says whether stamps carry the sample of the press.
+        The brush, whose `sampling` defines whether stamps use the sample of the press.
     spacing_mm
-        Of the case's array, (z, y, x).
+        The spacing of the case's array (z, y, x) in mm.
     images
-        The images that a brush with `Sampling.LOCKED` is sampled from at the press; without them
-        its
-        stamps carry no sample.
+        The images from which a brush with `Sampling.LOCKED` is sampled at the press. Without
+        images, its stamps have no sample.
 
     Source: docs/methods/previous_brush.md (``E0 ds / (1.5 r)``, used for smoothing). For painting, the sum
     of such doses along an edge (half-spaces of benchmarks/brush.py, a stroke of 21 mm, r = 10 mm)
@@ -234,7 +232,7 @@ class StrokePath:
 
     @property
     def too_far(self) -> int:
-        """How many positions were ignored because they lay a metre or more from the one before."""
+        """Number of ignored positions, which were a metre or more from the previous position."""
         return self._too_far
 
     @property
@@ -243,7 +241,7 @@ class StrokePath:
         return self._length_mm
 
     def press(self, point: Voxel) -> tuple[Stamp, ...]:
-        """Return the stamp of the press and begin a new path; none if `point` is not finite."""
+        """Begin a new path and return the stamp of the press; empty if `point` is not finite."""
         self._since_stamp_mm = self._length_mm = 0.0
         self._last = self._sample = None
         self._too_far = 0
@@ -256,7 +254,7 @@ class StrokePath:
         return (Stamp(point, PRESS_DOSE, self._sample, self._spent),)
 
     def drag(self, point: Voxel) -> tuple[Stamp, ...]:
-        """Return the stamps between the previous position and `point`; often none.
+        """Return the stamps between the previous position and `point`, which may be empty.
 
         A drag without a press counts as a press. A position that is not finite, or a metre away, is
         ignored.
@@ -273,10 +271,10 @@ class StrokePath:
         return stamps
 
     def release(self) -> tuple[Stamp, ...]:
-        """Return the stamp at the last pointer position, none if the stamps end there already.
+        """Return the stamp at the last pointer position; empty if the last stamp is already there.
 
-        Without it a stroke would stop up to one step before its end. A smoothing brush gives it the
-        share of a step that the path has covered since the last stamp.
+        Without this stamp, a stroke would stop up to one step before its end. With a smoothing
+        brush, its dose is the fraction of a step that the path has covered since the last stamp.
         """
         walked_mm, last = self._since_stamp_mm, self._last
         if last is None or walked_mm <= _ROUNDING * self._step_mm:
@@ -326,7 +324,7 @@ on even tissue with independent noise in each phase.
 """
 
 _SHARED: Final = {POST_PRE: -sqrt(2), LATE_POST: sqrt(2)}
-"""Coefficient that removes from a difference the noise that it shares with "post".
+"""Coefficient that removes the noise of "post" from a difference.
 
 In units of noise, ``post - sqrt(2) (post - pre)`` is what "pre" adds to "post", and ``post +
 sqrt(2) (late - post)`` is what "late" adds. Both are independent of "post" where the phases have
@@ -344,7 +342,7 @@ def paint(
     images: FeatureImages | None,
     spacing_mm: Spacing,
 ) -> None:
-    """Apply one stamp to `membership`, in place.
+    """Apply one stamp to `membership` in place.
 
     A stamp of a stroke deposits only the part of its `dose` that exceeds the doses of the stroke's
     earlier stamps: pass each stamp of `StrokePath` to this function once.
@@ -352,19 +350,19 @@ def paint(
     Parameters
     ----------
     membership
-        float32 of the box's shape, 0 to 1; it may be a view.
+        A float32 array with the shape of the box and values from 0 to 1, which may be a view.
     box
-        Usually `stamp_box`. Any other box gives the same values in the voxels that both boxes hold,
-        but a smoothing brush needs the whole of `stamp_box`.
+        The box of the array, usually `stamp_box`. A different box gives the same values in common
+        voxels, but a smoothing brush needs the whole `stamp_box`.
     stamp, brush, spacing_mm
-        The stamp, the brush that makes it, and the spacing of the array (z, y, x).
+        The stamp, its brush, and the spacing of the array (z, y, x).
     images
-        The features to compare; the sphere and the smoothing brush need none.
+        The features to compare; the sphere and the smoothing brush need no features.
 
     Raises
     ------
     CaseError
-        If a SmartPaint brush comes without images.
+        If a SmartPaint brush has no images.
     """
     if box.is_empty:
         return
@@ -380,7 +378,7 @@ def paint(
 def dose(
     stamp: Stamp, brush: Brush, images: FeatureImages | None, spacing_mm: Spacing, box: Box
 ) -> Floats:
-    """Return the dose of a stamp in each voxel of `box`: ``D = E fall rho``, 0 or more.
+    """Return the non-negative dose ``D = E fall rho`` of a stamp in each voxel of `box`.
 
     ``rho = exp(-0.5 (1.65 z / (a tolerance))^2)``. Here z is the root mean square over the features
     of their distance from the sample in units of its scale, after the noise shared with "post" is
@@ -395,7 +393,7 @@ def dose(
     Raises
     ------
     CaseError
-        If a SmartPaint brush comes without images.
+        If a SmartPaint brush has no images.
     """
     fall = fall_off(stamp.centre, brush, spacing_mm, box)
     if brush.tool is Tool.SPHERE:
@@ -403,8 +401,8 @@ def dose(
         return fall
     if images is None:
         raise CaseError(
-            "a SmartPaint brush needs the images of the case, but this mask was opened "
-            "without them: open the case, or choose the plain sphere"
+            "expected the images of the case for a SmartPaint brush, but this mask was opened "
+            "without images: open the case, or choose the plain sphere"
         )
     sample = stamp.sample or sample_at(stamp.centre, brush, images, spacing_mm)
     if not sample.middle:
@@ -443,9 +441,9 @@ def _measure_similarity(
 
 
 def deposit(membership: Floats, dose: Floats, action: Action) -> None:
-    """Move `membership`, in place, towards 1 (add) or 0 (erase) by ``1 - exp(-dose)``.
+    """Move `membership` in place towards 1 (add) or 0 (erase) by ``1 - exp(-dose)``.
 
-    Where the dose is 0 not a bit changes, and the result stays within 0 to 1.
+    Voxels with a dose of 0 are not changed, and the result remains within 0 to 1.
     """
     with np.errstate(under="ignore"):
         share = np.exp(-dose)
@@ -459,7 +457,7 @@ def deposit(membership: Floats, dose: Floats, action: Action) -> None:
 
 
 def smooth(membership: Floats, stamp: Stamp, brush: Brush, spacing_mm: Spacing, box: Box) -> None:
-    """Blend `membership`, in place, with its Gaussian mean, by ``1 - exp(-E fall)``.
+    """Blend `membership` in place with its Gaussian mean by ``1 - exp(-E fall)``.
 
     The Gaussian has a standard deviation of 1 mm, in the plane alone for `Extent.PLANE`. Beyond the
     box the nearest value is repeated. Source: docs/methods/previous_brush.md.

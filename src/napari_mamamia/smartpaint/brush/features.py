@@ -1,7 +1,7 @@
-"""`FeatureImages`: the images that a brush compares, each with its noise.
+"""The images that a brush compares, each with its noise (`FeatureImages`).
 
-Only the case's own signal is stored. Features are computed for one box at a time, so that integers
-stay integers and five phases of a large case need no further memory.
+Only the case's own signal is stored. Features are computed for one box at a time, so integers
+remain integers and five phases of a large case need no additional memory.
 """
 
 from dataclasses import dataclass, replace
@@ -36,7 +36,7 @@ _MOST_EXPONENT: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """One feature: phase `plus`, minus phase `minus` where that is given.
+    """One feature: phase `plus`, minus phase `minus` unless it is None.
 
     `noise` is the standard deviation of the feature's noise, in the signal's unit times `scale`,
     above 0. The feature is multiplied by `scale`, a power of 2, so that squares of very large or
@@ -51,7 +51,7 @@ class Channel:
 
     @property
     def is_sound(self) -> bool:
-        """Whether the noise is a finite number above 0, so that values can be compared with it."""
+        """Whether the noise is a finite number above 0, with which values can be compared."""
         return isfinite(self.noise) and self.noise > 0
 
 
@@ -62,11 +62,11 @@ class FeatureImages:
     Parameters
     ----------
     case
-        The case; it is read and never changed.
+        The case, which is never changed.
     channels
         At least one feature.
     missing
-        Sentences about features that the case does not have; empty if it has all of them.
+        Sentences about features that the case does not have; empty if it has all features.
     """
 
     case: Case
@@ -74,9 +74,9 @@ class FeatureImages:
     missing: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Drop features without a noise above 0, and list them in `missing`.
+        """Remove features without a noise above 0, and list these features in `missing`.
 
-        If all features are like that, they stay with a noise of 1.
+        If no feature has a noise above 0, all features are kept with a noise of 1.
         """
         sound = tuple(channel for channel in self.channels if channel.is_sound)
         if len(sound) == len(self.channels):
@@ -100,7 +100,7 @@ class FeatureImages:
     def in_box(self, box: Box) -> NDArray[np.float32]:
         """Return the features inside `box` as a new float32 array ``(feature, z, y, x)``.
 
-        NaN and infinity of the signal stay as they are.
+        NaN and infinity in the signal are not changed.
         """
         out = np.empty((len(self.channels), *box.shape), dtype=np.float32)
         for plane, channel in zip(out, self.channels, strict=True):
@@ -111,7 +111,8 @@ class FeatureImages:
         """Write one feature inside `box` into `out`, an array of the box's shape."""
         slices = box.slices
         with np.errstate(invalid="ignore", over="ignore", under="ignore"):
-            # Convert to float32 before subtracting: unsigned integers would wrap.
+            # The signal is converted to float32 before subtraction, because unsigned integers
+            # would wrap.
             np.copyto(out, self.case.signal[channel.plus][slices], casting="same_kind")
             if channel.minus is not None:
                 earlier = self.case.signal[channel.minus][slices]
@@ -122,8 +123,8 @@ class FeatureImages:
     def choose(self, wanted: Features) -> "FeatureImages":
         """Return the same measurements, limited to the features of `wanted`.
 
-        If the case has none of them, all features stay and `missing` says so: a brush needs at
-        least one.
+        If the case has none of these features, all features are kept and `missing` states this,
+        because a brush needs at least one feature.
         """
         names = _WANTED[wanted]
         channels = tuple(channel for channel in self.channels if channel.name in names)
@@ -140,9 +141,9 @@ class FeatureImages:
 def measure_features(case: Case, wanted: Features = Features.ALL) -> FeatureImages:
     """Measure the noise of the wanted features of `case`.
 
-    "Post" is the phase nearest to 150 s and "late" the one nearest to 450 s, as
-    `choose_image_phases` selects them. A case of one phase has one feature, its image. The noise is
-    measured on a bounded sample, see `noise.noise_of`.
+    "Post" is the phase nearest to 150 s and "late" is the phase nearest to 450 s, as selected by
+    `choose_image_phases`. A case with one phase has one feature, its image. The noise is measured
+    on a bounded sample; see `noise.noise_of`.
 
     Raises
     ------
@@ -162,7 +163,7 @@ def measure_features(case: Case, wanted: Features = Features.ALL) -> FeatureImag
         other = _choose_any(case)
         channels = [other or replace(named[0], noise=1.0)]
         missing += (
-            "no phase has a value: strokes act like a plain sphere"
+            "no phase has a finite value, so strokes act like a plain sphere"
             if other is None
             else f"the brush compares only the image of phase {other.plus}",
         )
@@ -176,16 +177,17 @@ def _measure_channel(case: Case, plan: Channel) -> tuple[Channel | None, str]:
     plus, minus = case.signal[plan.plus], None if plan.minus is None else case.signal[plan.minus]
     measured = noise_of(plus, minus, case.grid.spacing_mm)
     if not measured.found and not _has_values(plus, minus):
-        return None, f"{plan.name} has no values and is left out"
+        return None, f"{plan.name} has no values and is not used"
     exponent = frexp(measured.sigma)[1]
     scale = 2.0**-exponent if abs(exponent) > _MOST_EXPONENT else 1.0
-    problem = f"{plan.name} has no measurable noise: differences are compared with its whole range"
+    problem = (
+        f"{plan.name} has no measurable noise, so differences are compared with its whole range"
+    )
     channel = replace(plan, noise=measured.sigma * scale, scale=scale)
     return channel, "" if measured.found else problem
 
 
 def _choose_any(case: Case) -> Channel | None:
-    """Return the first phase with values as the one feature; None where no phase has any."""
     plans = (Channel(IMAGE, number, None, 1.0) for number in range(len(case.phases)))
     channels = (_measure_channel(case, plan)[0] for plan in plans)
     return next((channel for channel in channels if channel is not None), None)
@@ -204,13 +206,12 @@ def _has_values(plus: NDArray[Any], minus: NDArray[Any] | None) -> bool:
 
 
 def _plan_channels(case: Case) -> tuple[list[Channel], tuple[str, ...]]:
-    """Return the features that the case has, without their noise, and notes on missing ones."""
     if len(case.phases) == 1:
         return [Channel(IMAGE, 0, None, 0.0)], (
-            "one phase only: the brush compares its signal, because there is nothing to subtract",
+            "there is only one phase, so the brush compares its signal without subtraction",
         )
     choice = choose_image_phases(case)
     plans = [Channel(POST, choice.early, None, 0.0), Channel(POST_PRE, choice.early, 0, 0.0)]
     if choice.late is None:
-        return plans, ("no late phase: the brush compares 2 features",)
+        return plans, ("there is no late phase, so the brush compares 2 features",)
     return [*plans, Channel(LATE_POST, choice.late, choice.early, 0.0)], ()

@@ -20,9 +20,9 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """Noise as one standard deviation in the signal's unit, above 0.
+    """Noise as one standard deviation in the signal's unit, which is above 0.
 
-    `found` is False if the value is a substitute.
+    `found` is False if the noise could not be measured and a substitute value is used.
     """
 
     sigma: float
@@ -36,12 +36,12 @@ def noise_of(
 
     Noise is ``1.4826 median(|difference - its median|) / sqrt(2)`` over pairs of voxels three
     apart, along the two axes of finest spacing. Only pairs whose mean is brighter than Otsu's
-    threshold count, because air holds less noise than tissue, or none where the scanner has masked
+    threshold count, because air has less noise than tissue, or no noise if the scanner has masked
     it. Selecting by the mean does not bias the difference. At most about 100,000 pairs along each
     axis are used, evenly spread.
 
-    The least value returned is a thousandth of the range, and for whole numbers the noise of
-    rounding, ``sqrt(1 / 12)``; it is 1 for a uniform image.
+    The smallest possible result is a thousandth of the range and, for whole numbers, the noise of
+    rounding, ``sqrt(1 / 12)``. The result is 1 for a uniform image.
 
     Source: docs/methods/previous_brush.md (lag and estimator); Otsu 1979, IEEE Trans. SMC 9, equation 18
     (threshold). Using that threshold here is our choice.
@@ -85,7 +85,6 @@ def _in_plane(spacing_mm: tuple[float, float, float], shape: tuple[int, ...]) ->
 def _sample_pairs(
     plus: NDArray[Any], minus: NDArray[Any] | None, axis: int
 ) -> tuple[Floats, Floats]:
-    """Return brightness (mean of `plus`) and difference of the finite pairs along `axis`."""
     lag = min(_LAG, plus.shape[axis] - 1)
     here, there = _make_lattice(plus.shape, axis, 0, lag), _make_lattice(plus.shape, axis, lag, lag)
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):

@@ -15,11 +15,12 @@ START_INSIDE: Final = np.float32(0.95)
 START_OUTSIDE: Final = np.float32(0.05)
 """Membership outside and inside a mask at the start of painting.
 
-Never 0 or 1, so that one full dose changes a voxel's label. Source: docs/methods/previous_brush.md.
+The values are never 0 or 1, so one full dose changes a voxel's label. Source:
+docs/methods/previous_brush.md.
 """
 
 THRESHOLD: Final = 0.5
-"""A voxel belongs to the label from this membership on."""
+"""Membership from which a voxel belongs to the label."""
 
 PRESS_DOSE: Final = 3.0
 """Dose E0 in the middle of a press. Source: as above, A4."""
@@ -33,14 +34,14 @@ _SMOOTHING_REACH: Final = 3.0  # the Gaussian is truncated at this many standard
 
 
 def painted_radius_mm(brush: Brush) -> float:
-    """Return the radius in mm of what `brush` paints, the circle that its cursor shows.
+    """Return the radius in mm that `brush` paints, which is the circle of the cursor.
 
     A press on a uniform image changes a voxel's label where its dose ``E0 (1 - d / r) / (1 - h)``
     is at least ``ln(.95 / .5)``: up to ``r (1 - (1 - h) ln(.95 / .5) / E0) = 0.893 r`` for a radius
-    r, h = 0.5, E0 = 3 and a start from 0.05 outside a mask (0.95 inside it, for an eraser). Farther
-    out no stamp deposits anything, so nothing outside the circle changes, however often a stroke
-    passes. The plain sphere and the smoothing brush use the same circle, so that it stays the same
-    when the tool changes.
+    r, h = 0.5, E0 = 3 and a start from 0.05 outside a mask (0.95 inside it, for an eraser). No
+    stamp deposits a dose farther out, so voxels outside the circle never change, however often a
+    stroke passes. The plain sphere and the smoothing brush use the same circle, so it does not
+    change with the tool.
 
     Source: derived from the dose form (docs/methods/previous_brush.md); a start from 0 gives 0.884 r.
 
@@ -53,7 +54,7 @@ def painted_radius_mm(brush: Brush) -> float:
 
 
 def voxel_under(point: Voxel) -> tuple[int, int, int]:
-    """Return the index of the voxel that contains `point`; it may lie outside the volume."""
+    """Return the index of the voxel that contains `point`, which may be outside the volume."""
     z, y, x = (floor(coordinate + 0.5) for coordinate in point)
     return (z, y, x)
 
@@ -61,7 +62,7 @@ def voxel_under(point: Voxel) -> tuple[int, int, int]:
 def stamp_box(centre: Voxel, brush: Brush, spacing_mm: Spacing, shape: tuple[int, int, int]) -> Box:
     """Return the voxels that a stamp at `centre` may read and change; empty outside the volume.
 
-    The box holds the sphere of `painted_radius_mm` (its disc for `Extent.PLANE`) and the voxel
+    The box contains the sphere of `painted_radius_mm` (its disc for `Extent.PLANE`) and the voxel
     under the centre, cropped to a volume of `shape`. The smoothing brush reads 3 mm more on each
     side.
     """
@@ -84,11 +85,11 @@ def stamp_box(centre: Voxel, brush: Brush, spacing_mm: Spacing, shape: tuple[int
 
 
 def fall_off(centre: Voxel, brush: Brush, spacing_mm: Spacing, box: Box) -> NDArray[np.float32]:
-    """Return the share of the dose by distance alone, 0 to 1, in an array of the box's shape.
+    """Return the fraction of the dose by distance, from 0 to 1, for each voxel of the box.
 
-    1 up to half the radius, then ``(1 - d / r) / (1 - h)`` with h = 0.5; 0 beyond
-    `painted_radius_mm`. The plain sphere has 1 everywhere. The voxel under the centre has 1,
-    however small the radius. Source: docs/methods/previous_brush.md.
+    The fraction is 1 up to half the radius, then ``(1 - d / r) / (1 - h)`` with h = 0.5, and 0
+    beyond `painted_radius_mm`. It is 1 everywhere for the plain sphere, and always 1 in the voxel
+    under the centre. Source: docs/methods/previous_brush.md.
     """
     shares = _squared_shares(centre, brush, spacing_mm, box)
     beyond = shares > np.float32(_PAINTED_SHARE**2)
@@ -111,8 +112,8 @@ def suggested_radius_mm(
 ) -> float:
     """Return the distance in mm from `point` to the nearest edge of `mask`, within the limits.
 
-    The edge is the centre of the nearest voxel that is inside if the voxel under `point` is
-    outside, and the reverse. Positions outside the volume count as outside the mask, but not as an
+    If the voxel under `point` is outside the mask, the edge is the centre of the nearest voxel
+    inside, and vice versa. Positions outside the volume count as outside the mask, but not as an
     edge. The upper limit is returned if no edge is closer. Only voxels within the upper limit are
     examined.
     """

@@ -1,1 +1,1 @@
-"""Strokes as lasting evidence: marks of each voxel, limits of a stroke, and its effect."""
+"""Strokes as lasting evidence: the marks of each voxel, and the limits and effect of a stroke."""

@@ -1,4 +1,4 @@
-"""Evidence of each voxel from the image: it looks like the lesion, or like the surroundings.
+"""Image evidence of each voxel: whether it looks like the lesion or like the surroundings.
 
 Lesion and surroundings are sampled from the current mask and the strokes. Two descriptions are
 averaged, because each fails where the other works: a smoothed joint histogram (a rim-enhancing
@@ -18,10 +18,10 @@ from napari_mamamia.smartpaint.evidence.scene import Scene, find_near
 from napari_mamamia.smartpaint.grow.grow import log_odds, tissue_of
 
 MOST_EVIDENCE: Final = 4.0
-"""Each of the two log odds is limited to -4 to 4: no voxel outweighs its neighbourhood."""
+"""Limit of each of the two log odds, so that no voxel outweighs its neighbourhood."""
 
 FEWEST_AROUND: Final = 10
-"""With fewer voxels of surroundings the image gives no evidence."""
+"""Number of voxels in the surroundings below which the image gives no evidence."""
 
 _BINS: Final = {1: 40, 2: 20, 3: 12}  # of the joint histogram along each feature
 _RANGE: Final = (0.5, 99.5)  # percentiles that the bins span
@@ -51,18 +51,18 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Samples:
-    """Values ``(feature, voxel)`` of lesion and surroundings, each voxel with a weight.
+    """Values ``(feature, voxel)`` of lesion and surroundings, with a weight for each voxel.
 
     Parameters
     ----------
     inner, outer
-        Of the current mask and its surroundings; finite.
+        The finite values in the current mask and in its surroundings.
     inner_weights, outer_weights
-        Above 0, smaller far from the stroke.
+        The weights, which are above 0 and smaller far from the stroke.
     inner_marks, outer_marks
-        Values of the voxels that strokes hold inside and outside; may be empty.
+        The values of the voxels that strokes fix inside and outside; may be empty.
     disc
-        Values at the centre of the stroke, for the side that it adds to.
+        The values at the centre of the stroke, for the side to which it adds voxels.
     """
 
     inner: Floats
@@ -76,7 +76,7 @@ class Samples:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bins:
-    """The bins of a joint histogram: `low` and `width` of each feature, `count` along each.
+    """The bins of a joint histogram with `low`, `width` and `count` for each feature.
 
     `smooth` is the standard deviation, in bins, of the Gaussian that smooths each feature.
     """
@@ -100,7 +100,7 @@ class Bins:
         return cls(middle - width * count / 2, width, count, smooth)
 
     def find(self, features: Floats) -> NDArray[np.int32]:
-        """Return the flat bin number of each value; outliers fall into the end bins."""
+        """Return the flat bin number of each value; outliers are counted in the end bins."""
         flat = np.zeros(features.shape[1:], np.int32)
         for feature, low, width in zip(features, self.low, self.width, strict=True):
             scaled = feature - np.float32(low)
@@ -136,7 +136,7 @@ def make_bins(scene: Scene) -> Bins:
 
 
 def choose_lattice(scene: Scene) -> tuple[slice, slice, slice]:
-    """Return the voxels that samples are taken from: every second one in a large box."""
+    """Return the voxels from which samples are taken, every second voxel in a large box."""
     finest, longest, most = _LATTICE
     is_large = scene.mask.size > most
     steps = [
@@ -158,8 +158,8 @@ def take_samples(
 ) -> Samples:
     """Return values of the estimated lesion and of its surroundings.
 
-    `is_within` means that the stroke may lie inside a large lesion that surrounds it: then tissue
-    beyond the window counts as surroundings too.
+    `is_within` means that the stroke may be inside a large lesion that surrounds it; tissue beyond
+    the window then also counts as surroundings.
     """
     spacing = [s * (step.step or 1) for s, step in zip(scene.spacing_mm, lattice, strict=True)]
     inside, away = mask[lattice], scene.away[lattice]
@@ -192,7 +192,7 @@ def take_samples(
 
 
 def take_values(features: Floats, where: Bools) -> Floats:
-    """Return ``features[:, where]``: the same values in the same order, in half the time.
+    """Return ``features[:, where]`` in half the time.
 
     `features` is ``(feature, z, y, x)``, `where` is ``(z, y, x)``.
     """
@@ -211,7 +211,7 @@ def take_values(features: Floats, where: Bools) -> Floats:
 def _find_sides(inside: Bools, spacing_mm: Sequence[float]) -> tuple[Bools, Bools]:
     """Return the voxels well within a mask, and the voxels around it.
 
-    Distances are computed only in the mask's box with the margin that they need.
+    Distances are computed only in the mask's box with the necessary margin.
     """
     inner, outer = inside, np.zeros(inside.shape, np.bool_)
     box = Box.around(inside)
@@ -239,22 +239,22 @@ def _find_sides(inside: Bools, spacing_mm: Sequence[float]) -> tuple[Bools, Bool
 def weigh_image(
     features: Floats, samples: Samples, bins: Bins, noise: tuple[float, ...], *, is_adding: bool
 ) -> tuple[Floats, float]:
-    """Return the image evidence of each voxel, and how far lesion and surroundings differ.
+    """Return the image evidence of each voxel, and the difference of lesion and surroundings.
 
     Parameters
     ----------
     features
-        ``(feature, ...)``, finite.
+        The finite features ``(feature, ...)``.
     noise
-        Of each feature.
+        The noise of each feature.
     is_adding
         Whether the centre of the stroke is a sample of the lesion, or of its surroundings.
 
     Returns
     -------
-    Log odds of belonging to the lesion: float32, of the voxels' shape, within -4 to 4, all 0 if
-    there
-    is nothing to compare. And the share of the two distributions that does not overlap, 0 to 1.
+    The log odds of belonging to the lesion, float32 from -4 to 4, which are all 0 if there is
+    nothing to compare; and the fraction of the two distributions that does not overlap, from 0 to
+    1.
 
     Source: docs/methods/brush.md.
     """

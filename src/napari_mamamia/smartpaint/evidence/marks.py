@@ -23,7 +23,7 @@ FULL_PULL: Final = 100
 """Stored value of a pull of 1: hundredths are finer than any decision needs."""
 
 MOST_COUNT: Final = 3
-"""Highest count of strokes without effect; from then on the whole circle is obeyed."""
+"""Largest count of strokes without effect; from this count on, the whole circle is filled."""
 
 MOST_SEEN: Final = 15
 
@@ -44,7 +44,8 @@ Words = NDArray[np.uint16]
 class Marks:
     """The marks of a box as separate arrays.
 
-    `pull` is float32 -1 to 1, `hold` int8 -1, 0 or 1, `count` uint8 0 to 3, `seen` uint8 0 to 15.
+    `pull` is float32 from -1 to 1, `hold` is int8 -1, 0 or 1, `count` is uint8 from 0 to 3, and
+    `seen` is uint8 from 0 to 15.
     """
 
     pull: NDArray[np.float32]
@@ -54,7 +55,7 @@ class Marks:
 
 
 def unpack_marks(words: Words) -> Marks:
-    """Return the marks in an array of words as new arrays of its shape."""
+    """Return the marks stored in an array of words as new arrays of the same shape."""
     pull = words.astype(np.uint8).view(np.int8).astype(np.float32)
     pull /= np.float32(FULL_PULL)
     # Work on bytes from here on: a vector instruction handles twice as many of them.
@@ -68,7 +69,7 @@ def unpack_marks(words: Words) -> Marks:
 
 
 def pack_marks(marks: Marks) -> Words:
-    """Return marks as words; a pull is rounded to a hundredth, halves to even."""
+    """Return marks as words; a pull is rounded to a hundredth, with halves to even."""
     pull = marks.pull * np.float32(FULL_PULL)
     np.rint(pull, out=pull)
     high = np.minimum(marks.seen, MOST_SEEN)
@@ -86,8 +87,8 @@ def pack_marks(marks: Marks) -> Words:
 def hold_voxels(words: Words, where: Bools, action: Action) -> None:
     """Mark voxels as certainly inside (add) or outside (erase), in place.
 
-    This is for changes other than a stroke of evidence: a plain sphere, napari's own brush, a
-    removed part.
+    This is used for changes other than evidence strokes, such as a plain sphere, napari's own brush
+    or a removed part.
     """
     sign = 1 if action is Action.ADD else -1
     pull, hold = np.full(1, sign, np.float32), np.full(1, sign, np.int8)

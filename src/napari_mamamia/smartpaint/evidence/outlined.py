@@ -1,4 +1,4 @@
-"""Growth from outlines: together they set the shape, and the image sets the edge near it."""
+"""Growth from outlines: the outlines set the shape, and the image sets the edge near it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -65,15 +65,15 @@ def grow_outlines(
 ) -> Grown:
     """Grow outlined planes of one lesion to a region in 3-D.
 
-    A single plane is grown as by `grow`. Two or more outlines set the shape between them, along
-    whatever axes they lie, and the image moves its edge; in each outlined plane the result keeps to
-    the outline within the contour tolerance. Pass the outlines in the order in which they were
-    drawn: the region before the newest outline counts where it predicts that outline.
+    A single plane is grown as in `grow`. Two or more outlines, along any axes, set the shape
+    between them, and the image moves its edge. In each outlined plane, the result follows the
+    outline within the contour tolerance. The outlines must be in the order in which they were
+    drawn, because the region before the newest outline is used if it predicts that outline.
 
     Raises
     ------
     CaseError
-        If there is no outline, one is empty, or one is no plane of the grid.
+        If there is no outline, or an outline is empty or not a plane of the grid.
     """
     settings = settings or GrowSettings()
     report_progress(0, 1, "Reading the outlines")
@@ -83,13 +83,13 @@ def grow_outlines(
     planes = growth.recognise(_join_planes(outlines))
     grown = growth.grow(planes)
     growth.keep(planes)
-    # A copy: the cached result must not change with the caller's region.
+    # A copy is used, because the cached result must not change with the caller's region.
     return replace(grown, mask=grown.mask.copy())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Kept:
-    """Cached results for the outlines of the last growth, and for subsets of the first of them."""
+    """Cached results for the outlines of the last growth and for its first outlines."""
 
     grid: Grid
     settings: GrowSettings
@@ -97,14 +97,14 @@ class _Kept:
 
 
 _KEPT: Final[WeakKeyDictionary[FeatureImages, _Kept]] = WeakKeyDictionary()
-"""Cache for each case's images, so that the region before the newest outline is not grown again."""
+"""Cache for each case's images, which avoids growing the region before the newest outline again."""
 
 
 class _Growth:
-    """Grows sets of outlines of one lesion, and reuses results of sets that it has grown.
+    """Growth of sets of outlines of one lesion, with reuse of results for sets grown before.
 
-    A set is a tuple of outlines in the order in which they were drawn. Equal outlines are one
-    object (`recognise`), so that sets are equal if all their outlines are.
+    A set is a tuple of outlines in the order in which they were drawn. Equal outlines are the same
+    object (`recognise`), so sets are equal if all their outlines are equal.
     """
 
     def __init__(self, images: FeatureImages, grid: Grid, settings: GrowSettings) -> None:
@@ -134,9 +134,9 @@ class _Growth:
     def grow(self, planes: Drawn, n_earlier: int = _MOST_EARLIER) -> Grown:
         """Grow outlines in the order in which they were drawn.
 
-        The region before the newest outline counts where it predicts that outline. A further
-        outline can make both the image's and the shape's result worse; then two of the three are
-        still right.
+        The region before the newest outline is used if it predicts that outline. An additional
+        outline can make the result of the image or of the shape worse; a majority of the three
+        regions is then still correct.
         """
         by_image = self._grow_by_image(planes)
         if len(planes) < 2:
@@ -187,11 +187,12 @@ class _Growth:
     def _is_image_trusted(self, planes: Drawn) -> bool:
         """Return whether growth by the image alone predicts each outline from the others.
 
-        It does if little of its region lies farther outside the omitted outline than the tolerance,
-        and if it misses no more of the deep inside than the outlines' shape misses. Voxels outside
-        indicate a leak, which continues between outlines; one outline with a leak is enough to
-        reject the image. So is a region much larger than the outlines' shape, or than the regions
-        from all outlines but one that predicted that outline as well.
+        The image is trusted if little of its region is farther outside the omitted outline than the
+        tolerance, and if it misses no more of the deep inside than the outlines' shape. Voxels
+        outside indicate a leak, which continues between outlines, so one outline with a leak is
+        enough to reject the image. The image is also rejected if its region is much larger than the
+        outlines' shape, or than the regions from all other outlines that predicted the omitted
+        outline.
         """
         key = ("trust", planes)
         if key not in self._found:
@@ -229,7 +230,6 @@ def _is_same_outline(one: Outline, other: Outline) -> bool:
 
 
 def _join_planes(outlines: Sequence[Outline]) -> list[Outline]:
-    """Return one outline for each plane, ordered by the first outline on it."""
     planes: dict[tuple[int, int], Bools] = {}
     for outline in outlines:
         key = (outline.axis, outline.index)
@@ -252,10 +252,7 @@ def _join_regions(
 def _compare_plane(
     grown: Grown, outline: Outline, grid: Grid, tolerance_mm: float
 ) -> tuple[float, float]:
-    """Return how much of a region lies well outside an outline, and how much it misses inside.
-
-    Both are shares of the outline's voxels.
-    """
+    """Return the parts of a region well outside an outline, and the parts that it misses inside."""
     start, stop = [0, 0, 0], list(grid.shape)
     start[outline.axis], stop[outline.axis] = outline.index, outline.index + 1
     box = Box((start[0], start[1], start[2]), (stop[0], stop[1], stop[2]))
@@ -275,7 +272,6 @@ def _grow_shape(
     start: Start,
     most_voxels: int,
 ) -> Grown:
-    """Return the region by the outlines' shape, and by the image near its edge."""
     planes = planes_in(outlines, start.box)
     shape = interpolate_shape(planes, start.box.shape, grid.spacing_mm)
     belief = _weigh_outlines(start, planes, shape, _measure_radius(planes, grid.spacing_mm))
@@ -312,7 +308,6 @@ def _weigh_outlines(start: Start, planes: Planes, shape: Shape, radius_mm: float
 
 
 def _measure_radius(planes: Planes, spacing_mm: tuple[float, float, float]) -> float:
-    """Return the greatest distance in mm of an outline's voxel from the outline's centre."""
     farthest = min(spacing_mm)
     for axis, of_axis in planes.items():
         steps = [step for a, step in enumerate(spacing_mm) if a != axis]
@@ -325,7 +320,6 @@ def _measure_radius(planes: Planes, spacing_mm: tuple[float, float, float]) -> f
 
 
 def _clean_region(region: Bools, inside: Bools, outside: Bools) -> Bools:
-    """Return the parts of a region that are connected with certain voxels, their holes filled."""
     parts, count = label(region, _TOUCHING)
     joined = np.zeros(count + 1, np.bool_)
     joined[parts[inside]] = True

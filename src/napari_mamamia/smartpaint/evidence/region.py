@@ -1,4 +1,4 @@
-"""A region of least energy, from the image, outlines, marks and a mask.
+"""A region of minimum energy from the image, outlines, marks and a mask.
 
 In an outlined plane the depth is the signed distance to the outline (positive inside). Between two
 planes it is interpolated linearly; beyond the last plane it decreases with the distance. Planes
@@ -21,10 +21,10 @@ from napari_mamamia.smartpaint.grow.grow import blocks, coarsening, refined
 from napari_mamamia.smartpaint.grow.start import Outline
 
 LEAST_APART: Final = 0.35
-"""Least share of two distributions that must not overlap for the image to be followed."""
+"""Smallest fraction of two distributions that must not overlap for the image to be followed."""
 
 MOST_VOXELS: Final = 400_000
-"""Above this number of voxels, a region is computed on blocks of voxels."""
+"""Number of voxels above which a region is computed on blocks of voxels."""
 
 _N_ROUNDS: Final = 3
 _N_ITERATIONS: Final = 14  # of the cut in each round
@@ -45,18 +45,19 @@ Spacing = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Belief:
-    """The evidence about a region apart from the image; arrays ``(z, y, x)`` of one shape.
+    """The evidence about a region except the image, as arrays ``(z, y, x)`` of the same shape.
 
     Parameters
     ----------
     prior
-        float32, log odds of belonging to the region.
+        The log odds of belonging to the region, float32.
     inside, outside
-        bool, voxels that belong to it and voxels that do not, whatever the image shows.
+        The voxels that belong to the region, and the voxels that do not, regardless of the image.
     estimate
-        bool, the first estimate of the region.
+        The first estimate of the region.
     lesion, around
-        bool, voxels that certainly look like the region and like its surroundings; may be empty.
+        The voxels that certainly look like the region, and those that look like its surroundings;
+        may be empty.
     """
 
     prior: Floats
@@ -74,17 +75,18 @@ def settle_region(
     belief: Belief,
     most_voxels: int = MOST_VOXELS,
 ) -> tuple[Bools, float]:
-    """Return the region and the fraction of its values that do not occur in its surroundings.
+    """Return the region, and the fraction of its values that do not occur in its surroundings.
 
-    Three times, the evidence of the image is computed from the current region and the prior, and
-    the region then takes 14 steps towards minimum energy. There is no test of convergence, so that
-    identical input takes the same time and gives identical bits. Above `most_voxels`, all of this
-    is done on blocks of voxels, and the membership is then interpolated linearly to voxels.
+    The image evidence is computed three times from the current region and the prior; each time, 14
+    optimisation steps towards minimum energy follow. Convergence is not tested, so identical input
+    takes the same time and gives identical results. If there are more than `most_voxels`, the
+    computation uses blocks of voxels, and the membership is interpolated linearly to voxels.
 
     Parameters
     ----------
     features
-        float32 ``(feature, z, y, x)``; a voxel with a value that is not finite gives no evidence.
+        A float32 array ``(feature, z, y, x)``. A voxel with a value that is not finite gives no
+        evidence.
 
     Source: docs/methods/growth.md.
     """
@@ -104,7 +106,6 @@ def settle_region(
 def _join_blocks(
     features: Floats, usable: Bools, belief: Belief, factors: tuple[int, int, int]
 ) -> tuple[Floats, Bools, Belief]:
-    """Return all arrays on blocks of voxels: the mean, or whether any or all voxels are set."""
     count = blocks(usable.astype(np.float32), factors, np.add)
     size = blocks(np.ones(usable.shape, np.float32), factors, np.add)
     means = [
@@ -173,7 +174,6 @@ def _take_samples(
 
 
 def _join_samples(features: Floats, sampled: Bools, sure: Bools) -> tuple[Floats, Floats]:
-    """Return the values of two samples, weighted so that the certain sample dominates."""
     parts = [features[:, sampled], features[:, sure]]
     shares = [1 - _SURE_SHARE if parts[1].size else 1.0, _SURE_SHARE]
     weights = [
@@ -186,9 +186,9 @@ def _join_samples(features: Floats, sampled: Bools, sure: Bools) -> tuple[Floats
 def _weigh_edges(
     features: Floats, noise: tuple[float, ...], spacing_mm: Spacing, axis: int
 ) -> Floats:
-    """Return the cost of a surface between neighbours along `axis`: lower at a step of the image.
+    """Return the cost of a surface between neighbours along `axis`, which is lower at image edges.
 
-    A step is measured in units of the usual step along that axis, at least twice the noise.
+    An edge is measured in units of the usual difference along that axis, at least twice the noise.
     """
     moved = features.swapaxes(1, axis + 1)
     total = np.zeros((moved.shape[1] - 1, *moved.shape[2:]), np.float32)
@@ -206,21 +206,22 @@ def _weigh_edges(
 
 
 Planes = dict[int, dict[int, Bools]]
-"""Outlines by axis and by index in the box: bool of the plane's shape in the box."""
+"""Outlines by axis and by index in the box, as boolean planes of the box."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shape:
-    """The shape of outlines at each voxel of a box, float32 of its shape.
+    """The shape of outlines at each voxel of a box, as float32 arrays.
 
     Parameters
     ----------
     depth_mm
-        Depth of a voxel in the shape; negative outside.
+        The depth of a voxel in the shape, which is negative outside.
     beyond_mm
-        Distance beyond the outermost outlines along the axis perpendicular to them; 0 between them.
+        The distance beyond the outermost outlines along the perpendicular axis; 0 between the
+        outlines.
     near_mm
-        Distance from the nearest outlined plane.
+        The distance from the nearest outlined plane.
     """
 
     depth_mm: Floats
@@ -243,10 +244,10 @@ def planes_in(outlines: Sequence[Outline], box: Box) -> Planes:
 
 
 def interpolate_shape(planes: Planes, box_shape: Sequence[int], spacing_mm: Spacing) -> Shape:
-    """Return the shape between and beyond outlined planes; at least one outline holds a voxel.
+    """Return the shape between and beyond outlined planes; at least one outline must have a voxel.
 
-    Source: Raya and Udupa, IEEE Trans Med Imaging 9 (1990) 32 (between outlines); the rest is ours,
-    see docs/methods/growth.md.
+    Source: Raya and Udupa, IEEE Trans Med Imaging 9 (1990) 32 for the interpolation between
+    outlines. Extrapolation is our choice; see docs/methods/growth.md.
     """
     depth, beyond, total = (np.zeros(tuple(box_shape), np.float32) for _ in range(3))
     nearest = np.full(tuple(box_shape), np.inf, np.float32)
@@ -264,10 +265,10 @@ def interpolate_shape(planes: Planes, box_shape: Sequence[int], spacing_mm: Spac
 
 
 def measure_depth(mask: Bools, spacing_mm: Sequence[float]) -> Floats:
-    """Return the depth of each voxel in a mask in mm, negative outside; the border is no edge.
+    """Return the depth of each voxel in a mask in mm; it is negative outside.
 
-    The edge lies half-way between two voxels of the finest spacing. The depth is infinite if a mask
-    has no edge.
+    The edge is half-way between two voxels of the finest spacing, and the border of the array is
+    not an edge. The depth is infinite if a mask has no edge.
     """
     half = min(spacing_mm) / 2
     depth = np.full(mask.shape, -np.inf, np.float32)
@@ -312,7 +313,6 @@ def _find_way(first: Bools, second: Bools) -> NDArray[np.float64]:
 
 
 def _move_depth(depth: Floats, way: NDArray[np.float64]) -> Floats:
-    """Return a plane's depth shifted by `way` voxels; at its edge the nearest value is repeated."""
     if not way.any():
         return depth
     moved: Floats = shift(depth, way, order=1, mode="nearest")

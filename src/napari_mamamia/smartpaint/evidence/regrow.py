@@ -1,4 +1,4 @@
-"""Growing again from all evidence: marks, outlines, the image, and the current mask."""
+"""Grow a label again from all evidence: marks, outlines, the image and the current mask."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -49,17 +49,19 @@ def grow_again(
 ) -> Grown:
     """Grow a label again from all evidence about it.
 
-    Voxels that marks hold keep their side: erased voxels stay erased. The region does not enter
-    another label and leaves no fragments. Outlines hold to within the contour tolerance, pulls
-    count, and the current mask is a prior of limited weight. If lesion and surroundings look alike,
-    the mask stays and a note says so. If it changes by more than 1 %, a note says by how much.
+    Voxels that marks fix inside or outside are not changed, so erased voxels remain erased. The
+    region does not enter other labels and has no fragments. It follows outlines within the contour
+    tolerance, and pulls and the current mask are priors of limited weight. If lesion and
+    surroundings look alike, the mask is not changed, and a note states this. A change of more than
+    1 % is also noted.
 
     Parameters
     ----------
     labels
-        uint8 ``(z, y, x)``, which must not change meanwhile; `label` is the one that grows.
+        A uint8 array ``(z, y, x)`` that must not change during the call; `label` is the label that
+        grows.
     words
-        uint16 of the same shape: the label's marks.
+        The label's marks, a uint16 array of the same shape.
     outlines
         The planes that the reader has outlined.
     edge_mm
@@ -68,7 +70,7 @@ def grow_again(
     Raises
     ------
     CaseError
-        If neither the label nor its marks hold a voxel, or an outline is no plane of the grid.
+        If neither the label nor its marks have a voxel, or an outline is not a plane of the grid.
     """
     settings = settings or GrowSettings()
     report_progress(0, 1, "Reading the mask and its marks")
@@ -82,10 +84,8 @@ def grow_again(
     must = (scene.mask | scene.belief.inside) & ~scene.belief.outside
     if apart < (LEAST_APART if edge_mm is None else ALIKE):
         notes += (
-            (
-                "lesion and surroundings look alike here: the mask stays, except where marks hold "
-                f"voxels (they share {1 - apart:.0%} of their values)"
-            ),
+            f"lesion and surroundings look alike here ({1 - apart:.0%} of their values "
+            "overlap), so the mask changes only where marks fix voxels",
         )
         return _crop_region(scene, must, notes)
     region = _clean_region(region, scene, grid)
@@ -94,7 +94,7 @@ def grow_again(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Scene:
-    """A box around a label, with its mask, the held voxels and the evidence in it."""
+    """A box around a label, with its mask, the fixed voxels and the evidence in the box."""
 
     box: Box
     mask: Bools
@@ -110,12 +110,11 @@ def _look_around(
     settings: GrowSettings,
     edge_mm: float | None,
 ) -> _Scene:
-    """Return the label with a margin for growth and for samples of the surroundings."""
     inner = Box.around(labels == label).union(_box_of_held(words))
     if inner.is_empty:
         raise CaseError(
-            "growing again needs a mask, an outline or a stroke, but there is none: outline the "
-            "lesion first"
+            "expected a mask, an outline or a stroke to grow again, but there is none: outline "
+            "the lesion first"
         )
     thickest = min(inner.shape[a] * grid.spacing_mm[a] for a in range(3)) / 2
     far = settings.radius_mm or min(max(_FAR[0], _FAR[1] * thickest), RING_MM[1])
@@ -142,7 +141,6 @@ def _look_around(
 
 
 def _box_of_held(words: NDArray[np.uint16]) -> Box:
-    """Return the box of the voxels that the reader holds inside."""
     box = Box.around(words)
     held = unpack_marks(words[box.slices]).hold > 0
     tight = Box.around(held)
@@ -159,7 +157,6 @@ def _add_outlines(
     outlines: Sequence[Outline],
     settings: GrowSettings,
 ) -> _Scene:
-    """Return the scene with the outlines' hard limits in their planes; marks take precedence."""
     start = start_from_outlines(images, grid, outlines, settings)
     belief = scene.belief
     inside, outside = belief.inside.copy(), belief.outside.copy()
@@ -180,7 +177,6 @@ def _add_outlines(
 
 
 def _clean_region(region: Bools, scene: _Scene, grid: Grid) -> Bools:
-    """Return the parts that the mask or a mark supports, new holes filled, without fragments."""
     belief = scene.belief
     region = (region | belief.inside) & ~belief.outside
     parts, count = number_parts(region, _TOUCHING)
@@ -198,14 +194,13 @@ def _clean_region(region: Bools, scene: _Scene, grid: Grid) -> Bools:
 
 
 def _about_change(before: Bools, after: Bools, grid: Grid) -> tuple[str, ...]:
-    """Return a note on how much a mask changed, empty for a small change."""
     more = int(np.count_nonzero(after & ~before))
     less = int(np.count_nonzero(before & ~after))
     share = (more + less) / max(int(np.count_nonzero(before)), 1)
     if share <= _WORTH_A_WORD:
         return ()
     ml = grid.voxel_volume_mm3 / 1000
-    return (f"changed {share:.0%} of the mask (-{less * ml:.2g} ml, +{more * ml:.2g} ml)",)
+    return (f"{share:.0%} of the mask changed (-{less * ml:.2g} ml, +{more * ml:.2g} ml)",)
 
 
 def _crop_region(scene: _Scene, region: Bools, notes: tuple[str, ...]) -> Grown:
@@ -218,7 +213,6 @@ def _crop_region(scene: _Scene, region: Bools, notes: tuple[str, ...]) -> Grown:
 def _find_overlap(
     one: Box, other: Box
 ) -> tuple[tuple[slice, slice, slice], tuple[slice, slice, slice]]:
-    """Return the overlap of two boxes, as an index of each box's array."""
     start = [max(a, b) for a, b in zip(one.start, other.start, strict=True)]
     stop = [max(min(a, b), s) for a, b, s in zip(one.stop, other.stop, start, strict=True)]
     places = []

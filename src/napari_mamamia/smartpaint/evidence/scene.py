@@ -31,30 +31,31 @@ Spacing = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scene:
-    """The box of a stroke; arrays are ``(z, y, x)`` of one shape.
+    """The box of a stroke; arrays ``(z, y, x)`` have the same shape.
 
     Parameters
     ----------
     features
-        float32 ``(feature, z, y, x)``, finite: 0 where the image has no value.
+        The features, float32 ``(feature, z, y, x)``, which are 0 where the image has no value.
     finite
-        Voxels where the image has a value in all features; other voxels give no evidence.
+        The voxels where all features have a value; other voxels give no evidence.
     noise
-        Of each feature, one standard deviation.
+        The noise of each feature as one standard deviation.
     mask
         The label before the stroke.
     closed
-        Voxels that stay unchanged, because a locked label has them.
+        The voxels that must not change, because they have a locked label.
     marks
         The evidence of earlier strokes.
     away
-        Distance to the stroke's path in mm.
+        The distance to the stroke's path in mm.
     window
         The voxels that the stroke may change, unless it acts on the whole lesion.
     radius_mm, window_mm
-        The stroke's circle, and how far its window reaches.
+        The radius of the stroke's circle, and the distance that its window covers.
     whole_mm
-        How far around the lesion a stroke for the whole lesion reaches; None for other strokes.
+        The distance around the lesion that a stroke for the whole lesion covers; None for other
+        strokes.
     """
 
     features: Floats
@@ -73,7 +74,7 @@ class Scene:
 
 
 def coarsen_scene(scene: Scene, most_voxels: int = PREVIEW_VOXELS) -> tuple[Scene, Factors]:
-    """Return the scene on every second or third voxel, so that it is small, and the factors.
+    """Return a small scene with every second or third voxel, and the factors.
 
     The finest axis is coarsened first.
     """
@@ -103,7 +104,7 @@ def coarsen_scene(scene: Scene, most_voxels: int = PREVIEW_VOXELS) -> tuple[Scen
 
 
 def refine_mask(mask: Bools, factors: Factors, shape: tuple[int, ...]) -> Bools:
-    """Return a coarse mask on an array of `shape`: each coarse voxel fills its block."""
+    """Return a coarse mask on an array of `shape`, with each coarse voxel filling its block."""
     for axis, factor in enumerate(factors):
         mask = mask.repeat(factor, axis) if factor > 1 else mask
     z, y, x = shape
@@ -111,7 +112,7 @@ def refine_mask(mask: Bools, factors: Factors, shape: tuple[int, ...]) -> Bools:
 
 
 def thin_path(path: Sequence[Voxel], spacing_mm: Spacing, radius_mm: float) -> list[Voxel]:
-    """Return the corners of a path: the points that lie off the line between their neighbours.
+    """Return the corners of a path, which are the points off the line between their neighbours.
 
     No dropped point lies farther than a twentieth of the radius from the remaining path.
     """
@@ -207,7 +208,7 @@ def _find_distances(
 
 
 def find_near(mask: Bools, spacing_mm: Sequence[float], *reaches_mm: float) -> list[Bools]:
-    """Return ``distance_transform_edt(~mask, spacing_mm) <= reach_mm`` for each, bit for bit.
+    """Return ``distance_transform_edt(~mask, spacing_mm) <= reach_mm`` for each `reach_mm`.
 
     A distance transform finds the nearest voxel for each voxel. This function is faster: it widens
     the rows of the mask, packed eight voxels to a byte, and combines them at each offset of planes
@@ -216,9 +217,9 @@ def find_near(mask: Bools, spacing_mm: Sequence[float], *reaches_mm: float) -> l
     Parameters
     ----------
     mask
-        bool ``(z, y, x)``.
+        A boolean array ``(z, y, x)``.
     reaches_mm
-        0 or more.
+        The distances in mm, which must not be negative.
     """
     widths = [_measure_rows(mask.shape, tuple(spacing_mm), reach) for reach in reaches_mm]
     sure = [of_reach for of_reach in widths if of_reach is not None]
@@ -233,10 +234,10 @@ def find_near(mask: Bools, spacing_mm: Sequence[float], *reaches_mm: float) -> l
 def _measure_rows(
     shape: tuple[int, ...], spacing_mm: tuple[float, ...], reach_mm: float
 ) -> NDArray[np.intp] | None:
-    """Return how many voxels along x lie within reach at each offset of planes and rows.
+    """Return the number of voxels along x within reach at each offset of planes and rows.
 
-    ``(planes, rows)``, -1 for an offset with none. None if an offset lies so near the limit that
-    the transform may round either way.
+    The array is ``(planes, rows)``, with -1 for an offset without voxels. The result is None if an
+    offset is so near the limit that the transform may round either way.
     """
     counts = [
         min(int(reach_mm / step) + 1, n - 1) + 1 for n, step in zip(shape, spacing_mm, strict=True)

@@ -1,4 +1,4 @@
-"""The mask after a stroke: a cut of least energy in a window, from stroke, image and mask."""
+"""The mask after a stroke: a cut of minimum energy in a window, from stroke, image and mask."""
 
 from dataclasses import dataclass
 from math import prod
@@ -48,7 +48,7 @@ _HEARD: Final = (
     0.6  # of the voxels asked for there: if fewer change, the image is wrong, and they are held
 )
 ALIKE: Final = 0.5
-"""Share of values below which lesion and surroundings differ too little to guide a stroke."""
+"""Fraction of values below which lesion and surroundings differ too little to guide a stroke."""
 
 # A circle of at least this radius in mm is obeyed there if less than this share of it changes.
 # Source: docs/methods/brush.md, "Guarantees of a stroke".
@@ -82,9 +82,9 @@ Piece = tuple[slice, slice, slice]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Settled:
-    """The mask after a stroke, the held voxels and the window; arrays of the scene's shape.
+    """The mask after a stroke, the fixed voxels and the window, as arrays of the scene's shape.
 
-    `apart` is as `weigh_image` returns it.
+    `apart` is the difference of lesion and surroundings as returned by `weigh_image`.
     """
 
     mask: Bools
@@ -151,7 +151,7 @@ def settle_scene(scene: Scene, n_rounds: int = N_ROUNDS) -> Settled:
 
 
 def _estimate_mask(scene: Scene) -> Bools:
-    """Return the current mask, with the voxels that the stroke certainly means."""
+    """Return the current mask with the voxels that the stroke certainly means."""
     sure = scene.away <= max(_SURE * scene.radius_mm, 1e-6)
     return (scene.mask | sure) if scene.is_adding else (scene.mask & ~sure)
 
@@ -159,8 +159,8 @@ def _estimate_mask(scene: Scene) -> Bools:
 def _estimate_coarsely(scene: Scene, n_rounds: int) -> Bools:
     """Return an approximate result of the stroke, computed on a quarter of the voxels.
 
-    The first rounds only learn the appearance of lesion and surroundings: in a large window they
-    are as good on every second voxel.
+    The first rounds only estimate the appearance of lesion and surroundings, for which every second
+    voxel is sufficient in a large window.
     """
     coarse, factors = coarsen_scene(scene, scene.mask.size // _COARSER)
     mask = refine_mask(settle_scene(coarse, n_rounds).mask, factors, scene.mask.shape)
@@ -168,11 +168,11 @@ def _estimate_coarsely(scene: Scene, n_rounds: int) -> Bools:
 
 
 def find_unheard(scene: Scene, mask: Bools, apart: float) -> Bools:
-    """Return the requested voxels if too few of them changed, otherwise nothing.
+    """Return the requested voxels if too few of them changed, or else no voxel.
 
     In that case image and reader disagree, and the reader has priority. Only the middle of a circle
-    is requested, unless the image does not tell lesion and surroundings apart: the stroke then does
-    what a plain sphere does.
+    is requested, unless the image does not distinguish lesion and surroundings; the stroke then
+    acts like a plain sphere.
     """
     least, share, unsteady_mm = _MEANT
     meant_mm = max(least * scene.radius_mm, share * scene.radius_mm - unsteady_mm)
@@ -188,16 +188,15 @@ def find_unheard(scene: Scene, mask: Bools, apart: float) -> Bools:
 
 
 def _keep_mask(energy: Energy, mask: Bools, where: Bools) -> None:
-    """Keep the voxels `where` at their value in `mask`, in place."""
     energy.lowest[where] = energy.highest[where] = mask[where]
 
 
 def mark_stroke(scene: Scene, settled: Settled, words: Words) -> Words:
     """Return the marks after a stroke.
 
-    A circle pulls: fully within half of it, not at all at its edge; later strokes outweigh earlier
-    ones. Voxels that changed are held; for voxels that were asked for without effect the count
-    grows.
+    The pull of a circle is full within half its radius and 0 at its edge; later strokes outweigh
+    earlier strokes. Voxels that changed are fixed. The count is increased for voxels that were
+    requested without effect.
     """
     circle = (scene.away <= scene.radius_mm) & ~scene.closed
     left_alone = settled.mask == scene.mask
@@ -232,8 +231,8 @@ def mark_stroke(scene: Scene, settled: Settled, words: Words) -> Words:
 def _pull_circle(scene: Scene, part: Piece, pull: Floats) -> Floats:
     """Blend the stroke's pull into the previous pull, in place.
 
-    The stroke's share is 1 within half of the circle, and 0 from its edge on and in voxels that
-    stay.
+    The weight of the stroke is 1 within half of the circle, and 0 outside the circle and in voxels
+    that must not change.
     """
     away, closed = scene.away[part], scene.closed[part]
     circle = Box.around(away < scene.radius_mm).slices
@@ -252,7 +251,7 @@ def _pull_circle(scene: Scene, part: Piece, pull: Floats) -> Floats:
 
 
 def hold_core(scene: Scene, core: Bools) -> NDArray[np.int8]:
-    """Return what is held during a stroke: its core, and marks that its circle does not lift."""
+    """Return the voxels fixed during a stroke: its core, and marks not removed by its circle."""
     sign = 1 if scene.is_adding else -1
     hold = scene.marks.hold.copy()
     hold[(hold == -sign) & (scene.away <= scene.radius_mm)] = 0
@@ -287,9 +286,10 @@ def _widen_window(scene: Scene) -> Bools:
 
 
 def find_core(scene: Scene) -> Bools:
-    """Return the voxels that the stroke holds whatever the image shows, at least the nearest one.
+    """Return the voxels that the stroke fixes regardless of the image, at least the nearest voxel.
 
-    After each earlier stroke of its sign without effect it holds more, at last the whole circle.
+    After each earlier stroke of the same sign without effect, the core is larger, up to the whole
+    circle.
     """
     core_mm, nearest_mm = min(_CORE[0], _CORE[1] * scene.radius_mm), scene.away.min() + 1e-6
     core = scene.away <= core_mm
@@ -317,7 +317,7 @@ def _make_energy(
 ) -> Energy:
     """Return the energy without the image's evidence: marks, current mask, edges and limits.
 
-    It is stored in `memory`, three rows of a voxel each; a fourth row is scratch space.
+    The energy is stored in three rows of `memory`; the fourth row is scratch space.
     """
     mask, held, may_change = scene.mask[part], hold[part], window[part]
     evidence, lowest, highest, prior = memory.reshape(4, *mask.shape)
@@ -341,7 +341,6 @@ def _make_energy(
 
 
 def _weigh_mask(scene: Scene, part: Piece, out: Floats) -> None:
-    """Write log odds of the current mask: low near the stroke, high at its window's edge."""
     near, far = _PRIOR
     if scene.whole_mm is not None:
         np.multiply(scene.marks.seen[part], np.float32(_SEEN), out=out)
@@ -357,9 +356,9 @@ def _weigh_mask(scene: Scene, part: Piece, out: Floats) -> None:
 
 
 def _weigh_edges(scene: Scene, features: Floats, memory: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return the cost of a surface between neighbours along each axis: lower at a step.
+    """Return the cost of a surface between neighbours along each axis, which is lower at edges.
 
-    `features` are those of the scene in a part of it, contiguous. The costs are stored in the last
+    `features` are the contiguous features in a part of the scene. The costs are stored in the last
     three rows of `memory`; the first row is scratch space.
     """
     spare, *rows = memory
@@ -413,7 +412,7 @@ def accept_changes(
 
 
 def find_holes(mask: Bools) -> Bools:
-    """Return the voxels that a mask encloses (6 neighbours), in 2-D arrays those in the plane.
+    """Return the voxels that a mask encloses (6 neighbours, or 4 in a 2-D array).
 
     Voxels at the border of the array are not enclosed.
     """
@@ -442,10 +441,10 @@ def _drop_fragments(
     held: NDArray[np.int8],
     part: Piece,
 ) -> Bools:
-    """Return the mask without the small parts that the eraser cut off, its cavities filled again.
+    """Return the mask without small parts that the eraser cut off, and with cavities filled.
 
-    A part is removed if it lies in the window, is smaller than a tenth of the largest part and
-    holds no voxel that a reader holds. A cavity stays if the reader erased in it.
+    A part is removed if it is in the window, is smaller than a tenth of the largest part, and has
+    no voxel that a reader fixed. A cavity is kept if the reader erased in it.
     """
     holes = find_holes(after) & before
     if holes.any():

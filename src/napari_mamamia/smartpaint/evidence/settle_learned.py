@@ -1,4 +1,4 @@
-"""The mask after a stroke of the learned brush: the network proposes, the marks decide."""
+"""The mask after a stroke of the learned brush: the network proposes changes, and marks decide."""
 
 from typing import Final
 
@@ -19,7 +19,7 @@ from napari_mamamia.smartpaint.learned.network import Network
 from napari_mamamia.smartpaint.learned.patch import Surroundings, make_patch, place_cube
 
 SAMPLED: Final = 1.9
-"""Radii around a press that the network's input reads."""
+"""Distance around a press in radii that the network's input covers."""
 
 _WINDOW: Final = 1.5  # radii around a press within which the network changes the mask
 _MOST_PRESSES: Final = 24  # along a path; a longer path has them farther apart
@@ -32,7 +32,7 @@ def settle_learned(
 ) -> Settled:
     """Return the mask that results from a stroke whose `path` is in voxels of the scene's box.
 
-    A drag is a press at each radius of its path, in order.
+    A drag counts as a sequence of presses at every radius along its path.
     """
     window = scene.window & ~scene.closed
     core = find_core(scene) & ~scene.closed

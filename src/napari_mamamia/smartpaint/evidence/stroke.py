@@ -1,8 +1,8 @@
-"""One stroke of evidence: a copy of its input, and its result.
+"""One evidence stroke: a copy of its input, and its result.
 
 A stroke is evidence that voxels are missing from the mask or should not belong to it. Near the
-stroke, the mask changes to the region that all strokes, the image and the current mask support.
-Guarantees of a stroke (tests check them):
+stroke, the mask changes to the region that all strokes, the image and the current mask support. A
+stroke has these guarantees, which tests check:
 
 * nothing changes farther than `WINDOW` from its path, unless it acts on the whole lesion;
 * adding never removes, erasing never adds;
@@ -37,10 +37,12 @@ from napari_mamamia.smartpaint.evidence.settle_learned import SAMPLED, settle_le
 from napari_mamamia.smartpaint.learned.network import load_network
 
 VERSION: Final = 6
-"""Version of the rules, increased with each change of the resulting bits; a journal records it."""
+"""Version of the rules, which increases with each change of the results; a journal records it."""
 
 WINDOW: Final = (1.6, 4.0)
-"""A stroke changes nothing farther from its path than 1.6 radii and 4 mm."""
+"""Distance from the path within which a stroke changes voxels, in radii and in mm; the larger
+counts.
+"""
 
 _SAMPLED_MM: Final = 9.0  # beyond the window, where surroundings are sampled
 _PREVIEWED: Final = 3  # presses of the learned brush along a path, in its preview
@@ -52,24 +54,24 @@ _MOST_CHANGE: Final = {True: 1.0, False: 0.5}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StrokeWork:
-    """The input for settling a stroke; nothing else changes its arrays.
+    """The input for settling a stroke, with its own copies of the arrays.
 
     Parameters
     ----------
     images
-        The images to compare; read, never changed.
+        The images to compare, which are never changed.
     brush
-        A smart brush, with action, radius, label and `whole`.
+        The smart brush with its action, radius, label and `whole`.
     path
-        Pointer positions in voxel coordinates, at least one.
+        The pointer positions in voxel coordinates; at least one.
     box
         The voxels that are examined.
     labels
-        uint8 of the box's shape, before the stroke.
+        The labels in the box before the stroke, uint8.
     words
-        uint16 of the box's shape: marks of the brush's label before the stroke.
+        The marks of the brush's label in the box before the stroke, uint16.
     locked
-        Labels that the stroke may not paint over.
+        The labels over which the stroke must not paint.
     """
 
     images: FeatureImages
@@ -83,16 +85,17 @@ class StrokeWork:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SettledStroke:
-    """The result of a stroke in its box: new `labels` uint8 and `words` uint16, both of its shape.
+    """The result of a stroke in its box: the new `labels` (uint8) and `words` (uint16).
 
     Parameters
     ----------
     apart
-        0 (lesion and surroundings look the same to the stroke) to 1 (they share no value).
+        The difference between lesion and surroundings, from 0 (they look the same) to 1 (they have
+        no common values).
     notes
         Sentences for the reader.
     weights
-        SHA-256 of the weights of the network that proposed it, "" if there was none.
+        SHA-256 of the weights of the network that proposed the result, or "".
     """
 
     box: Box
@@ -105,7 +108,7 @@ class SettledStroke:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Preview:
-    """The approximate result of a stroke for its label: bool of the box's shape."""
+    """The approximate result of a stroke for its label, as a boolean array in its box."""
 
     box: Box
     mask: NDArray[np.bool_]
@@ -121,8 +124,9 @@ def prepare_stroke(
 ) -> StrokeWork:
     """Copy the input of a stroke from the whole `labels` and `words`.
 
-    Call it in the thread that edits; `settle_stroke` and `preview_stroke` run in any thread.
-    Positions that are not finite are dropped; the box of a stroke outside the image is empty.
+    This function must be called in the thread that edits; `settle_stroke` and `preview_stroke` can
+    run in any thread. Positions that are not finite are ignored; the box of a stroke outside the
+    image is empty.
     """
     spacing = images.case.grid.spacing_mm
     corners = tuple(thin_path(path, spacing, brush.radius_mm))
@@ -142,7 +146,7 @@ def prepare_stroke(
 
 
 def settle_stroke(work: StrokeWork) -> SettledStroke:
-    """Return the result of the stroke in its box; equal input gives equal bits.
+    """Return the result of the stroke in its box; equal input gives identical results.
 
     Source: docs/methods/brush.md.
     """
@@ -165,7 +169,7 @@ def settle_stroke(work: StrokeWork) -> SettledStroke:
 
 
 def preview_stroke(work: StrokeWork) -> Preview:
-    """Return an approximation of the result of `settle_stroke`, in a tenth of its time."""
+    """Return an approximation of the result of `settle_stroke` in a tenth of the time."""
     if work.box.is_empty:
         return Preview(work.box, np.zeros(work.box.shape, np.bool_))
     scene = _make_scene(work)
@@ -185,7 +189,6 @@ def _is_learned(brush: Brush, scene: Scene) -> bool:
 
 
 def _settle(work: StrokeWork, scene: Scene, most_presses: int | None = None) -> Settled:
-    """Return the result of a stroke, of the network or of the rules for the image."""
     if not _is_learned(work.brush, scene):
         return settle_scene(scene)
     corners = (np.array(work.path) - np.array(work.box.start)).tolist()
@@ -194,7 +197,7 @@ def _settle(work: StrokeWork, scene: Scene, most_presses: int | None = None) -> 
 
 
 def window_mm(brush: Brush) -> float:
-    """Return how far from its path a stroke may change voxels, unless it acts on the whole lesion.
+    """Return the distance from its path within which a stroke may change voxels, in mm.
 
     Examples
     --------
@@ -206,7 +209,6 @@ def window_mm(brush: Brush) -> float:
 
 
 def _make_scene(work: StrokeWork) -> Scene:
-    """Return a stroke's box as arrays: image, mask, marks, distance and window."""
     spacing = work.images.case.grid.spacing_mm
     away = measure_distance(work.box, work.path, spacing)
     mask = work.labels == work.brush.label
@@ -242,23 +244,21 @@ def _goes_too_far(scene: Scene, settled: Settled) -> bool:
 
 
 def _find_closed(work: StrokeWork) -> NDArray[np.bool_]:
-    """Return the voxels of labels that may not be painted over."""
     if not work.locked:
         return np.zeros(work.box.shape, np.bool_)
     return np.isin(work.labels, list(work.locked))
 
 
 def _list_notes(settled: Settled, *, is_near: bool) -> tuple[str, ...]:
-    """Return the notes on a stroke; `is_near`: it was limited to its circle after all."""
     notes = []
     if is_near:
         notes.append(
-            "the image does not guide a stroke for the whole lesion here: the stroke acted only "
-            "near its circle"
+            "the image does not guide a stroke for the whole lesion here, so the stroke acted "
+            "only near its circle"
         )
     if settled.apart < ALIKE:
         notes.append(
-            "lesion and surroundings look much alike here: the stroke acted almost like a plain "
+            "lesion and surroundings look similar here, so the stroke acted almost like a plain "
             "sphere"
         )
     return tuple(notes)
@@ -280,10 +280,9 @@ def _box_of_path(
 
 
 def _follow_lesion(labels: NDArray[np.uint8], label: int, box: Box) -> Box:
-    """Return a box that holds all of the label that is connected with its voxels in `box`.
+    """Return a box that contains all voxels of the label connected with its voxels in `box`.
 
-    The box grows at each face that the label touches, so that the whole volume need not be
-    searched.
+    The box grows at each face that the label touches, which avoids searching the whole volume.
     """
     if box.is_empty or not (labels[box.slices] == label).any():
         return Box.empty()

@@ -1,1 +1,1 @@
-"""Growth of an outline, click, box or candidate in 3-D by a convex cut."""
+"""Growth of a region in 3-D from an outline, click, box or candidate by a convex cut."""

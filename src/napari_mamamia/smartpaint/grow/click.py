@@ -1,4 +1,4 @@
-"""Growth from one click: first the size of the clicked lesion, then its edge."""
+"""Growth from a click: first the size of the clicked lesion is estimated, then its edge."""
 
 from typing import Final
 
@@ -37,7 +37,7 @@ def grow_from_click(
     Raises
     ------
     CaseError
-        If the click lies outside the image.
+        If the click is outside the image.
     """
     settings = settings or GrowSettings()
     under = _require_inside(point, grid)
@@ -97,11 +97,10 @@ def _size_mm(sampled: Sampled, away: Floats, noise: tuple[float, ...], leading: 
 
 
 def _require_inside(point: Voxel, grid: Grid) -> tuple[int, int, int]:
-    """Return the voxel under a point, or raise `CaseError`."""
     z, y, x = (round(coordinate) if np.isfinite(coordinate) else -1 for coordinate in point)
     if not all(0 <= u < n for u, n in zip((z, y, x), grid.shape, strict=True)):
         raise CaseError(
-            f"a click must lie in the image, of shape {grid.shape} (z, y, x), got {point}: click "
-            "on the lesion"
+            f"expected the click to be in the image, of shape {grid.shape} (z, y, x), but got "
+            f"{point}: click on the lesion"
         )
     return (z, y, x)

@@ -1,7 +1,7 @@
-"""Machine code for the steps of the cut, if numba is installed and compilation has ended.
+"""Machine code for the steps of the cut, if numba is installed and compilation has finished.
 
-Compiled steps give the same bits as numpy and only save time. Problems with numba are logged, and
-numpy is used instead.
+Compiled steps give results identical to numpy and only save time. If numba fails, the problem is
+logged, and numpy is used.
 """
 
 import logging
@@ -14,7 +14,7 @@ from threading import Thread
 from napari_mamamia.io.files.user_folders import cache_folder
 
 Steps = Callable[..., None]
-"""`cut_steps.take_steps` with its machine code bound."""
+"""`cut_steps.take_steps` bound to its machine code."""
 
 _log = logging.getLogger(__name__)
 
@@ -22,14 +22,14 @@ _log = logging.getLogger(__name__)
 def prepare_steps() -> None:
     """Start to compile the steps in a thread, once; the first time takes seconds.
 
-    Without numba nothing happens. The machine code is kept in the user's cache
-    (``MAMAMIA_CACHE_DIR`` moves it).
+    Without numba, this function does nothing. The machine code is cached in the user's cache folder
+    (or ``MAMAMIA_CACHE_DIR``).
     """
     _begin_once()
 
 
 def find_steps() -> Steps | None:
-    """Return the compiled steps if `prepare_steps` was called and has ended, else None."""
+    """Return the compiled steps if `prepare_steps` was called and has finished, or else None."""
     if not _begin_once.cache_info().currsize:
         return None
     future = _begin_once()
@@ -37,7 +37,7 @@ def find_steps() -> Steps | None:
 
 
 def wait_for_steps() -> bool:
-    """Wait until compilation ends; return whether the steps are compiled."""
+    """Wait until compilation has finished, and return whether the steps are compiled."""
     prepare_steps()
     return _begin_once().result() is not None
 
@@ -62,8 +62,8 @@ def _compile_steps(future: Future[Steps | None]) -> None:
         steps = partial(cut_steps.take_steps, cut_steps.compile_walk(cache_folder() / "compiled"))
     except Exception as error:  # noqa: BLE001 - whatever a foreign compiler raises, numpy goes on
         _log.warning(
-            "numba should compile the steps of strokes, but %s: %s: strokes work as before, but "
-            "are slower; reinstall or remove numba",
+            "numba could not compile the steps of strokes (%s: %s), so strokes are slower; "
+            "reinstall or remove numba",
             type(error).__name__,
             error,
         )

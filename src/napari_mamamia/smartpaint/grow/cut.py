@@ -1,4 +1,4 @@
-"""The smoothest region that fits the evidence: a cut of least energy, found by convex TV.
+"""The smoothest region that matches the evidence: a cut of minimum energy by convex TV.
 
 The energy of a region is minus the evidence inside it plus the weights of the neighbour pairs that
 its surface cuts. Relaxed to memberships of 0 to 1 it is convex, and a minimum thresholded at any
@@ -36,12 +36,12 @@ class Energy:
     Parameters
     ----------
     evidence
-        float32 (z, y, x), finite: log odds that a voxel belongs to the region (if above 0).
+        The finite log odds that a voxel belongs to the region, float32 (z, y, x).
     weights
-        For each axis, float32 with one element less along it, 0 or more: the cost of a region's
-        surface between a voxel and the next.
+        For each axis, the non-negative cost of the region's surface between a voxel and the next
+        voxel: a float32 array with one element less along the axis.
     lowest, highest
-        float32 (z, y, x), the least and the greatest membership allowed; 0 and 1 where free.
+        The smallest and the largest allowed membership, float32 (z, y, x); 0 and 1 in free voxels.
     """
 
     evidence: Floats
@@ -50,7 +50,7 @@ class Energy:
     highest: Floats
 
     def of(self, membership: Floats) -> float:
-        """Return the energy of a membership of 0 to 1 (or of a region of zeros and ones)."""
+        """Return the energy of a membership from 0 to 1, or of a region of zeros and ones."""
         total = -float(np.sum(self.evidence * membership, dtype=np.float64))
         for axis, weight in enumerate(self.weights):
             here, there = _view_ends(membership, axis)
@@ -60,11 +60,11 @@ class Energy:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cut:
-    """A region of nearly least energy.
+    """A region of nearly minimum energy.
 
-    `membership` is float32, 0 to 1; the region is where it is at least 0.5. `excess` is an upper
-    bound of the region's energy above the least possible energy, as a share of all evidence of free
-    voxels (the gap between primal and dual energy).
+    `membership` is float32 from 0 to 1, and the region consists of voxels with at least 0.5.
+    `excess` is an upper bound of the region's energy above the minimum energy (the primal-dual
+    gap), as a fraction of all evidence of free voxels.
     """
 
     membership: Floats
@@ -73,10 +73,10 @@ class Cut:
 
 
 def least_cut(energy: Energy, *, tolerance: float = _TOLERANCE, most: int = _MOST) -> Cut:
-    """Return a region of least energy.
+    """Return a region of minimum energy.
 
     The search ends when the region's excess is at most `tolerance`, or after `most` iterations.
-    Equal input gives equal output, bit for bit.
+    Equal input gives identical output.
 
     Source: Chambolle and Pock, J Math Imaging Vis 40 (2011) 120, algorithm 1, with the anisotropic
     total variation, whose dual variables are bounded by the weights.
@@ -98,9 +98,9 @@ def least_cut(energy: Energy, *, tolerance: float = _TOLERANCE, most: int = _MOS
 def relax(energy: Energy, start: Floats, n_iterations: int) -> Floats:
     """Return the membership after exactly `n_iterations` steps from `start`.
 
-    Without a test of convergence a stroke can be repeated to the same bit and always takes the same
-    time. `start` is not changed. The steps are those of numpy, or with the same bits compiled steps
-    if `prepare_steps` has ended, or steps of the free voxels alone if these are few.
+    Convergence is not tested, so a stroke can be repeated with identical results in the same time.
+    `start` is not changed. The steps are computed by numpy, by compiled code with identical results
+    if `prepare_steps` has finished, or only for free voxels if there are few.
     """
     take_steps = find_steps()
     n_free = np.count_nonzero(energy.lowest < energy.highest)
@@ -118,7 +118,6 @@ def relax(energy: Energy, start: Floats, n_iterations: int) -> Floats:
 
 
 def _is_finite(energy: Energy) -> bool:
-    """Return whether all arrays are finite: only then can steps leave out fixed voxels."""
     return all(
         np.isfinite(np.einsum("zyx->", array)) for array in (energy.evidence, *energy.weights)
     )
@@ -132,10 +131,10 @@ def _take_free_steps(
     n_steps: int,
     scales: tuple[np.float32, np.float32],
 ) -> None:
-    """Take steps with few free voxels, in place; arguments as of `cut_steps.take_steps`.
+    """Take steps with few free voxels in place; arguments are as in `cut_steps.take_steps`.
 
-    Each free voxel stores the duals of its six pairs. A pair of two free voxels is stored twice,
-    with equal values, so that only neighbours are looked up by their number.
+    Each free voxel stores the duals of its six pairs. A pair of two free voxels is stored twice
+    with equal values, so only neighbours need to be looked up.
     """
     forth, back = scales
     free = np.flatnonzero(bounds[0] < bounds[1])
@@ -179,7 +178,7 @@ def _find_pairs(
 ) -> tuple[NDArray[np.intp], Floats]:
     """Return each free voxel's neighbours, after and before along each axis, and their cost.
 
-    Both ``(6, voxel)``. Beyond an end a voxel is its own neighbour at no cost.
+    Both arrays are ``(6, voxel)``. At the border, a voxel is its own neighbour at no cost.
     """
     places = np.unravel_index(free, shape)
     neighbours, most = np.empty((6, free.size), np.intp), np.empty((6, free.size), np.float32)
@@ -216,7 +215,7 @@ class _State:
         self._slope, self._force = memory[5], memory[6].reshape(shape)
 
     def iterate(self) -> None:
-        """Move the dual variables, then the membership, one step."""
+        """Move the dual variables and then the membership by one step."""
         for axis, (dual, bound) in enumerate(zip(self._duals, self.energy.weights, strict=True)):
             here, there = _view_ends(self._ahead, axis)
             slope = self._slope[: dual.size].reshape(dual.shape)

@@ -1,10 +1,10 @@
-"""Steps of the cut, compiled by numba: the sums of `cut.relax` in the same order and bits.
+"""Steps of the cut, compiled by numba, with results identical to `cut.relax`.
 
-Nothing is reordered or fused (no fastmath). In each plane only the rows from the first to the last
-with a free voxel are computed, since the others do not change. They are one run, which the compiler
-vectorises. The steps follow each other through the planes, each two planes behind the previous
-step, so that the planes they share are still in the processor's cache. `compiled.py` alone imports
-this module, in a thread of its own, because it loads a compiler.
+No operation is reordered or fused (no fastmath). In each plane, only the rows from the first to the
+last row with a free voxel are computed, because other rows do not change; the compiler vectorises
+this run. The steps proceed through the planes, each two planes behind the previous step, so common
+planes are still in the processor's cache. Only `compiled.py` imports this module, in a separate
+thread, because the import loads a compiler.
 """
 
 from collections.abc import Callable
@@ -31,8 +31,8 @@ _LINE: Final = float32[::1]
 def compile_walk(folder: Path) -> Walk:
     """Return `_walk_planes` as machine code, which numba caches in `folder` or a folder of its own.
 
-    If the folder is not writable or the cache is damaged, the code is compiled each time. Raises
-    whatever a broken numba raises.
+    If the folder is not writable or the cache is damaged, the code is compiled each time. Any
+    exception of a broken numba is raised.
     """
     three, two = types.UniTuple(_LINE, 3), types.UniTuple(_LINE, 2)
     shape, scales = types.UniTuple(uint64, 3), types.UniTuple(float32, 2)
@@ -57,20 +57,20 @@ def take_steps(
     n_steps: int,
     scales: tuple[np.float32, np.float32],
 ) -> None:
-    """Take steps of the cut, in place.
+    """Take steps of the cut in place.
 
     Parameters
     ----------
     walk
         The result of `compile_walk`.
     evidence, weights
-        As in `cut.Energy`, finite.
+        The finite arrays of `cut.Energy`.
     bounds
-        The least and the greatest membership.
+        The smallest and the largest membership.
     membership
-        float32 ``(z, y, x)``, contiguous, within the bounds.
+        A contiguous float32 array ``(z, y, x)`` within the bounds.
     scales
-        Step sizes of the duals along slopes, and of the membership along the force.
+        The step sizes of the duals along slopes, and of the membership along the force.
     """
     shape, size = membership.shape, membership.size
     plane = shape[1] * shape[2]
@@ -100,7 +100,7 @@ def take_steps(
 def _span_voxels(bounds: Two, spans: Places, shape: Place3) -> None:
     """Write the first row with a free voxel in each plane, and the row behind the last one.
 
-    ``spans[3]`` is ``(z, 2)``, 0 if there is none.
+    ``spans[3]`` is ``(z, 2)`` and is 0 for a plane without free voxels.
     """
     lowest, highest = bounds
     n_planes, n_rows, n_columns = shape

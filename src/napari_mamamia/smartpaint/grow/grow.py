@@ -1,4 +1,4 @@
-"""Growth of a region in 3-D from outlined slices: a smooth region that follows the image."""
+"""Growth of a region in 3-D from outlined slices, as a smooth region that follows the image."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from napari_mamamia.smartpaint.grow.start import GrowSettings, Outline, Start
 # Image evidence: distributions of tissues, and log odds between two of them.
 
 MOST_EVIDENCE: Final = 8.0
-"""A voxel's log odds are limited to -8 to 8, so that no single voxel outweighs its neighbourhood.
+"""Limit of a voxel's log odds, so that no single voxel outweighs its neighbourhood.
 
 Source: docs/methods/growth.md.
 """
@@ -52,19 +52,19 @@ class Tissue:
 def tissue_of(values: NDArray[Any], noise: tuple[float, ...]) -> Tissue:
     """Return the distribution of a sample of voxels, robust against a few outliers.
 
-    Each feature's middle is the median, and its scale 1.4826 times the median absolute deviation,
-    at least the noise. Features share noise ("post - pre" holds that of "post"), so that their
-    evidence must not be added as if they were independent: correlations are computed from values in
-    scales from the middle, limited to 3.
+    The middle of each feature is the median, and its scale is 1.4826 times the median absolute
+    deviation, but at least the noise. Features share noise ("post - pre" contains the noise of
+    "post"), so their evidence must not be added as if they were independent. Correlations are
+    computed from the values in scales from the middle, limited to 3.
 
     Parameters
     ----------
     values
-        ``(feature, voxel)``, finite, at least one voxel.
+        The finite values ``(feature, voxel)`` of at least one voxel.
     noise
-        Of each feature, above 0.
+        The noise of each feature, which is above 0.
 
-    Source: docs/methods/growth.md (median and MAD); the correlations are ours.
+    Source: docs/methods/growth.md for median and MAD; the correlations are our choice.
     """
     middle = _find_medians(values).astype(np.float64)
     away = values - middle[:, np.newaxis]
@@ -79,7 +79,6 @@ def tissue_of(values: NDArray[Any], noise: tuple[float, ...]) -> Tissue:
 
 
 def _find_medians(values: NDArray[Any]) -> NDArray[Any]:
-    """Return ``np.median(values, axis=1)`` of finite values, in two thirds of its time."""
     n = values.shape[1]
     parts = np.partition(values, n // 2, axis=1)
     high = parts[:, n // 2]
@@ -89,7 +88,8 @@ def _find_medians(values: NDArray[Any]) -> NDArray[Any]:
 def log_odds(features: Floats, tissue: Tissue, other: Tissue) -> Floats:
     """Return ``log p(tissue) - log p(other)`` of each voxel, float32 within -8 to 8.
 
-    `features` are ``(feature, ...)``. A voxel with a value that is not finite gets 0.
+    `features` are ``(feature, ...)``. The log odds are 0 for a voxel with a value that is not
+    finite.
     """
     odds = _squared_distance(features, other)
     odds -= _squared_distance(features, tissue)
@@ -101,12 +101,11 @@ def log_odds(features: Floats, tissue: Tissue, other: Tissue) -> Floats:
 
 
 def contrast(tissue: Tissue, other: Tissue, noise: tuple[float, ...]) -> float:
-    """Return the greatest difference of the two middles over the features, in units of noise."""
+    """Return the largest difference of the two middles over the features in units of noise."""
     return float(np.max(np.abs(tissue.middle - other.middle) / noise))
 
 
 def _squared_distance(features: Floats, tissue: Tissue) -> Floats:
-    """Return the squared Mahalanobis distance of each voxel from the tissue's middle."""
     shape = features.shape[1:]
     total = np.zeros(shape, dtype=np.float32)
     row, term = (np.empty(shape, dtype=np.float32) for _ in range(2))
@@ -132,9 +131,9 @@ Spacing = tuple[float, float, float]
 
 
 def coarsening(shape: Sequence[int], spacing_mm: Spacing, most_voxels: int) -> Factors:
-    """Return how many voxels to join along each axis so that at most `most_voxels` remain.
+    """Return the number of voxels to join along each axis for at most `most_voxels` blocks.
 
-    The finest axis is coarsened first; 1 along every axis if the box is small enough.
+    The finest axis is coarsened first. The number is 1 along every axis if the box is small enough.
 
     Examples
     --------
@@ -161,7 +160,8 @@ def energy_of(
 
     Evidence is `log_odds`, summed over a block. The weight between neighbours p and q is
     ``smoothness exp(-mean_k (dF_k / 2 noise_k)^2 / 2) (finest spacing / spacing)``, summed over the
-    face between two blocks. So the energy of a region of blocks equals its energy voxel by voxel.
+    face between two blocks. The energy of a region of blocks therefore equals its energy computed
+    for voxels.
 
     Source: docs/methods/growth.md.
     """
@@ -181,7 +181,7 @@ def energy_of(
 
 
 def refined(membership: Floats, factors: Factors, shape: tuple[int, int, int]) -> Bools:
-    """Return where a membership of blocks, interpolated linearly to voxels, is at least 0.5."""
+    """Return where the membership of blocks, interpolated linearly to voxels, is at least 0.5."""
     if factors == (1, 1, 1):
         return membership >= np.float32(0.5)
     out = np.empty(shape, dtype=np.bool_)
@@ -201,7 +201,6 @@ def refined(membership: Floats, factors: Factors, shape: tuple[int, int, int]) -
 def _find_blocks(
     n: int, factor: int, blocks: int
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
-    """Return, for `n` voxels, the blocks with the nearest centres before and after, and weights."""
     position = np.clip((np.arange(n) + 0.5) / factor - 0.5, 0, blocks - 1)
     low = np.floor(position).astype(np.intp)
     return low, np.minimum(low + 1, blocks - 1), (position - low).astype(np.float32)
@@ -217,7 +216,7 @@ def _weigh_slab(
 ) -> tuple[Floats, list[Floats]]:
     """Return evidence and weights of some planes of the box, in blocks.
 
-    Weights along z reach to the next plane after them, where there is one.
+    Weights along z extend to the next plane, if there is one.
     """
     first, last = (box.start[0] + plane for plane in planes)
     more = min(last + 1, box.stop[0])
@@ -240,7 +239,6 @@ def _weigh_slab(
 def _weigh_edges(
     features: Floats, axis: int, noise: tuple[float, ...], strength: float, every: int
 ) -> Floats:
-    """Return the weight between each voxel that ends a block along `axis` and the next one."""
     here = [slice(None)] * 3
     there = [slice(None)] * 3
     here[axis] = slice(every - 1, max(features.shape[axis + 1] - 1, 0), every)
@@ -260,7 +258,7 @@ def _weigh_edges(
 
 
 def blocks(array: NDArray[Any], factors: Sequence[int], join: np.ufunc) -> NDArray[Any]:
-    """Return `array` reduced with `join` over blocks; blocks at the ends may be smaller."""
+    """Return `array` reduced with `join` over blocks; blocks at the ends can be smaller."""
     for axis, factor in enumerate(factors):
         if factor > 1 and array.shape[axis]:
             array = join.reduceat(array, np.arange(0, array.shape[axis], factor), axis=axis)
@@ -281,10 +279,10 @@ _AT_LIMIT: Final = 0.02  # share of the region at its limit that needs a note; o
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grown:
-    """A grown region: `mask` is bool of the box's shape; no voxel outside the box belongs to it.
+    """A grown region; `mask` is a boolean array with the shape of the box, which contains it.
 
-    The box holds all drawn voxels, even those that the region leaves out. `notes` are sentences for
-    the reader.
+    The box contains all drawn voxels, even those outside the region. `notes` are sentences for the
+    reader.
     """
 
     box: Box
@@ -300,15 +298,15 @@ def grow(
 ) -> Grown:
     """Grow outlined slices of one lesion to a region in 3-D.
 
-    Outlines may lie on several slices, also across different axes. In each outlined slice the
-    result keeps to the outline within the contour tolerance: it holds every voxel that lies deeper
-    inside, and no voxel that lies farther outside; between these the image decides. See
-    `start_from_outlines` and `grow_start`.
+    Outlines may be on several slices across different axes. In each outlined slice, the result
+    follows the outline within the contour tolerance: it includes every voxel that is deeper inside,
+    and no voxel that is farther outside; in between, the image decides. See `start_from_outlines`
+    and `grow_start`.
 
     Raises
     ------
     CaseError
-        If there is no outline, one is empty, or one is no plane of the grid.
+        If there is no outline, or an outline is empty or not a plane of the grid.
     """
     settings = settings or GrowSettings()
     report_progress(0, 1, "Reading the outline")
@@ -319,12 +317,12 @@ def grow(
 def grow_start(images: FeatureImages, start: Start, settings: GrowSettings) -> Grown:
     """Grow a region from its start.
 
-    Each voxel has log odds from robust normal distributions of the two samples; the region is the
-    one of least energy, see `energy_of` and `least_cut`. Of its parts only those that share a voxel
-    with the seed stay. Their holes are filled, except by voxels that are certainly outside.
+    Each voxel has log odds from robust normal distributions of the two samples, and the region has
+    minimum energy; see `energy_of` and `least_cut`. Only parts with a voxel in common with the seed
+    are kept. Their holes are filled, except for voxels that are certainly outside.
 
-    The drawn voxels are returned alone, with a note, if fewer than 10 voxels surround them or no
-    feature differs by half its noise and by half of its variation inside and around.
+    Only the drawn voxels are returned, with a note, if fewer than 10 voxels surround them, or if no
+    feature differs by half its noise and by half its variation inside and around.
     """
     start = replace(start, notes=_about_images(images, start))
     tissues = _measure_tissues(images, start)
@@ -346,7 +344,6 @@ def grow_start(images: FeatureImages, start: Start, settings: GrowSettings) -> G
 
 
 def _measure_tissues(images: FeatureImages, start: Start) -> tuple[Tissue, Tissue] | str:
-    """Return the distributions of the region and its surroundings, or why they do not differ."""
     instead = "it stays as drawn" if start.drawn.any() else "nothing was grown; outline it instead"
     if not start.foreground.shape[1]:
         return f"the image has no values inside the outline: {instead}"
@@ -361,10 +358,10 @@ def _measure_tissues(images: FeatureImages, start: Start) -> tuple[Tissue, Tissu
 
 
 def _measure_distinctness(start: Start) -> float:
-    """Return the distance of the two samples in their own standard deviations, at most.
+    """Return the largest distance of the two samples in their own standard deviations.
 
-    Noise is not the only variation: in a very heterogeneous lesion the image cannot show the edge,
-    however far the middles are apart in units of noise.
+    Noise is not the only variation. In a very heterogeneous lesion, the image cannot show the edge,
+    even if the middles are far apart in units of noise.
     """
     middles, squares = [], []
     for values in (start.foreground, start.background):
@@ -379,7 +376,6 @@ def _measure_distinctness(start: Start) -> float:
 
 
 def _keep_touching(region: Bools, seed: Bools) -> Bools:
-    """Return the parts of `region` that touch `seed`, their holes filled."""
     parts, count = label(region, structure=np.ones((3, 3, 3)))
     chosen = np.zeros(count + 1, dtype=np.bool_)
     chosen[parts[seed]] = True
@@ -389,7 +385,6 @@ def _keep_touching(region: Bools, seed: Bools) -> Bools:
 
 
 def _find_holes(mask: Bools) -> Bools:
-    """Return the voxels that `mask` encloses (6 neighbours); for one slice those in the plane."""
     flat = tuple(n for n in mask.shape if n > 1)
     plane = mask.reshape(flat or (1,))
     wide = np.pad(~plane, 1, constant_values=True)
@@ -402,7 +397,7 @@ def _find_holes(mask: Bools) -> Bools:
 def _about_images(images: FeatureImages, start: Start) -> tuple[str, ...]:
     notes = (*images.missing, *start.notes)
     if 1 in images.case.grid.shape:
-        notes += ("the image is one slice thick: the region grew in 2-D",)
+        notes += ("the image is one slice thick, so the region grew in 2-D",)
     return notes
 
 
@@ -412,22 +407,27 @@ def _about_cut(
     notes: tuple[str, ...] = ()
     if factors != (1, 1, 1):
         steps = " x ".join(f"{f * s:.3g}" for f, s in zip(factors, grid.spacing_mm, strict=True))
-        notes += (f"the region is large: its edge was computed on a grid of {steps} mm (z, y, x)",)
+        notes += (
+            (f"the region is large, so its edge was computed on a grid of {steps} mm (z, y, x)"),
+        )
     if cut.excess > _CLOSE:
-        notes += (f"stopped after {cut.iterations} iterations, before the edge had converged",)
+        notes += (
+            f"the computation stopped after {cut.iterations} iterations, before the edge "
+            "had converged",
+        )
     share = _share_at_limit(mask, start)
     if share > _AT_LIMIT:
         notes += (
-            f"{share:.0%} {AT_LIMIT}: if the lesion goes on, extend the search area or "
-            "outline another slice, and grow again",
+            f"{share:.0%} {AT_LIMIT}: if the lesion continues, extend the search area or outline "
+            "a further slice, and grow again",
         )
     return notes
 
 
 def _share_at_limit(mask: Bools, start: Start) -> float:
-    """Return the share of the region's voxels at the border of the search area along any axis.
+    """Return the largest fraction of the region's voxels at the border of the search area.
 
-    Voxels of outlined slices do not count: there the reader has set the limit.
+    Voxels in outlined slices do not count, because the reader has set the limit there.
     """
     beside = np.zeros_like(mask)
     for axis in range(3):
@@ -445,7 +445,6 @@ def _share_at_limit(mask: Bools, start: Start) -> float:
 
 
 def _crop_grown(start: Start, mask: Bools, notes: tuple[str, ...]) -> Grown:
-    """Return the region in the smallest box that holds it and the drawn voxels."""
     tight = Box.around(mask | start.drawn)
     (z, y, x), (a, b, c), (d, e, f) = start.box.start, tight.start, tight.stop
     box = Box((z + a, y + b, x + c), (z + d, y + e, x + f))

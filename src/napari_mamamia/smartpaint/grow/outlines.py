@@ -1,4 +1,4 @@
-"""Hard limits of a region from outlined slices, and samples of it and its surroundings."""
+"""Hard limits of a region from outlined slices, and samples of the region and its surroundings."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -31,11 +31,11 @@ Spacing = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slice:
-    """One outlined slice: `plane` is its box, `ring` the box around the outline, one voxel thick.
+    """One outlined slice; `plane` is its box, and `ring` is a box around the outline.
 
-    The masks have the ring box's shape: the `drawn` voxels (holes filled), the voxels certainly
-    `inside` and `outside` the region, and the voxels that surround it (`ring`). `is_narrow` if no
-    voxel lies deeper than the tolerance.
+    The boxes are one voxel thick. The masks have the shape of the ring box: the `drawn` voxels
+    (with holes filled), the voxels certainly `inside` and `outside` the region, and the surrounding
+    voxels. `is_narrow` is True if no voxel is deeper than the tolerance.
     """
 
     axis: int
@@ -52,19 +52,21 @@ def slices_of(
 ) -> tuple[tuple[Slice, ...], tuple[str, ...]]:
     """Return the outlined slices, one for each plane, and notes on changes to the outlines.
 
-    Outlines of one plane are joined, and their holes filled, because a closed line encloses the
-    lesion. Voxels deeper than the tolerance are certainly inside, or the whole outline if none is
-    that deep; voxels farther from it are certainly outside. Depth and distance are measured in the
-    plane, from voxel centre to voxel centre; the image's border is no edge.
+    Outlines of one plane are joined, and their holes are filled, because a closed line encloses the
+    lesion. Voxels deeper than the tolerance are certainly inside, or the whole outline if no voxel
+    is that deep. Voxels farther away than the tolerance are certainly outside. Depth and distance
+    are measured in the plane from voxel centre to voxel centre, and the image's border is not an
+    edge.
 
     Raises
     ------
     CaseError
-        If there is no outline, or one is not a plane of the grid or empty.
+        If there is no outline, or an outline is empty or not a plane of the grid.
     """
     if not outlines:
         raise CaseError(
-            "growth needs an outline, but there is none: outline the lesion in one slice first"
+            "expected an outline for growth, but there is none: outline the lesion in one slice "
+            "first"
         )
     planes: dict[tuple[int, int], Bools] = {}
     for outline in outlines:
@@ -79,8 +81,8 @@ def slices_of(
         slices.append(_crop_slice(axis, index, full, grid, tolerance_mm))
     if any(image.is_narrow for image in slices):
         notes.append(
-            f"an outline is narrower than twice the tolerance of {tolerance_mm:g} mm: all of it "
-            "belongs to the region"
+            f"an outline is narrower than twice the tolerance of {tolerance_mm:g} mm, so all its "
+            "voxels belong to the region"
         )
     return tuple(slices), tuple(notes)
 
@@ -90,10 +92,10 @@ def start_from_outlines(
 ) -> Start:
     """Return the start of a growth from outlined slices.
 
-    The region lies within a ball around the mean of all outlined voxels; its radius is `reach`
-    times the distance of the farthest one (to its outer edge), and at least 1 mm more than that. In
-    each outlined slice the outline holds to within the tolerance. If slices of different axes cross
-    and disagree, inside wins.
+    The region is within a ball around the mean of all outlined voxels. The radius is `reach` times
+    the distance of the farthest outlined voxel (to its outer edge), and at least 1 mm larger than
+    this distance. In each outlined slice, the outline is followed within the tolerance. If slices
+    of different axes cross and disagree, inside has priority.
     """
     slices, notes = slices_of(outlines, grid, settings.tolerance_mm)
     spacing = grid.spacing_mm
@@ -121,7 +123,6 @@ def start_from_outlines(
 
 
 def _crop_slice(axis: int, index: int, mask: Bools, grid: Grid, tolerance_mm: float) -> Slice:
-    """Return one slice, cropped to the outline and 9 mm around it."""
     others = [a for a in range(3) if a != axis]
     spacing = [grid.spacing_mm[a] for a in others]
     margin = [ceil(RING_MM[1] / step) + 1 for step in spacing]
@@ -173,7 +174,6 @@ def _measure_extent(
 
 
 def _half_voxels(slices: Sequence[Slice]) -> NDArray[np.float64]:
-    """Return, for each outlined voxel, half a voxel along the axes of its plane."""
     rows = []
     for image in slices:
         half = np.full(3, 0.5)
@@ -183,7 +183,6 @@ def _half_voxels(slices: Sequence[Slice]) -> NDArray[np.float64]:
 
 
 def _find_tight_box(one: Slice) -> Box:
-    """Return the box of the outline itself."""
     inner = Box.around(one.drawn)
     (z0, y0, x0), (a, b, c) = one.box.start, inner.start
     d, e, f = inner.stop
@@ -191,7 +190,6 @@ def _find_tight_box(one: Slice) -> Box:
 
 
 def _find_plane(box: Box, one: Slice) -> tuple[Box, tuple[slice, slice, slice]]:
-    """Return the whole plane of a slice within `box`, and its index in an array of the box."""
     start, stop, within = list(box.start), list(box.stop), [slice(None)] * 3
     index = one.box.start[one.axis]
     start[one.axis], stop[one.axis] = index, index + 1
@@ -203,7 +201,6 @@ def _find_plane(box: Box, one: Slice) -> tuple[Box, tuple[slice, slice, slice]]:
 def _merge_slice(
     target: Bools, box: Box, one: Slice, mask: Bools, how: Callable[[Bools, Bools], Bools]
 ) -> None:
-    """Write ``how(target, mask)`` into `target`, an array of `box`, where a slice overlaps it."""
     start = [max(a, b) for a, b in zip(box.start, one.box.start, strict=True)]
     stop = [min(a, b) for a, b in zip(box.stop, one.box.stop, strict=True)]
     if any(a >= b for a, b in zip(start, stop, strict=True)):
@@ -216,7 +213,7 @@ def _merge_slice(
 def _collect_samples(images: FeatureImages, slices: Sequence[Slice]) -> tuple[Floats, Floats]:
     """Return the features ``(feature, voxel)`` inside the outlines, and in the rings around them.
 
-    A voxel of a ring that is inside another outline does not count.
+    A voxel of a ring that is inside a different outline does not count.
     """
     inside, around = [], []
     for image in slices:

@@ -37,14 +37,15 @@ def grow_from_box(
     No voxel outside the box belongs to it. The subtraction (the first feature, if there is none) is
     smoothed by 1 mm and thresholded half-way between the median of the surroundings and the 99th
     percentile in the box. The connected part with most signal above the threshold is the sample of
-    the lesion. The surroundings are the 6 mm around the box and the voxels in the box below the
-    threshold, at least 2.5 mm from that part. The region is empty, with a note, if no part stands
-    out, or if a tenth of the 6 mm around the box is as bright as the middle of that part.
+    the lesion. The sample of the surroundings consists of the 6 mm around the box and the voxels in
+    the box below the threshold, at least 2.5 mm from that part. The region is empty, with a note,
+    if no part is brighter, or if a tenth of the 6 mm around the box is as bright as the middle of
+    that part.
 
     Raises
     ------
     CaseError
-        If the box is empty or leaves the image.
+        If the box is empty or extends outside the image.
     """
     settings = settings or GrowSettings()
     _require_box(box, grid)
@@ -59,7 +60,7 @@ def grow_from_box(
     shell = sampled.features[leading(images)][~allowed & sampled.usable]
     level = float(np.median(sampled.features[leading(images)][brightest]))
     if shell.size and np.count_nonzero(shell > level) > _AS_BRIGHT * shell.size:
-        note = "the surroundings of the box are as bright as the brightest part of it"
+        note = "the surroundings of the box are as bright as its brightest part"
         return _make_nothing(images, box, note)
     away = distance_transform_edt(~brightest, sampling=grid.spacing_mm)
     start = Start(
@@ -80,7 +81,6 @@ def _make_nothing(images: FeatureImages, box: Box, why: str) -> Grown:
 
 
 def _find_brightest(images: FeatureImages, sampled: Sampled, allowed: Bools, grid: Grid) -> Bools:
-    """Return the connected part of the box with most signal above the threshold."""
     channel = leading(images)
     values = np.where(sampled.usable, sampled.features[channel], np.float32(0))
     image = gaussian_filter(values, [_SMOOTH_MM / s for s in grid.spacing_mm], mode="nearest")
@@ -115,7 +115,6 @@ def _find_deep_voxels(mask: Bools, grid: Grid, tolerance_mm: float) -> Bools:
 
 
 def _index_within(outer: Box, box: Box) -> tuple[slice, slice, slice]:
-    """Return the index of `box` in an array of the box `outer`, which holds it."""
     z, y, x = (
         slice(a - o, b - o) for a, b, o in zip(box.start, box.stop, outer.start, strict=True)
     )
@@ -125,6 +124,6 @@ def _index_within(outer: Box, box: Box) -> tuple[slice, slice, slice]:
 def _require_box(box: Box, grid: Grid) -> None:
     if box.is_empty or any(b > n for b, n in zip(box.stop, grid.shape, strict=True)):
         raise CaseError(
-            f"a box must hold voxels of the image, of shape {grid.shape} (z, y, x), got "
-            f"{box.start} to {box.stop}: draw it again"
+            f"expected the box to have voxels inside the image, of shape {grid.shape} (z, y, x), "
+            f"but got {box.start} to {box.stop}: draw the box again"
         )

@@ -1,4 +1,4 @@
-"""Features of a box, as growth from a click, a box or a mask samples them."""
+"""Features in a box, as sampled by growth from a click, a box or a mask."""
 
 from dataclasses import dataclass, replace
 
@@ -15,7 +15,7 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sampled:
-    """A box, its features, and the voxels that are finite in all of them."""
+    """A box, its features, and the voxels in which all features are finite."""
 
     box: Box
     features: Floats

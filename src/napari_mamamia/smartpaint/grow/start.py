@@ -1,4 +1,4 @@
-"""The start of a growth: `GrowSettings`, `Outline`, and `Start`, the evidence on a region."""
+"""The start of a growth: settings, outlines, and the evidence on a region."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -11,9 +11,7 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
 
 RING_MM: Final = (2.5, 9.0)
-"""Distance in mm from the region at which its surroundings are sampled: above the first, at most
-the
-second.
+"""Range of distances in mm from the region in which its surroundings are sampled.
 
 Source: docs/methods/growth.md.
 """
@@ -25,22 +23,22 @@ Spacing = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True)
 class GrowSettings:
-    """How far and how smoothly a region grows.
+    """The extent and smoothness of a growing region.
 
     Parameters
     ----------
     reach
-        The region ends at `reach` times the greatest radius of its start.
+        The largest distance of the region, as a multiple of the largest radius of its start.
     radius_mm
-        The limit in mm instead; None for `reach`.
+        The largest distance in mm; None to use `reach`.
     tolerance_mm
-        How inexact a reader's outline may be: deeper inside it every voxel belongs to the region,
-        farther outside none, in the slice of the outline.
+        The contour tolerance. In the slice of an outline, every voxel that is deeper inside belongs
+        to the region, and no voxel that is farther outside does.
     smoothness
-        Cost of a surface in uniform surroundings, in units of log odds for each face between two
-        voxels of the finest spacing.
+        The cost of a surface in uniform surroundings, in log odds for each face between two voxels
+        of the finest spacing.
     most_voxels
-        Above this number of voxels the region is computed on a coarser grid, with a note.
+        The number of voxels above which the region is computed on a coarser grid, with a note.
 
     Raises
     ------
@@ -61,7 +59,7 @@ class GrowSettings:
         radius = 1.0 if self.radius_mm is None else self.radius_mm
         values = (self.reach, radius, self.tolerance_mm, self.smoothness, self.most_voxels)
         if not all(value > 0 for value in values):
-            raise ValueError(f"expected growth settings above 0, got {self}")
+            raise ValueError(f"expected growth settings to be above 0, but got {self}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,10 +69,10 @@ class Outline:
     Parameters
     ----------
     axis, index
-        The plane: voxels whose index along array axis `axis` (0 z, 1 y, 2 x) is `index`.
+        The plane of the voxels whose index along array axis `axis` (0 z, 1 y, 2 x) is `index`.
     mask
-        bool, the plane in array order: (y, x) of a z plane, (z, x) of a y plane, (z, y) of an x
-        plane.
+        The boolean plane in array order: (y, x) for a z plane, (z, x) for a y plane, (z, y) for an
+        x plane.
     """
 
     axis: int
@@ -82,42 +80,43 @@ class Outline:
     mask: Bools
 
     def require_on(self, grid: Grid) -> None:
-        """Raise `CaseError` unless the outline is a plane of `grid` and holds a voxel."""
+        """Raise `CaseError` unless the outline is a plane of `grid` and has a voxel."""
         if self.axis not in (0, 1, 2) or not 0 <= self.index < grid.shape[self.axis]:
             raise CaseError(
-                f"an outline must lie on a plane of the case, got plane {self.index} across axis "
-                f"{self.axis} of shape {grid.shape} (z, y, x): draw it again"
+                f"expected the outline to be on a plane of the case, but got plane {self.index} "
+                f"across axis {self.axis} of shape {grid.shape} (z, y, x): draw the outline again"
             )
         plane = tuple(n for axis, n in enumerate(grid.shape) if axis != self.axis)
         if self.mask.shape != plane:
             raise CaseError(
-                f"an outline across axis {self.axis} must have the shape {plane} of its plane, "
-                f"got {self.mask.shape}: draw it again on this case"
+                f"expected the outline across axis {self.axis} to have the shape {plane} of its "
+                f"plane, but got {self.mask.shape}: draw the outline again on this case"
             )
         if not self.mask.any():
             raise CaseError(
-                f"an outline must hold at least one voxel, plane {self.index} across axis "
-                f"{self.axis} holds none: outline the lesion there first"
+                f"expected the outline to have at least one voxel, but plane {self.index} across "
+                f"axis {self.axis} has none: outline the lesion on this plane first"
             )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Start:
-    """The evidence on a region before it grows; all masks are bool of the box's shape.
+    """The evidence on a region before growth; masks are boolean arrays with the box's shape.
 
     Parameters
     ----------
     box
-        No voxel outside it belongs to the region.
+        The box that contains the region.
     inside, outside
-        Voxels that belong to the region and voxels that do not, whatever the image shows; they are
-        disjoint.
+        The voxels that belong to the region and the voxels that do not, regardless of the image;
+        the masks are disjoint.
     seed
-        Parts of the grown region (26 neighbours) stay if they share a voxel with it.
+        The seed: a 26-connected part of the grown region is kept only if it has a voxel of the
+        seed.
     drawn
         The reader's drawing, which is the region if the image does not help.
     foreground, background
-        Features ``(feature, voxel)`` of samples of the region and of its surroundings, finite.
+        The finite features ``(feature, voxel)`` in samples of the region and of its surroundings.
     notes
         Sentences for the reader.
     """
@@ -138,7 +137,7 @@ def box_of_ball(
     spacing_mm: Spacing,
     shape: tuple[int, int, int],
 ) -> Box:
-    """Return the box of voxels with centres possibly in a ball, cropped to an array of `shape`."""
+    """Return the box of voxels whose centres may be in a ball, cropped to an array of `shape`."""
     ends = []
     for coordinate, step, n in zip(centre, spacing_mm, shape, strict=True):
         first = min(max(int(np.ceil(coordinate - radius_mm / step)), 0), int(n))
@@ -149,7 +148,7 @@ def box_of_ball(
 
 
 def ball(box: Box, centre: tuple[float, float, float], spacing_mm: Spacing) -> Floats:
-    """Return the distance in mm of each voxel of `box` from `centre`, float32."""
+    """Return the distance in mm from `centre` to each voxel of `box`, float32."""
     z, y, x = (
         ((np.arange(a, b) - coordinate) * step).astype(np.float32) ** 2
         for a, b, coordinate, step in zip(box.start, box.stop, centre, spacing_mm, strict=True)

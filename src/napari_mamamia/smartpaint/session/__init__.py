@@ -1,1 +1,1 @@
-"""One editing session: labels, membership, marks, the current stroke, undo."""
+"""One editing session: labels, membership, marks, the current stroke and undo."""

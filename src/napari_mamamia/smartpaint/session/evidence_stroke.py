@@ -1,4 +1,4 @@
-"""A stroke of evidence: its path while it is drawn, and the limits of its result."""
+"""An evidence stroke: its path while it is drawn, and the limits of its result."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -30,9 +30,7 @@ APART: Final = "apart"
 NOTES: Final = "notes"
 HELD_BACK: Final = "voxels held back"
 WEIGHTS: Final = "weights sha256"
-"""Names of parameters in a stroke's record: version of the rules, see `SettledStroke`, number of
-voxels that its result changed against its guarantees, and the file of the network's weights.
-"""
+"""Parameter names in a stroke's record: rule version, notes, held-back voxels, network weights."""
 
 _THINNED: Final = (
     0.05,
@@ -44,10 +42,10 @@ Bools = NDArray[np.bool_]
 
 
 class CurrentEvidenceStroke:
-    """A stroke of evidence from press to release: it collects its path and changes no voxel.
+    """An evidence stroke from press to release; it collects its path and changes no voxel.
 
-    A position that is not finite, or farther than a metre from the volume or from the previous
-    position, is ignored, and so is a position that practically equals the previous one.
+    A position is ignored if it is not finite, if it is more than a metre from the volume or the
+    previous position, or if it is practically equal to the previous position.
     """
 
     boxes: tuple[Box, ...] = ()
@@ -73,7 +71,7 @@ class CurrentEvidenceStroke:
 
     @property
     def edit(self) -> Edit:
-        """The stroke as stored by the history and the journal, without counts of changed voxels."""
+        """The stroke as stored in history and journal, without numbers of changed voxels."""
         parameters = lock_settings(self._locked)
         if self._too_far:
             parameters.append((TOO_FAR, self._too_far))
@@ -82,7 +80,7 @@ class CurrentEvidenceStroke:
 
     @property
     def work(self) -> StrokeWork | None:
-        """The input for settling the stroke as drawn so far; None if its box is empty."""
+        """The input for settling the stroke as drawn so far, or None if its box is empty."""
         if not self._path:
             return None
         work = prepare_stroke(
@@ -96,11 +94,11 @@ class CurrentEvidenceStroke:
         return None if work.box.is_empty else work
 
     def press(self, point: Voxel) -> Box:
-        """Begin the path; no voxel changes."""
+        """Begin the path without changing voxels."""
         return self.drag(point)
 
     def drag(self, point: Voxel) -> Box:
-        """Continue the path; no voxel changes."""
+        """Continue the path without changing voxels."""
         z, y, x = map(float, point)
         if not all(map(isfinite, (z, y, x))) or self._is_off((z, y, x)):
             return Box.empty()
@@ -115,7 +113,7 @@ class CurrentEvidenceStroke:
         return Box.empty()
 
     def finish(self) -> Box:
-        """Do nothing: the path ends at the last pointer position."""
+        """Do nothing, because the path ends at the last pointer position."""
         return Box.empty()
 
     def _is_off(self, point: Voxel) -> bool:
@@ -133,7 +131,7 @@ class CurrentEvidenceStroke:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LiftedStroke:
-    """A released stroke that is settled elsewhere: its input, and the step it will make."""
+    """A released stroke that is settled elsewhere, with its input and its future step."""
 
     work: StrokeWork
     edit: Edit
@@ -156,7 +154,7 @@ class LiftedStroke:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeptStroke:
-    """A result within its guarantees, the number of voxels held back, and its packed change."""
+    """A result within its guarantees, with the number of held-back voxels and the packed change."""
 
     settled: SettledStroke
     held_back: int
@@ -164,14 +162,14 @@ class KeptStroke:
 
 
 def keep_stroke(work: StrokeWork, settled: SettledStroke) -> KeptStroke:
-    """Return a result within its guarantees, with its change packed: 20 to 60 ms.
+    """Return a result within its guarantees with its change packed, in 20 to 60 ms.
 
-    It reads only the arrays of `work`, so that a thread can run it for the window.
+    Only the arrays of `work` are read, so this function can run in a thread.
 
     Raises
     ------
     CaseError
-        If the result is not one of this work: another box, shape or type.
+        If the box, shape or type of the result differs from that of the work.
     """
     settled, held_back = keep_promises(work, settled)
     labels = BitChange.of(work.labels ^ settled.labels, work.box)
@@ -181,16 +179,17 @@ def keep_stroke(work: StrokeWork, settled: SettledStroke) -> KeptStroke:
 
 
 def keep_promises(work: StrokeWork, settled: SettledStroke) -> tuple[SettledStroke, int]:
-    """Return a result without changes that a stroke never makes, and how many voxels these were.
+    """Return a result without forbidden changes, and the number of voxels with such changes.
 
-    Add removes no voxel of its label, erase adds none and touches no other label, locked labels
-    stay, and nothing changes beyond the window unless the stroke acts on the whole lesion. The
-    solver guarantees all of this; the check protects a reader's mask against a fault in the solver.
+    An adding stroke removes no voxel of its label. An erasing stroke adds no voxel and changes no
+    other label. Locked labels are not changed, and no voxel outside the window is changed unless
+    the stroke acts on the whole lesion. The solver guarantees all of this; the check protects a
+    reader's mask against an error in the solver.
 
     Raises
     ------
     CaseError
-        If the result is not one of this work: another box, shape or type.
+        If the box, shape or type of the result differs from that of the work.
     """
     require_fitting(work, settled)
     old, new, label = work.labels, settled.labels, np.uint8(work.brush.label)
@@ -220,16 +219,16 @@ def require_fitting(work: StrokeWork, settled: SettledStroke) -> None:
     arrays = ((settled.labels, np.uint8), (settled.words, np.uint16))
     if settled.box != work.box or any(a.shape != shape or a.dtype != t for a, t in arrays):
         raise CaseError(
-            "expected the result of the stroke that was drawn, but got that of a different "
-            "region: nothing was changed; draw the stroke again"
+            "expected the result of the drawn stroke, but got the result for a different region, "
+            "so nothing was changed: draw the stroke again"
         )
 
 
 def _find_beyond(work: StrokeWork, where: Bools) -> Bools:
-    """Return the voxels of `where` that lie farther from the path than its window.
+    """Return the voxels in `where` that are outside the window of the path.
 
-    Only voxels that no segment of the path has reached yet are measured against the next, so that a
-    long path costs little more than a short one.
+    Each segment is compared only with voxels that no earlier segment has reached, so a long path
+    takes little more time than a short path.
     """
     beyond = np.zeros_like(where)
     remaining = np.argwhere(where)
@@ -247,7 +246,7 @@ def _find_beyond(work: StrokeWork, where: Bools) -> Bools:
 
 
 def _pieces_from_afar(places: NDArray[np.float64]) -> Iterable[tuple[NDArray[np.float64], ...]]:
-    """Return the segments of a path, every eighth first, because these reach most of its voxels."""
+    """Return the segments of a path, every eighth first, because these reach most voxels."""
     if len(places) == 1:
         return [(places[0], places[0])]
     order = sorted(range(len(places) - 1), key=lambda k: k % 8 != 0)

@@ -1,4 +1,4 @@
-"""`GatheredJump`: a jump between states of the history, gathered in steps, applied at once."""
+"""A jump between states of the history, which is gathered in steps and applied at once."""
 
 from collections.abc import Callable
 from functools import reduce
@@ -14,20 +14,21 @@ from napari_mamamia.smartpaint.session.history import History, State
 
 
 class GatheredJump:
-    """All changes on the way to `position`, as flipped bits.
+    """All changes between the current state and `position`, as flipped bits.
 
-    Exclusive-or does not depend on order, so that the steps are gathered in separate arrays while
-    the mask stays as it is; `EditingSession.go` then applies all of them at once. The arrays take
-    memory only where a step changed something.
+    Exclusive-or does not depend on order, so the steps are gathered in separate arrays without
+    changing the mask; `EditingSession.go` then applies all steps at once. The arrays use memory
+    only where a step changed voxels.
 
     Parameters
     ----------
     history, position
         The history, and the number of applied steps to jump to.
     shape
-        Of the mask, ``(z, y, x)``.
+        The shape ``(z, y, x)`` of the mask.
     state
-        Returns the current state, from which a long jump is computed without all of its steps.
+        Function that returns the current state, from which a long jump can be computed without all
+        its steps.
 
     Raises
     ------
@@ -53,12 +54,12 @@ class GatheredJump:
         self._left = history.differences_to(position, state)
 
     def gather(self) -> bool:
-        """Add one more step; return False once all steps are gathered.
+        """Add one more step; return False when all steps are gathered.
 
         Raises
         ------
         CaseError, FormatError, SaveError
-            If a step is not available any more; the mask is unchanged.
+            If a step is no longer available; the mask is then unchanged.
         """
         difference = next(self._left, None)
         if difference is None:

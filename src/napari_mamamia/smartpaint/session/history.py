@@ -1,7 +1,7 @@
-"""The steps of an editing session in order, and how many of them are applied.
+"""The steps of an editing session in order, and the number of applied steps.
 
-The number of steps is unlimited. Their differences stay in memory up to a limit; beyond it the
-oldest are released, and read back from the journal when an undo needs them.
+The number of steps is unlimited. Their differences are kept in memory up to a limit; beyond the
+limit, the oldest differences are released and are read back from the journal if an undo needs them.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -14,33 +14,31 @@ from napari_mamamia.core.edits import Edit, Step
 from napari_mamamia.core.errors import CaseError
 
 DEFAULT_LIMIT_BYTES: Final = 256 << 20
-"""Default memory limit, our choice: some 600 strokes of 20 mm radius, 5000 of 6 mm
-(benchmarks/session.py).
-"""
+"""Default memory limit, about 600 strokes of 20 mm radius (benchmarks/session.py). Our choice."""
 
 _STEP_BYTES: Final = 1000
 _POINT_BYTES: Final = 140
 """Memory of a step without its difference, and of each point of its path.
 
-These are Python objects, measured with `sys.getsizeof` (a tuple of three floats: 64 + 3 * 24). They
-stay when the difference is released.
+These Python objects were measured with `sys.getsizeof` (a tuple of three floats: 64 + 3 * 24). They
+are kept when the difference is released.
 """
 
 _KEYFRAME_EVERY: Final = 64
 _MOST_KEYFRAMES: Final = 16
 _WORTH_STEPS: Final = 20
-"""Keyframes, which are whole states: their distance in steps, their number, their share of memory.
+"""Limits of keyframes, which are whole states: distance in steps, number and memory.
 
-With more keyframes every second one is dropped and the distance doubles. A keyframe is used when it
-saves that many steps. Our choice: taking or applying a state costs as much as some 20 strokes of 8
-mm.
+If there are more keyframes, every second keyframe is dropped and the distance doubles. A keyframe
+is used if it saves that many steps. Our choice: storing or applying a state costs as much as about
+20 strokes of 8 mm.
 """
 
 State = tuple[Difference, ...]
-"""A whole state as its difference from an empty one: one part for each label."""
+"""A whole state as its difference from an empty state, with one item for each label."""
 
 ReadBack = Callable[[int], Difference]
-"""Callable from a step's number to its difference; raises a `MamamiaError` if it cannot be read."""
+"""Function that returns a step's difference by number, or raises a `MamamiaError`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,22 +49,21 @@ class _Entry:
 
 
 class History:
-    """An undo list; a new step after undos drops the steps that were undone.
+    """An undo list; a new step removes the steps that were undone.
 
     Parameters
     ----------
     limit_bytes
-        How much memory the steps may take together; only differences can be released.
+        The memory limit of all steps; only differences can be released.
     read_back
-        Reads differences that were released. Without it, the steps beyond the limit stay in the
-        list
-        but cannot be undone any more; `forgotten` counts them.
+        Function that reads released differences. Without it, steps beyond the limit remain in the
+        list but can no longer be undone; `forgotten` counts these steps.
 
     Attributes
     ----------
     revision
-        Grows with each step, undo, redo and jump: a result computed for one revision is outdated at
-        another.
+        A number that increases with each step, undo, redo and jump. A result computed for an
+        earlier revision is outdated.
     """
 
     def __init__(
@@ -84,7 +81,7 @@ class History:
 
     @property
     def edits(self) -> tuple[Edit, ...]:
-        """The edit of each step, in order, including undone steps."""
+        """The edit of each step in order, including undone steps."""
         return tuple(entry.edit for entry in self._entries)
 
     @property
@@ -129,7 +126,7 @@ class History:
         return self._position < len(self._entries) and self._is_within_reach(self._position)
 
     def add(self, step: Step) -> None:
-        """Append an applied step; steps that were undone are dropped."""
+        """Append an applied step and remove steps that were undone."""
         for entry in self._entries[self._position :]:
             self._bytes -= _count_bytes(entry)
         del self._entries[self._position :]
@@ -139,7 +136,7 @@ class History:
         self.move(self._position + 1)
 
     def to_undo(self) -> Difference:
-        """Return the difference of the last applied step; call `back` after undoing it.
+        """Return the difference of the last applied step; `back` must be called after the undo.
 
         Raises
         ------
@@ -149,11 +146,11 @@ class History:
             If the step cannot be read back from the journal.
         """
         if not self.can_undo:
-            raise CaseError("expected a step to undo, but there is none: nothing was changed")
+            raise CaseError("expected a step to undo, but there is none, so nothing was changed")
         return self._read_difference(self._entries[self._position - 1])
 
     def to_redo(self) -> Difference:
-        """Return the difference of the next undone step; call `forward` after redoing it.
+        """Return the difference of the next undone step; `forward` must be called after the redo.
 
         Raises
         ------
@@ -163,31 +160,31 @@ class History:
             If the step cannot be read back from the journal.
         """
         if not self.can_redo:
-            raise CaseError("expected a step to redo, but there is none: nothing was changed")
+            raise CaseError("expected a step to redo, but there is none, so nothing was changed")
         return self._read_difference(self._entries[self._position])
 
     def back(self) -> None:
-        """Count one step fewer as applied."""
+        """Decrease the number of applied steps by one."""
         self.move(self._position - 1)
 
     def forward(self) -> None:
-        """Count one step more as applied."""
+        """Increase the number of applied steps by one."""
         self.move(self._position + 1)
 
     def move(self, position: int) -> None:
-        """Count `position` steps as applied."""
+        """Set the number of applied steps to `position`."""
         self._position = position
         self.revision += 1
 
     @property
     def is_keyframe_due(self) -> bool:
-        """Whether the state after the last applied step should be kept, see `keep_keyframe`."""
+        """Whether the state after the last applied step should be kept; see `keep_keyframe`."""
         return self._position % self._every == 0 and self._position not in self._keyframes
 
     def keep_keyframe(self, state: State) -> None:
-        """Keep the state after the last applied step, so that a long jump can start near its end.
+        """Keep the state after the last applied step, from which a long jump can start.
 
-        A state that would take more than its share of the memory is not kept.
+        A state that would exceed the memory limit of keyframes is not kept.
         """
         if not self._has_room(state):
             return
@@ -204,21 +201,21 @@ class History:
     ) -> Iterator[Difference]:
         """Return differences that lead from the current position to `position`, in any order.
 
-        They are the differences of all steps between, nearest first. If `state` gives the current
-        state, they may instead be that state, a keyframe and the steps from there. Later changes of
-        the list have no effect on them.
+        They are the differences of all steps in between, nearest first. If `state` returns the
+        current state, they may instead be that state, a keyframe and the steps from the keyframe.
+        Later changes of the list have no effect.
 
         Raises
         ------
         CaseError
-            If there is no such position, or a step on the way is neither in memory nor recorded.
+            If the position does not exist, or a step in between is neither in memory nor recorded.
         FormatError, SaveError
             During iteration, if a difference cannot be read back from the journal.
         """
         if not 0 <= position <= len(self._entries):
             raise CaseError(
-                f"expected a row of the history from 0 to {len(self._entries)}, but got "
-                f"{position}: nothing was changed"
+                f"expected the row of the history to be from 0 to {len(self._entries)}, but got "
+                f"{position}, so nothing was changed"
             )
         start = self._position
         states: Iterator[Difference] = iter(())
@@ -232,14 +229,14 @@ class History:
         return chain(states, steps)
 
     def difference_of(self, row: int) -> Difference:
-        """Return the difference of a row of the history, from 1.
+        """Return the difference of a row of the history; rows are counted from 1.
 
         Raises
         ------
         CaseError
-            If it is neither in memory nor recorded.
+            If the difference is neither in memory nor recorded.
         FormatError, SaveError
-            If it cannot be read back from the journal.
+            If the difference cannot be read back from the journal.
         """
         return self._read_difference(self._entries[row - 1])
 
@@ -260,8 +257,8 @@ class History:
             return entry.difference
         if self.read_back is None:
             raise CaseError(
-                f"expected step {entry.number} in memory, but it was released and no journal "
-                "recorded it: it cannot be undone; nothing was changed"
+                f"expected step {entry.number} to be in memory, but it was released and no "
+                "journal recorded it, so it cannot be undone and nothing was changed"
             )
         return self.read_back(entry.number)
 
@@ -274,7 +271,7 @@ class History:
         self._let_go()
 
     def _let_go(self) -> None:
-        """Release the oldest differences until the rest fits; `_oldest` is the first still held."""
+        """Release the oldest differences to meet the limit; `_oldest` is the first in memory."""
         while self._bytes > self._limit and self._oldest < len(self._entries):
             entry = self._entries[self._oldest]
             self._bytes -= _difference_bytes(entry)

@@ -1,7 +1,7 @@
-"""`EditingSession`: one reader edits one case's mask; every step is recorded and can be undone.
+"""Editing of a case's mask by a reader; every step is recorded and can be undone.
 
-It uses no window and no files: labels are edited in place, boxes tell the caller what to redraw,
-and each step goes to `on_record`, for example a journal.
+An `EditingSession` uses no window and no files. Labels are edited in place, the returned boxes must
+be redrawn, and each step is passed to `on_record`, for example a journal.
 """
 
 import time
@@ -57,7 +57,7 @@ PAINTED_OUTSIDE: Final = "painted with napari"
 Record = Callable[[Step | Turn | Jump], None]
 
 LONGEST_PAUSE_S: Final = 30.0
-"""Longest pause in seconds between two acts that counts as editing time; our choice."""
+"""Longest pause in s between two actions that counts as editing time. Our choice."""
 FORGET_MARKS: Final = "forget marks"
 _LOOKING: Final = (Tool.SMARTPAINT, Tool.EVIDENCE, Tool.LEARNED)
 
@@ -65,12 +65,12 @@ Settings = tuple[tuple[str, Setting], ...]
 
 
 class EditingClock:
-    """Adds up the time between acts.
+    """Accumulates the time between actions.
 
     Parameters
     ----------
     seconds
-        Editing time of earlier sittings, to which new time is added.
+        The editing time of earlier sittings in s, to which new time is added.
     now
         A monotonic clock in seconds.
     """
@@ -81,7 +81,7 @@ class EditingClock:
         self._last: float | None = None
 
     def act(self) -> float:
-        """Register an act of the reader; return the editing time so far in seconds."""
+        """Register an action of the reader; return the editing time so far in s."""
         now = self._now()
         if self._last is not None and now - self._last < LONGEST_PAUSE_S:
             self.seconds += now - self._last
@@ -95,20 +95,20 @@ class RecordedMask:
     Parameters
     ----------
     grid, labels
-        uint8 ``(z, y, x)`` on `grid`, edited in place.
+        A uint8 array ``(z, y, x)`` on `grid`, which is edited in place.
     label
-        The default value to edit.
+        The label value to edit by default.
     limit_bytes
-        Memory for the differences of steps, see `History`.
+        The memory limit for the differences of steps; see `History`.
     earlier
-        Summary of earlier editing; seconds, strokes and tools continue from it.
+        The summary of earlier editing, from which seconds, strokes and tools continue.
     now
-        The clock, in seconds.
+        The clock, a function that returns seconds.
 
     Attributes
     ----------
     on_record
-        Called with each step, undo, redo and jump.
+        Function that is called with each step, undo, redo and jump.
 
     Raises
     ------
@@ -140,7 +140,7 @@ class RecordedMask:
 
     @property
     def labels(self) -> NDArray[np.uint8]:
-        """The current labels, uint8 ``(z, y, x)``: the buffer itself."""
+        """The current labels as the uint8 buffer ``(z, y, x)`` itself."""
         return self.state.labels
 
     @property
@@ -150,7 +150,7 @@ class RecordedMask:
 
     @property
     def steps(self) -> tuple[Edit, ...]:
-        """The edit of each step, in order, including undone steps."""
+        """The edit of each step in order, including undone steps."""
         return self.history.edits
 
     @property
@@ -173,10 +173,10 @@ class RecordedMask:
         self.notice_external()
 
     def notice_external(self, box: Box | None = None) -> Step | None:
-        """Record changes that something else painted into the buffer, inside `box` or anywhere.
+        """Record changes that other tools painted into the buffer, inside `box` or anywhere.
 
-        Voxels that became the painted label are held inside it from now on; voxels that it lost are
-        held outside.
+        Voxels that gained the painted label are then fixed inside the label; voxels that lost it
+        are fixed outside.
         """
         where = box if box is not None else Box.whole(self.grid.shape)
         if where.is_empty or self.state.is_recorded(where):
@@ -191,23 +191,22 @@ class RecordedMask:
         )
 
     def undo(self, label: int | None = None) -> Box | None:
-        """Undo the last applied step; return the box to redraw, None if there is no step.
+        """Undo the last applied step; return the box to redraw, or None if there is no step.
 
-        With `label`, undo the last step of that lesion, whatever was done to others since; the undo
-        is then a step of its own. Flipped bits do not depend on order, as long as no later step
-        touched any of its voxels.
+        With `label`, the last step of that lesion is undone, regardless of later steps for other
+        lesions; the undo is then recorded as a new step. This is possible because flipped bits do
+        not depend on order, provided that no later step changed the same voxels.
 
-        Strokes that changed the membership but moved no voxel across the threshold are undone with
-        it, so that each undo is visible. A stroke of evidence, and a step that is no stroke, is
-        undone by itself.
+        Strokes that changed only the membership, but no label, are undone together with this step,
+        so each undo is visible. An evidence stroke, or a step that is not a stroke, is undone
+        separately.
 
         Raises
         ------
         CaseError
-            If another lesion, or the whole mask, changed later at the voxels of the step; nothing
-            changes.
+            If a later step changed the voxels of the step; nothing is then changed.
         FormatError, SaveError
-            If an old step cannot be read back from the journal; nothing changes.
+            If an old step cannot be read back from the journal; nothing is then changed.
         """
         self.record_pending()
         box = None
@@ -223,14 +222,14 @@ class RecordedMask:
         return box
 
     def redo(self, label: int | None = None) -> Box | None:
-        """Redo the next undone step; return the box to redraw, None if there is no step.
+        """Redo the next undone step; return the box to redraw, or None if there is no step.
 
-        With `label`, redo the step of that lesion that was undone last.
+        With `label`, the step of that lesion that was undone last is redone.
 
         Raises
         ------
         FormatError, SaveError
-            As `undo`.
+            As in `undo`.
         """
         self.record_pending()
         if label is not None and self._is_taken_back(label) and not self._is_redo_of(label):
@@ -254,15 +253,16 @@ class RecordedMask:
     def go_to(self, position: int) -> Box:
         """Jump to the state after `position` steps; return the box to redraw.
 
-        Every row of the history is a state of its own, even that of a step which changed no voxel;
-        only `undo` and `redo` skip such steps.
+        Every row of the history is a separate state, even after a step that changed no voxel; only
+        `undo` and `redo` skip such steps.
 
         Raises
         ------
         CaseError
-            If there is no such state, or a step on the way is stored nowhere; nothing changes.
+            If the state does not exist, or a step in between is not stored; nothing is then
+            changed.
         FormatError, SaveError
-            As `undo`.
+            As in `undo`.
         """
         way = self.prepare_jump(position)
         while way.gather():
@@ -270,20 +270,21 @@ class RecordedMask:
         return self.go(way) or Box.empty()
 
     def prepare_jump(self, position: int) -> GatheredJump:
-        """Return the jump to the state after `position` steps, to be gathered before `go`.
+        """Return the jump to the state after `position` steps, which must be gathered before `go`.
 
         Raises
         ------
         CaseError
-            If there is no such state.
+            If the state does not exist.
         """
         self.record_pending()
         return GatheredJump(self.history, position, self.grid.shape, self.state.snapshot)
 
     def go(self, way: GatheredJump) -> Box | None:
-        """Apply a gathered jump; return the box to redraw.
+        """Apply a gathered jump and return the box to redraw.
 
-        None, and nothing changes, if the mask was edited after the jump was requested.
+        If the mask was edited after the jump was requested, nothing is changed and the result is
+        None.
         """
         self.record_pending()
         if way.revision != self.history.revision:
@@ -304,7 +305,8 @@ class RecordedMask:
         Raises
         ------
         ValueError
-            If the record does not fit this session: another shape, nothing to undo.
+            If the record does not match this session, for example because the shape differs or
+            there is nothing to undo.
         FormatError, SaveError
             If an old step cannot be read back.
         """
@@ -328,7 +330,7 @@ class RecordedMask:
         rows = len(self.history.edits)
         if jump.start != self.history.position or not 0 <= jump.stop <= rows:
             raise ValueError(
-                f"it goes from row {jump.start} to {jump.stop}, but the history is at row "
+                f"the jump goes from row {jump.start} to {jump.stop}, but the history is at row "
                 f"{self.history.position} of {rows}"
             )
         way = GatheredJump(self.history, jump.stop, self.grid.shape, self.state.snapshot)
@@ -338,7 +340,7 @@ class RecordedMask:
         self.history.move(jump.stop)
 
     def _find_row_to_undo(self, label: int | None) -> int:
-        """Return the row of the last step, or of the last step of a lesion; 0 if there is none."""
+        """Return the row of the last step, or of a lesion's last step; 0 if there is no step."""
         if label is None or not self.can_undo:
             return self.position if self.can_undo else 0
         return max(standing_rows(self.steps[: self.position], label), default=0)
@@ -347,7 +349,7 @@ class RecordedMask:
         return self._apply_turn(Turn.UNDO, self.history.to_undo())
 
     def _is_redo_of(self, label: int | None) -> bool:
-        """Return whether the next undone step is one of a lesion, and not a reversal."""
+        """Return whether the next undone step belongs to the lesion and is not a reversal."""
         if label is None or not self.can_redo:
             return self.can_redo
         edit = self.steps[self.position]
@@ -359,7 +361,7 @@ class RecordedMask:
         return edit is not None and edit.label == label and edit.undone_row is not None
 
     def _take_back(self, row: int) -> Box:
-        """Reverse the step of a row by a step of its own."""
+        """Reverse the step of a row by a new step."""
         edit, difference = self.steps[row - 1], self.history.difference_of(row)
         self._require_untouched(row, edit, difference)
         self.state.flip(difference)
@@ -380,8 +382,8 @@ class RecordedMask:
         if is_touched:
             raise CaseError(
                 f"expected no later change of the voxels of step {row} ({edit.name}), but a later "
-                "step changed them: nothing was changed; click a row of the history to go back, "
-                "together with every later step"
+                "step changed these voxels, so nothing was changed: click a row of the history "
+                "to undo all later steps too"
             )
 
     def _cut_flipped(self, difference: Difference, box: Box) -> NDArray[np.uint8]:
@@ -434,14 +436,14 @@ class RecordedMask:
 
 
 def _is_made_of_stamps(edit: Edit) -> bool:
-    """Return whether a step is a stroke of stamps, which may change membership alone."""
+    """Return whether a step is a stroke made of stamps, which may change only the membership."""
     return edit.stroke is not None and not edit.stroke.brush.tool.is_smart
 
 
 def _require_buffer(labels: NDArray[np.uint8], grid: Grid) -> None:
     if labels.dtype != np.uint8 or labels.shape != grid.shape or not labels.flags.writeable:
         raise CaseError(
-            f"expected a writable uint8 buffer of shape {grid.shape} to edit, but got "
+            f"expected the edited buffer to be writable uint8 of shape {grid.shape}, but got "
             f"{labels.dtype} {labels.shape}: start editing again"
         )
 
@@ -454,27 +456,26 @@ class EditingSession(RecordedMask):
     case_id, grid
         The case and its grid.
     labels
-        uint8 ``(z, y, x)`` on `grid`, edited in place: the buffer that the window shows.
+        A uint8 array ``(z, y, x)`` on `grid`, which is edited in place and shown in the window.
     images
-        The images that strokes of evidence and a SmartPaint brush compare; may be set later.
-        Without
-        them such a press raises `CaseError`.
+        The images that evidence strokes and a SmartPaint brush compare, which can be set later.
+        Without images, a press with such a brush raises `CaseError`.
     label
-        The value that `apply` writes; a brush carries its own.
+        The value that `apply` writes; a brush has its own value.
     locked
-        Labels that cannot be painted, and that no stroke paints over.
+        The labels that cannot be painted and over which no stroke paints.
     limit_bytes
-        Memory for the differences of steps, see `History`.
+        The memory limit for the differences of steps; see `History`.
     earlier
-        Summary of earlier editing; seconds, strokes and tools continue from it.
+        The summary of earlier editing, from which seconds, strokes and tools continue.
     now
-        The clock, in seconds.
+        The clock, a function that returns seconds.
 
     Attributes
     ----------
     on_settled
-        Called with the step of a released stroke that was settled by something else than `settle`,
-        such as an undo that could not wait: its box needs a redraw.
+        Function that is called with the step of a released stroke that was not settled by `settle`,
+        for example because an undo could not wait. Its box must be redrawn.
 
     Raises
     ------
@@ -512,7 +513,7 @@ class EditingSession(RecordedMask):
 
     @property
     def is_settling(self) -> bool:
-        """Whether a released stroke waits for its result."""
+        """Whether a released stroke is still waiting for its result."""
         return self._lifted is not None
 
     # -------------------------------------------------------------- strokes
@@ -520,14 +521,14 @@ class EditingSession(RecordedMask):
     def press(self, point: Voxel, brush: Brush) -> Box:
         """Begin a stroke at `point`; return the box of voxels whose label changed.
 
-        A stroke that is still being drawn is released first; a released stroke is settled. A stroke
-        of evidence changes no voxel before it is settled.
+        A stroke that is still being drawn is released first, and a released stroke is settled. An
+        evidence stroke changes no voxel until it is settled.
 
         Raises
         ------
         CaseError
-            If the brush's label is locked, or a brush that compares images has none; nothing
-            changes.
+            If the brush's label is locked, or a brush that compares images has no images; nothing
+            is then changed.
         """
         self.release()
         self.settle_lifted()
@@ -535,8 +536,8 @@ class EditingSession(RecordedMask):
         images, spacing = self.images, self.grid.spacing_mm
         if brush.tool in _LOOKING and images is None:
             raise CaseError(
-                "expected the images that a SmartPaint brush compares, but they are not ready: "
-                "wait until all phases are read, or choose the plain sphere"
+                "expected the images for the SmartPaint brush to be ready, but phases are still "
+                "being read: wait until all phases are read, or choose the plain sphere"
             )
         self._clock.act()
         if brush.tool.is_smart and images is not None:
@@ -550,9 +551,9 @@ class EditingSession(RecordedMask):
         return Box.empty() if self._stroke is None else self._stroke.drag(point)
 
     def release(self) -> Step | None:
-        """End the stroke and record it; None if it changed nothing.
+        """End the stroke and record it; return None if it changed nothing.
 
-        A stroke of evidence is settled at once; use `lift` to settle it in a worker.
+        An evidence stroke is settled immediately; use `lift` to settle it in a worker.
         """
         if isinstance(self._stroke, CurrentEvidenceStroke):
             return None if self.lift() is None else self._settle_waiting()
@@ -562,10 +563,10 @@ class EditingSession(RecordedMask):
         return self._record_step(stroke.edit, self._take_difference(stroke))
 
     def lift(self) -> StrokeWork | None:
-        """End a stroke of evidence; return the input for `settle_stroke` in a worker.
+        """End an evidence stroke; return the input for `settle_stroke` in a worker.
 
-        None if no such stroke is being drawn, or its box is empty. The stroke is recorded by
-        `settle`, or by any method that needs the mask before.
+        The result is None if no such stroke is being drawn, or its box is empty. The stroke is
+        recorded by `settle`, or by any earlier method that needs the mask.
         """
         stroke = self._stroke
         if not isinstance(stroke, CurrentEvidenceStroke):
@@ -578,36 +579,36 @@ class EditingSession(RecordedMask):
         return work
 
     def settle(self, work: StrokeWork, result: SettledStroke | KeptStroke) -> Step | None:
-        """Record the result of a released stroke; None if it changed nothing.
+        """Record the result of a released stroke; return None if it changed nothing.
 
-        The result of a stroke that was settled or abandoned meanwhile is dropped: `work`, as
-        returned by `lift`, identifies the stroke. A `KeptStroke` is within its guarantees and has
-        its change packed already, as a thread does it for the window.
+        `work`, as returned by `lift`, identifies the stroke. The result of a stroke that has
+        already been settled or abandoned is ignored. A `KeptStroke` has already been limited to its
+        guarantees and packed by a thread.
 
         Raises
         ------
         CaseError
-            If the result does not fit the work; the stroke is dropped.
+            If the result does not match the work; the stroke is then dropped.
         """
         if self._lifted is None or self._lifted.work is not work:
             return None
         return self._settle_waiting(result)
 
     def settle_lifted(self) -> Step | None:
-        """Settle a released stroke at once, and call `on_settled`."""
+        """Settle a released stroke immediately and call `on_settled`."""
         step = self._settle_waiting()
         if step is not None and self.on_settled is not None:
             self.on_settled(step)
         return step
 
     def current_work(self) -> StrokeWork | None:
-        """Return the input of `preview_stroke` for a stroke of evidence while it is drawn."""
+        """Return the input of `preview_stroke` for the evidence stroke that is being drawn."""
         return self._stroke.work if isinstance(self._stroke, CurrentEvidenceStroke) else None
 
     def abandon(self) -> Box:
-        """Drop the current stroke, or the released one.
+        """Drop the current or released stroke.
 
-        Returns the box to redraw, empty if no voxel had changed.
+        The result is the box to redraw, which is empty if no voxel had changed.
         """
         stroke, self._stroke, self._lifted = self._stroke, None, None
         if stroke is None or isinstance(stroke, CurrentEvidenceStroke):
@@ -634,7 +635,7 @@ class EditingSession(RecordedMask):
         return difference
 
     def preview(self, point: Voxel, brush: Brush) -> tuple[Box, NDArray[np.bool_]]:
-        """Return the voxels that a press at `point` would change: a box and bool voxels in it.
+        """Return the voxels that a press at `point` would change, as a box and its boolean voxels.
 
         The box is empty if the brush has no images yet, or its label is locked.
         """
@@ -659,10 +660,10 @@ class EditingSession(RecordedMask):
         )
 
     def _settle_waiting(self, result: SettledStroke | KeptStroke | None = None) -> Step | None:
-        """Record the released stroke; its result is computed if there is none.
+        """Record the released stroke, and compute its result if `result` is None.
 
-        It is also computed if something else painted there since the release, because that came
-        first.
+        The result is also computed if another tool has painted in the box since the release,
+        because those changes must be applied first.
         """
         lifted, self._lifted = self._lifted, None
         if lifted is None:
@@ -682,9 +683,9 @@ class EditingSession(RecordedMask):
         )
 
     def _write_kept(self, work: StrokeWork, kept: KeptStroke) -> Difference | None:
-        """Write the result of a stroke; return the difference, None if nothing changed.
+        """Write the result of a stroke; return the difference, or None if nothing changed.
 
-        The change was packed from the input of the stroke. If other values are there by now, or
+        The change was packed from the input of the stroke. If the values have changed since, or
         changes are not recorded yet, it is computed again.
         """
         settled = kept.settled
@@ -711,19 +712,21 @@ class EditingSession(RecordedMask):
     ) -> Step | None:
         """Set `label` (default: the session's) to `mask_in_box` inside `box`, as one step.
 
-        True voxels get the label, except those with a locked label; voxels that had the label and
-        are not True lose it. With `holds` the reader means each voxel that changes: strokes and
-        growth do not undo it. None if nothing changed.
+        True voxels get the label, except voxels with a locked label; voxels that are False lose the
+        label. With `holds`, each changed voxel is fixed, so strokes and growth do not undo it. The
+        result is None if nothing changed.
 
         Raises
         ------
         CaseError
-            If the label is locked, or mask and box differ in shape.
+            If the label is locked, or the shapes of mask and box differ.
         """
         value = self.label if label is None else label
         self._require_unlocked(value)
         if mask_in_box.shape != box.shape:
-            raise CaseError(f"expected a mask of shape {box.shape}, got {mask_in_box.shape}")
+            raise CaseError(
+                f"expected the mask to have the shape {box.shape}, but it has {mask_in_box.shape}"
+            )
         self.record_pending()
         now = self.labels[box.slices]
         new_labels = np.where(mask_in_box, np.uint8(value), now)
@@ -733,7 +736,7 @@ class EditingSession(RecordedMask):
     def apply_labels(self, name: str, labels: LabelMap, parameters: Settings = ()) -> Step | None:
         """Set the whole mask to `labels`, except for locked labels, as one step.
 
-        Values must be whole numbers 0 to 255.
+        Values must be whole numbers from 0 to 255.
         """
         self.record_pending()
         box = _join_boxes((labels.box, Box.around(self.labels)))
@@ -741,9 +744,9 @@ class EditingSession(RecordedMask):
         return self._write_labels(name, box, new_labels, parameters, WHOLE_MASK)
 
     def forget_marks(self, label: int | None = None) -> Step | None:
-        """Remove all marks of `label` (default: the session's); its mask stays.
+        """Remove all marks of `label` (by default the session's label) without changing its mask.
 
-        None if there were no marks.
+        The result is None if there were no marks.
 
         Raises
         ------
@@ -761,7 +764,7 @@ class EditingSession(RecordedMask):
         return self._record_step(edit, self.state.record(value, (box,), marks=True))
 
     def restore_marks(self, name: str, marks: Sequence[LabelMarks]) -> tuple[Step, ...]:
-        """Restore the marks of all labels, as one step for each label."""
+        """Restore the marks of all labels as one step for each label."""
         self.record_pending()
         by_label = {mark.label: mark for mark in marks}
         present = {mark.label: mark.box for mark in self.state.all_marks()}
@@ -784,11 +787,11 @@ class EditingSession(RecordedMask):
         self.notice_external()
 
     def notice_external(self, box: Box | None = None) -> Step | None:
-        """Record changes that something else painted into the buffer, inside `box` or anywhere.
+        """Record changes that other tools painted into the buffer, inside `box` or anywhere.
 
-        Voxels that became the painted label are held inside it from now on; voxels that it lost are
-        held outside. A released stroke is settled first. While a stroke is being drawn nothing is
-        compared; its release records every change inside its boxes.
+        Voxels that gained the painted label are then fixed inside the label; voxels that lost it
+        are fixed outside. A released stroke is settled first. While a stroke is being drawn,
+        nothing is compared; its release records every change inside its boxes.
         """
         if self._stroke is not None:
             return None
@@ -798,8 +801,8 @@ class EditingSession(RecordedMask):
     def _require_unlocked(self, label: int) -> None:
         if label in self.locked:
             raise CaseError(
-                f"expected a label that may be painted, but label {label} is locked: unlock it, or "
-                "choose another"
+                f"expected the label to be unlocked for painting, but label {label} is locked: "
+                "unlock it, or choose a different label"
             )
 
     def _write_labels(

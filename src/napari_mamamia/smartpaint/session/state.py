@@ -1,4 +1,4 @@
-"""The arrays of an editing session: labels, membership and marks, now and as last recorded."""
+"""The arrays of an editing session: labels, membership and marks, current and last recorded."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,19 +18,17 @@ from napari_mamamia.smartpaint.session.gathered_jump import GatheredJump
 
 _LEAST: Final = np.float32(1e-6)
 _MOST: Final = np.float32(1 - 1e-6)
-"""Highest membership that a brush leaves; 0 means that no brush has touched a voxel."""
+"""Largest membership that a brush leaves; 0 means that no brush has touched a voxel."""
 
 _WORDS: Final = 1 << 15
-"""Words of 8 bytes compared at a time: 256 KB of each array, our choice."""
+"""Number of 8-byte words compared at a time, 256 KB of each array. Our choice."""
 
 _MOST_SOFT: Final = 1 << 20
-"""Largest number of voxels of membership in a whole state: the previous smart brush left noise
-there,
-and 3 million voxels took 80 ms to pack.
+"""Largest number of voxels with membership in a whole state; 3 million voxels take 80 ms to pack.
 """
 
 _WASTE: Final = 2
-"""Boxes of stamps are joined while the joined box is at most this many times as large."""
+"""Boxes of stamps are joined if the joined box is at most this many times as large."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,20 +44,21 @@ LabelsWords: TypeAlias = tuple[NDArray[np.uint8], NDArray[np.uint16]]
 
 
 class MaskState:
-    """Labels, memberships and marks: the current ones, and those after the last recorded step.
+    """Current labels, memberships and marks, and their state after the last recorded step.
 
-    A membership is stored for every painted label, so that undo can restore it even if another
-    label was painted later. Its memory is allocated only where it is written to. 0 means
-    "untouched": 0.95 inside the label, 0.05 outside. The same values apply where membership and
-    labels disagree (napari's own brush, a model's step): the labels win.
+    A membership is stored for every painted label, because undo must restore it even if a different
+    label was painted later. Memory is allocated only where values are written. The value 0 means
+    "untouched" and stands for 0.95 inside the label and 0.05 outside. The same values apply if
+    membership and labels disagree, for example after napari's own brush, because labels have
+    priority.
 
-    Marks (`evidence.marks`) are stored for each label in the same way. A label that takes a voxel
-    of another label leaves the other label's marks there.
+    Marks (`evidence.marks`) are stored for each label in the same way. If a label replaces another
+    label in a voxel, the marks of the replaced label are kept.
 
     Parameters
     ----------
     labels
-        uint8 ``(z, y, x)``; edited in place.
+        A uint8 array ``(z, y, x)``, which is edited in place.
     """
 
     def __init__(self, labels: NDArray[np.uint8]) -> None:
@@ -73,26 +72,26 @@ class MaskState:
         self._words_box: dict[int, Box] = {}
 
     def membership(self, label: int) -> NDArray[np.float32]:
-        """Return the membership of a label, float32 ``(z, y, x)``, 0 where untouched."""
+        """Return the membership of a label, float32 ``(z, y, x)``, with 0 for untouched voxels."""
         if label not in self._soft:
             self._soft[label] = blank_array(self.labels.shape, np.float32)
             self._soft_recorded[label] = blank_array(self.labels.shape, np.float32)
         return self._soft[label]
 
     def words(self, label: int) -> NDArray[np.uint16]:
-        """Return the marks of a label, uint16 ``(z, y, x)``, 0 for no mark."""
+        """Return the marks of a label, uint16 ``(z, y, x)``, with 0 for voxels without a mark."""
         if label not in self._words:
             self._words[label] = blank_array(self.labels.shape, np.uint16)
             self._words_recorded[label] = blank_array(self.labels.shape, np.uint16)
         return self._words[label]
 
     def marked_box(self, label: int) -> Box:
-        """Return a box that holds all recorded marks of a label; empty if there are none."""
+        """Return a box that contains all recorded marks of a label; empty without marks."""
         box = self._words_box.get(label, Box.empty())
         return box if box.is_empty else moved(Box.around(self._words[label][box.slices]), box.start)
 
     def all_marks(self) -> tuple[LabelMarks, ...]:
-        """Return a copy of the recorded marks of each label that has some, by label."""
+        """Return a copy of the recorded marks of each label with marks, by label."""
         boxes = ((label, self.marked_box(label)) for label in sorted(self._words_box))
         return tuple(
             LabelMarks(label, box, self._words_recorded[label][box.slices].copy())
@@ -102,13 +101,13 @@ class MaskState:
 
     @property
     def recorded_labels(self) -> NDArray[np.uint8]:
-        """The labels after the last recorded step; read only."""
+        """The labels after the last recorded step, which are read-only."""
         view = self._recorded.view()
         view.setflags(write=False)
         return view
 
     def start_of(self, label: int, box: Box) -> NDArray[np.float32]:
-        """Return the membership inside `box` before a stamp, as a new array."""
+        """Return the membership inside `box` before a stamp as a new array."""
         is_on = self.labels[box.slices] == label
         start = np.where(is_on, START_INSIDE, START_OUTSIDE)
         if label in self._soft:
@@ -126,8 +125,8 @@ class MaskState:
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Return the voxels that a stamp may change, and those whose label it changes.
 
-        `start` is the result of `start_of`, `painted` the same after the stamp; voxels of `locked`
-        labels stay as they are.
+        `start` is the result of `start_of`, and `painted` is the membership after the stamp; voxels
+        of `locked` labels are not changed.
         """
         labels = self.labels[box.slices]
         touched = painted != start
@@ -146,7 +145,7 @@ class MaskState:
     ) -> Box:
         """Store the result of a stamp; return the box of voxels whose label changed.
 
-        `holds` marks all voxels that the stamp touched as certainly inside or outside.
+        With `holds`, all voxels that the stamp touched are marked as certainly inside or outside.
         """
         touched, turned = self.turned_by(label, box, start, painted, locked)
         if holds is not None:
@@ -161,10 +160,7 @@ class MaskState:
         return moved(around, box.start)
 
     def painted_label(self, box: Box, otherwise: int) -> int:
-        """Return the only label added inside `box` since the last record, or else removed.
-
-        `otherwise` if there are several, or none.
-        """
+        """Return the only label added, or else removed, inside `box` since the last record."""
         now, then = self.labels[box.slices], self._recorded[box.slices]
         changed = now != then
         for values in (now[changed], then[changed]):
@@ -182,7 +178,7 @@ class MaskState:
             hold_voxels(words[box.slices], then & ~now, Action.ERASE)
 
     def is_recorded(self, box: Box) -> bool:
-        """Return whether the labels inside `box` are those of the last recorded step."""
+        """Return whether the labels inside `box` equal those of the last recorded step."""
         now, then = self.labels[box.slices], self._recorded[box.slices]
         if now.flags.c_contiguous and then.flags.c_contiguous:
             return _same_bytes(now.reshape(-1), then.reshape(-1))
@@ -191,10 +187,10 @@ class MaskState:
     def record(
         self, label: int, boxes: tuple[Box, ...], *, soft: bool = False, marks: bool = False
     ) -> Difference | None:
-        """Return the changes inside `boxes` since the last record, and count them as recorded.
+        """Return the changes inside `boxes` since the last record, and mark them as recorded.
 
-        Boxes may overlap; `soft` and `marks` tell whether membership and marks of `label` are
-        compared too. None if nothing changed.
+        Boxes may overlap. `soft` and `marks` define whether the membership and the marks of `label`
+        are also compared. The result is None if nothing changed.
         """
         labels = [self._take_change(self.labels, self._recorded, box, np.uint8) for box in boxes]
         membership = []
@@ -216,10 +212,10 @@ class MaskState:
     def put(
         self, difference: Difference, box: Box, before: LabelsWords, after: LabelsWords
     ) -> bool:
-        """Write labels and words into `box`, given all that they change.
+        """Write labels and words into `box`, together with their packed `difference`.
 
-        Nothing is written, and False returned, if the current or the last recorded values differ
-        from `before`.
+        If the current or the last recorded values differ from `before`, nothing is written and the
+        result is False.
         """
         crop, label = box.slices, difference.label
         words = self.words(label)
@@ -286,11 +282,11 @@ class MaskState:
 
     @property
     def is_quickly_kept(self) -> bool:
-        """Whether `snapshot` is so fast that a reader does not notice it."""
+        """Whether `snapshot` is fast enough not to be noticed by a reader."""
         return sum(map(_count_voxels, self._soft_box.values())) <= _MOST_SOFT
 
     def snapshot(self) -> tuple[Difference, ...]:
-        """Return the state after the last recorded step, as its difference from an empty one."""
+        """Return the state after the last recorded step as its difference from an empty state."""
         box = Box.around(self._recorded)
         labels = None if box.is_empty else BitChange.of(self._recorded[box.slices], box)
         states = [Difference(0, (labels,) if labels else ())]
@@ -325,9 +321,10 @@ def _join_boxes(boxes: dict[int, Box], label: int, changes: tuple[BitChange, ...
 
 
 def _same_bytes(now: NDArray[np.uint8], then: NDArray[np.uint8]) -> bool:
-    """Return whether two arrays are equal: eight labels at a time, in chunks that fit the cache.
+    """Return whether two arrays are equal, comparing eight labels at a time in cache-sized chunks.
 
-    It runs at each undo on the whole volume: 1 ms for 14 million voxels instead of 2 to 16 ms.
+    This runs on the whole volume at each undo, and takes 1 ms for 14 million voxels instead of 2 to
+    16 ms.
     """
     words = now.size // 8 * 8
     old, new = then[:words].view(np.uint64), now[:words].view(np.uint64)
@@ -345,9 +342,9 @@ def moved(box: Box, by: tuple[int, int, int]) -> Box:
 
 
 def joined(boxes: tuple[Box, ...], newer: Box) -> tuple[Box, ...]:
-    """Return the boxes of a stroke with one more box, joined to the last if little is wasted.
+    """Return the boxes of a stroke with one more box, joined to the last box if little is wasted.
 
-    One box around a long diagonal stroke would be mostly air.
+    A single box around a long diagonal stroke would be mostly empty.
     """
     if newer.is_empty:
         return boxes

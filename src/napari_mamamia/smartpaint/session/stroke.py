@@ -16,18 +16,18 @@ from napari_mamamia.smartpaint.brush.reach import stamp_box
 from napari_mamamia.smartpaint.session.state import MaskState, joined
 
 TOO_FAR: Final = "places left out"
-"""Parameter of a stroke: how many of its points lay a metre or more from the previous one."""
+"""Parameter of a stroke: the number of points that were a metre or more from the previous point."""
 
 Spacing = tuple[float, float, float]
 
 
 class CurrentStroke:
-    """A stroke that paints into `state`; `boxes` hold every voxel that it may have changed.
+    """A stroke that paints into `state`; `boxes` contain every voxel that may have changed.
 
     Parameters
     ----------
     locked
-        Labels that it does not paint over.
+        The labels over which the stroke does not paint.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class CurrentStroke:
 
     @property
     def edit(self) -> Edit:
-        """The stroke as stored by the history and the journal, without counts of changed voxels."""
+        """The stroke as stored in history and journal, without numbers of changed voxels."""
         parameters = lock_settings(self._locked)
         if self._path.too_far:
             parameters.append((TOO_FAR, self._path.too_far))
@@ -62,7 +62,7 @@ class CurrentStroke:
 
     @property
     def leaves_marks(self) -> bool:
-        """Whether later strokes of evidence respect its result."""
+        """Whether later evidence strokes respect the result of this stroke."""
         return self.brush.tool in (Tool.SPHERE, Tool.SMOOTH)
 
     def press(self, point: Voxel) -> Box:
@@ -78,8 +78,8 @@ class CurrentStroke:
     def finish(self) -> Box:
         """Paint up to the last position; return the box of voxels whose label changed.
 
-        Voxels whose label a smoothing brush changed are held from now on, or the next stroke of
-        evidence would undo the change.
+        Voxels whose label a smoothing brush changed are then fixed, because the next evidence
+        stroke would otherwise undo the change.
         """
         changed = self._paint_stamps(self._path.release())
         if self.brush.tool is Tool.SMOOTH:
@@ -137,12 +137,11 @@ def stroke_name(brush: Brush) -> str:
 
 
 def lock_settings(locked: frozenset[int]) -> list[tuple[str, Setting]]:
-    """Return the stroke parameters that list the locked labels, none if no label was locked."""
+    """Return the stroke parameters that list the locked labels; empty if no label was locked."""
     labels = " ".join(map(str, sorted(locked)))
     return [("locked", labels)] if labels else []
 
 
 def _keep_finite_point(point: Voxel) -> list[Voxel]:
-    """Return the point as plain floats for the journal; nothing if it is not finite."""
     z, y, x = map(float, point)
     return [(z, y, x)] if all(map(isfinite, (z, y, x))) else []

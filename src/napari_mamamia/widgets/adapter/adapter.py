@@ -32,7 +32,7 @@ _WAYS_OUT: Final = (
     "napari.window.view.toggle_fullscreen",
 )
 _USUAL_POINTS: Final = 9
-"""Default size of napari's texts in points."""
+"""Default font size of napari in points."""
 _NOTES_PLACE: Final = "_update_default_dock_area"
 _AROUND_TITLE: Final = 8
 """Pixels above and below a dock title in total, as in napari's style sheet."""
@@ -40,7 +40,7 @@ _AROUND_TITLE: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class ThemeColours:
-    """Colours of napari's theme (hexadecimal RGB), and its text size in points."""
+    """Colours of napari's theme (hexadecimal RGB), and napari's font size in points."""
 
     accent: str
     on_accent: str
@@ -53,10 +53,10 @@ class ThemeColours:
 
 
 def bare(viewer: Any) -> Any:
-    """Return the viewer itself if napari passes a proxy of it.
+    """Return the underlying viewer if napari passes a proxy.
 
-    The proxy wraps every layer taken from it, so that ``layer in selection`` fails. napari's menu
-    passes the viewer; ``add_plugin_dock_widget`` and commands pass the proxy.
+    The proxy wraps every layer that it returns, so ``layer in selection`` fails. napari's menu
+    passes the viewer, but ``add_plugin_dock_widget`` and commands pass the proxy.
     """
     return getattr(viewer, "__wrapped__", viewer)
 
@@ -70,8 +70,8 @@ def current_viewer() -> Any | None:
 def list_ways_out(window: QMainWindow) -> list[QAction]:
     """Return napari's menu actions that close the window or program, or toggle full screen.
 
-    They keep their shortcuts while the menu is hidden: Qt only triggers the shortcut of a hidden
-    menu if its action is also added to the window.
+    These actions keep their shortcuts while the menu is hidden. Qt triggers the shortcut of a
+    hidden menu only if the action is also added to the window.
     """
     menus = [action.menu() for action in window.menuBar().actions()]
     actions = [action for menu in menus if menu is not None for action in menu.actions()]
@@ -79,11 +79,11 @@ def list_ways_out(window: QMainWindow) -> list[QAction]:
 
 
 def asks_before_close(window: Any, event: Any) -> bool:
-    """Let napari ask before anything is closed; return whether the event must not go on.
+    """Let napari ask before anything is closed; return whether the event must be ignored.
 
-    napari asks only in its handler of a close by the window's frame, after our event filters have
+    napari asks only in its handler for closing by the window frame, after our event filters have
     saved, closed and restored everything (napari 0.9.2, `_qt/qt_main_window.py`, ``closeEvent``).
-    Its ``close`` asks first, and then sends another event.
+    Its ``close`` method asks first and then sends another event.
     """
     busy = getattr(getattr(window, "_window", None), "_task_status_manager", None)
     if not event.spontaneous() or not hasattr(window, "_is_close_dialog"):
@@ -107,9 +107,9 @@ def focus_canvas(viewer: Any) -> None:
 def forget_history(layer: Labels) -> None:
     """Clear the undo history of a labels layer after its data were replaced.
 
-    napari keeps them, and its next undo would write old voxels into the new mask (napari 0.9.2,
-    `napari/layers/labels/labels.py`, ``_reset_history``). Without the private method this function
-    does nothing, which is safe because the masks that we replace are not editable.
+    napari keeps the history, and the next undo would write old voxels into the new mask (napari
+    0.9.2, `napari/layers/labels/labels.py`, ``_reset_history``). Without the private method this
+    function does nothing, which is safe because replaced masks are not editable.
     """
     reset = getattr(layer, "_reset_history", None)
     if reset is not None:
@@ -125,8 +125,8 @@ def layer_scrolling(viewer: Any) -> list[Any]:
     """Return napari's wheel callbacks that scroll through layers with Alt, or an empty list.
 
     napari calls every wheel function, even for handled events (napari 0.9.2,
-    `napari/components/_viewer_mouse_bindings.py`, ``layers_scroll``), so that they must be removed
-    from the public list while the wheel with Alt has another meaning.
+    `napari/components/_viewer_mouse_bindings.py`, ``layers_scroll``), so these functions must be
+    removed from the public list while the wheel with Alt has another meaning.
     """
     name = "layers_scroll"
     return [f for f in viewer.mouse_wheel_callbacks if getattr(f, "__name__", "") == name]
@@ -141,10 +141,10 @@ def slice_scrolling(viewer: Any) -> list[Any]:
 def redraw_part(layer: Labels, part: tuple[slice, slice, slice]) -> None:
     """Redraw the box `part` of a labels layer after its data were changed there in place.
 
-    `part` holds slices along the layer's own axes (slice, row, column). Slice caches of small
-    integer layers share memory with the data, so that only the texture needs an update (napari
-    0.9.2, `napari/layers/labels/labels.py`, ``_partial_labels_refresh``); without the private
-    methods the whole slice is redrawn.
+    `part` contains slices along the layer's axes (slice, row, column). Slice caches of small
+    integer layers share memory with the data, so only the texture needs an update (napari 0.9.2,
+    `napari/layers/labels/labels.py`, ``_partial_labels_refresh``); without the private methods the
+    whole slice is redrawn.
     """
     note = getattr(layer, "_accumulate_updated_slice", None)
     draw = getattr(layer, "_partial_labels_refresh", None)
@@ -158,7 +158,7 @@ def redraw_part(layer: Labels, part: tuple[slice, slice, slice]) -> None:
 def square_off_brush(viewer: Any) -> None:
     """Remove the background box of napari's brush circle, a dark square at the pointer.
 
-    It is drawn next to the circle and stays when the circle is hidden (napari 0.9.2,
+    The box is drawn next to the circle and remains when the circle is hidden (napari 0.9.2,
     `napari/_vispy/overlays/brush_circle.py`, whose ``_on_visible_change`` ignores the box).
     """
     with suppress(KeyError, AttributeError):
@@ -166,14 +166,14 @@ def square_off_brush(viewer: Any) -> None:
 
 
 def canvas_widget(viewer: Any) -> Any | None:
-    """Return the Qt widget of the canvas, or None without a window."""
+    """Return the Qt widget of the canvas, or None if there is no window."""
     with suppress(AttributeError, RuntimeError):
         return viewer.window._qt_viewer.canvas.native
     return None
 
 
 def main_view(viewer: Any) -> QWidget | None:
-    """Return napari's main view (canvas and sliders), or None without a window."""
+    """Return napari's main view (canvas and sliders), or None if there is no window."""
     with suppress(AttributeError, RuntimeError):
         view = viewer.window._qt_viewer
         return view if isinstance(view, QWidget) else None
@@ -184,9 +184,10 @@ def main_view(viewer: Any) -> QWidget | None:
 def keep_when_closed(dock: Any, put_aside: Callable[[], None]) -> None:
     """Make the close button of a dock call `put_aside` instead of destroying the dock.
 
-    napari 0.9.2, ``QtViewerDockWidget.destroyOnClose``, which the title bar looks up at each click.
+    The title bar looks up ``QtViewerDockWidget.destroyOnClose`` at each click (napari 0.9.2).
     """
-    # A weak reference to the panel, which refers to its dock: no cycle keeps both alive.
+    # A weak reference to the panel, which refers to its dock, avoids a cycle that would keep both
+    # alive.
     weakly = WeakMethod(put_aside)
 
     def on_cross() -> None:
@@ -199,7 +200,7 @@ def keep_when_closed(dock: Any, put_aside: Callable[[], None]) -> None:
 
 
 class _View(QtViewer):
-    """A napari view without shortcuts, which the main view already has.
+    """A napari view without shortcuts, because the main view already has them.
 
     napari binds all shortcuts again for each view, and updates the tips of every welcome screen for
     each of the 98 shortcuts; this takes a third of the time for creating a view (napari 0.9.2,
@@ -223,9 +224,9 @@ def tend_canvas(view: Any) -> None:
 def spare_empty_depth(view: Any) -> None:
     """Allow a view without layers to switch to 3-D while it already has sliders.
 
-    napari reads the depth of a two-axis scene along the displayed axes, which are the third and
-    fourth here, and fails (napari 0.9.2, `_qt/qt_viewer.py`, ``_update_camera_depth``). napari
-    reads the depth again with each new layer.
+    napari reads the depth of a two-axis scene along the displayed axes, here the third and fourth,
+    and fails (napari 0.9.2, `_qt/qt_viewer.py`, ``_update_camera_depth``). napari reads the depth
+    again with each new layer.
     """
     measure = getattr(view, "_update_camera_depth", None)
     if measure is None:
@@ -239,12 +240,14 @@ def spare_empty_depth(view: Any) -> None:
 
     n_before = len(turned.callbacks)
     turned.disconnect(measure)
-    if len(turned.callbacks) < n_before:  # not if an earlier dock has replaced it
+    if (
+        len(turned.callbacks) < n_before
+    ):  # The method is restored only if no earlier dock has replaced it.
         turned.connect(measure_layers)
 
 
 def new_view(model: Any) -> Any:
-    """Return an additional view of a `ViewerModel`: napari's canvas without its sliders."""
+    """Return an additional view of a `ViewerModel`, with napari's canvas but without sliders."""
     kind = _View if is_on("bind_shortcuts") else QtViewer
     view = kind(model, show_welcome_screen=False)
     tend_canvas(view)
@@ -257,7 +260,7 @@ def new_view(model: Any) -> Any:
 def pass_keys_to_main(view: Any, viewer: Any) -> None:
     """Let the main view handle the keys that are pressed in an additional view.
 
-    (napari 0.9.2, `_qt/qt_viewer.py`, ``_key_map_handler``.) Without it such keys do nothing.
+    Otherwise such keys do nothing (napari 0.9.2, `_qt/qt_viewer.py`, ``_key_map_handler``).
     """
     with suppress(AttributeError, RuntimeError):
         handler = viewer.window._qt_viewer._key_map_handler
@@ -269,13 +272,13 @@ def pass_keys_to_main(view: Any, viewer: Any) -> None:
 
 
 def canvas_of(view: Any) -> QWidget | None:
-    """Return the canvas widget of a view made by `new_view`."""
+    """Return the canvas widget of a view from `new_view`."""
     native = getattr(getattr(view, "canvas", None), "native", None)
     return native if isinstance(native, QWidget) else None
 
 
 def text_scale() -> float:
-    """Return the desktop's text scale relative to 96 dots per inch; at least 1."""
+    """Return the desktop's text scale relative to 96 dots per inch, at least 1."""
     screen = QGuiApplication.primaryScreen()
     return 1.0 if screen is None else max(float(screen.logicalDotsPerInch()) / 96, 1.0)
 
@@ -291,7 +294,7 @@ def watch_font(then: Callable[[], None]) -> None:
 
 
 class _TitleFit(QObject):
-    """Sets the height of a title bar to the height of its text whenever its font changes."""
+    """A filter that fits the height of a title bar to its text whenever the font changes."""
 
     def __init__(self, bar: Any) -> None:
         super().__init__(bar)
@@ -309,7 +312,8 @@ class _TitleFit(QObject):
         if bar is not None and not bar.vertical:
             height = bar.title.fontMetrics().height()
             bar.title.setMinimumHeight(height)
-            # both: a dock places its content by the hint, and its title by the minimum
+            # Both are set, because a dock places its content by the size hint and its title by
+            # the minimum size.
             bar.sizeHint = lambda: QSize(0, height + _AROUND_TITLE)
             bar.setMinimumHeight(height + _AROUND_TITLE)
             bar.updateGeometry()
@@ -319,8 +323,8 @@ class _TitleFit(QObject):
 def fit_title(dock: Any) -> None:
     """Set the height of a dock's title bar to the height of its text, wherever the dock moves.
 
-    napari measures with a different font, so that the top of a title at 18 points was cut off
-    (napari 0.9.2, `_qt/widgets/qt_viewer_dock_widget.py`, ``QtCustomTitleBar``).
+    napari measures with a different font, so the top of a title at 18 points is cut off (napari
+    0.9.2, `_qt/widgets/qt_viewer_dock_widget.py`, ``QtCustomTitleBar``).
     """
     dock.setTitleBarWidget = partial(_put_title, ref(dock))
     _put_title(ref(dock), dock.titleBarWidget())
@@ -339,9 +343,9 @@ def _put_title(dock_ref: Any, bar: Any) -> None:
 def add_unnoted_dock(window: Any, widget: QWidget, name: str, area: str) -> Any:
     """Add a dock without saving its area in napari's settings.
 
-    napari saves the area of each new dock at once, to open the dock there the next time (napari
-    0.9.2, `_qt/widgets/qt_viewer_dock_widget.py`, ``_update_default_dock_area``); we place this
-    dock ourselves.
+    napari saves the area of each new dock immediately, to open the dock there the next time (napari
+    0.9.2, `_qt/widgets/qt_viewer_dock_widget.py`, ``_update_default_dock_area``), but this program
+    places the dock.
     """
     return _add_dock(window, widget, name, area, lambda _dock, _area: None)
 
@@ -373,7 +377,7 @@ def _add_dock(
 
 
 def has_own_window_size() -> bool:
-    """Return whether napari's settings hold a window size that the user has set."""
+    """Return whether napari's settings contain a window size from the user."""
     return get_settings().application.window_size is not None
 
 

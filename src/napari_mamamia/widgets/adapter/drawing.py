@@ -1,6 +1,7 @@
-"""Scheduling of napari's drawing: one redraw for several changes, spread over iterations.
+"""Scheduling of napari's drawing, with one redraw for several changes over several iterations.
 
-Uses napari's private attributes. Each use is guarded; without them napari draws as usual.
+The module uses napari's private attributes. Each use is guarded; without these attributes, napari
+draws as usual.
 """
 
 from collections.abc import Callable, Iterator
@@ -44,8 +45,9 @@ def sliced_once(viewer: Any) -> Iterator[None]:
     """Slice all layers once, on exit, for all changes of position and layers in the context.
 
     napari slices twice at each slider step, and once for each layer that is added or gets new data
-    (napari 0.9.2, `napari/components/viewer_model.py`, ``_update_layers``). Meanwhile napari does
-    not read values at the pointer, because this fails for a layer that was never sliced in 3-D.
+    (napari 0.9.2, `napari/components/viewer_model.py`, ``_update_layers``). Inside the context,
+    napari does not read values at the pointer, because this fails for a layer that was never sliced
+    in 3-D.
     """
     slicer: Any = getattr(viewer, "_layer_slicer", None)
     real = getattr(slicer, "submit", None)
@@ -64,7 +66,7 @@ def sliced_once(viewer: Any) -> Iterator[None]:
     finally:
         slicer.submit = real
         for layer in held:
-            # The instance attribute hid the method of the class, which applies again without it.
+            # The instance attribute hid the class's method, which applies again after deletion.
             del layer.refresh
     real(layers=[layer for layer in viewer.layers if layer not in stale], dims=viewer.dims)
     for layer in stale:
@@ -77,9 +79,9 @@ def sliced_once(viewer: Any) -> Iterator[None]:
 def measured_once(viewer: Any) -> Iterator[None]:
     """Measure the existing layers once, on exit, for all changes in the context.
 
-    napari lays out axes, sliders and their numbers in 3 to 8 ms each time that a layer is moved or
+    napari needs 3 to 8 ms to lay out axes, sliders and their numbers each time a layer is moved or
     gets new data (napari 0.9.2, `napari/components/viewer_model.py`, ``_on_layers_change``). A
-    layer that is inserted in the context is measured at once.
+    layer that is inserted in the context is measured immediately.
     """
     measure = getattr(viewer, "_on_layers_change", None)
     groups = [layer.events for layer in viewer.layers]
@@ -98,7 +100,6 @@ def measured_once(viewer: Any) -> Iterator[None]:
 
 @contextmanager
 def _pointer_away(viewer: Any) -> Iterator[None]:
-    """Set the mouse-over-canvas flag of napari to False, without emitting its event."""
     name = "mouse_over_canvas"
     is_over = getattr(viewer, name, False)
     if not is_over:
@@ -116,10 +117,10 @@ def _pointer_away(viewer: Any) -> Iterator[None]:
 @patch_within
 @contextmanager
 def sliced_later(layer: Layer) -> Iterator[None]:
-    """Set properties of a layer that is in no viewer yet without slicing it.
+    """Set properties of a layer without slicing, before the layer is added to a viewer.
 
-    napari slices the layer for each property, in 15 to 30 ms altogether, although only the slice
-    made after insertion is ever drawn (napari 0.9.2, `napari/layers/base/base.py`, ``refresh``).
+    napari slices the layer for each property, which takes 15 to 30 ms in total, although only the
+    slice after insertion is drawn (napari 0.9.2, `napari/layers/base/base.py`, ``refresh``).
     Without the private attributes napari slices as usual.
     """
     state: Any = getattr(layer, "_slicing_state", None)
@@ -130,15 +131,14 @@ def sliced_later(layer: Layer) -> Iterator[None]:
     with layer._block_refresh():
         yield
     layer._clear_extent()
-    # A position outside the volume, where a slice is empty: no position of the viewer counts as
-    # sliced already.
+    # A position outside the volume has an empty slice, so no position of the viewer counts as
+    # already sliced.
     cut = state._slice_input
     nowhere = cut.world_slice.copy_with(point=(_NOWHERE_MM,) * len(cut.world_slice.point))
     state._slice_input = replace(cut, world_slice=nowhere)
 
 
 def _note_stale(stale: set[Any], layer_ref: Any, *_: object, **__: object) -> None:
-    """Record that a layer must be redrawn, and update its size at once."""
     layer = layer_ref()
     if layer is not None:
         stale.add(layer)
@@ -149,10 +149,11 @@ def _note_stale(stale: set[Any], layer_ref: Any, *_: object, **__: object) -> No
 def split_drawing(view: Any) -> None:
     """Rebuild a canvas's scene graph in two event-loop iterations after `drawn_once`.
 
-    The layers are put in order at once, so that the next frame shows them. Overlays such as texts,
+    The layers are ordered immediately, so that the next frame shows them. Overlays such as text,
     bars and boxes follow in a separate iteration (napari 0.9.2, `napari/_vispy/canvas.py`,
     ``_resume_scene_graph_update``). napari also runs a full garbage collection there, which blocks
-    the GUI thread for 10 to 200 ms; it is skipped, because Python collects in small steps anyway.
+    the GUI thread for 10 to 200 ms; this collection is skipped, because Python also collects
+    garbage in small steps.
 
     The patch also lets `make_visual` create a layer's vispy visual before its insertion.
     """
@@ -162,7 +163,8 @@ def split_drawing(view: Any) -> None:
         return
     timer = QTimer(view)
     timer.setSingleShot(True)
-    # A weak reference: a canvas in a reference cycle would stay until a full garbage collection.
+    # A weak reference is used because a canvas in a reference cycle would stay until a full
+    # garbage collection.
     canvas._resume_scene_graph_update = partial(_resume_canvas, ref(canvas), timer)
     timer.timeout.connect(partial(_put_together, ref(canvas)))
     add = getattr(type(view), "_add_layer", None)
@@ -181,7 +183,7 @@ def _resume_canvas(canvas_ref: Any, timer: QTimer, _event: object = None) -> Non
     if is_plain and all(layer in canvas.layer_to_visual for layer in viewer.layers):
         canvas._setup_single_view()
         canvas._reorder_layers()
-        with suppress(RuntimeError):  # the view and its timer are deleted
+        with suppress(RuntimeError):  # The view and its timer are deleted.
             timer.start(0)
     else:
         _put_together(canvas_ref)
@@ -189,10 +191,10 @@ def _resume_canvas(canvas_ref: Any, timer: QTimer, _event: object = None) -> Non
 
 def _put_together(canvas_ref: Any) -> None:
     canvas = canvas_ref()
-    # Another change has begun meanwhile: its end rebuilds everything.
+    # Another change has begun in the meantime, and its end rebuilds everything.
     if canvas is None or canvas._pause_scene_graph:
         return
-    with suppress(AttributeError):  # napari's own guard for contexts that do not exist yet
+    with suppress(AttributeError):  # This is napari's guard for contexts that do not exist yet.
         canvas._scene_canvas.context.finish()
     canvas._update_scenegraph()
 
@@ -214,8 +216,8 @@ def make_visual(view: Any, layer: Layer) -> None:
 def read_shaders_once() -> None:
     """Let vispy parse the variables of identical shaders once instead of once per program.
 
-    The programs of a window use only a few distinct shader texts, and parsing a text blocks the GUI
-    thread for some ms (vispy 0.17, `vispy/gloo/program.py`, ``_parse_variables_from_code``).
+    The programs of a window use only a few distinct shaders, and parsing a shader blocks the GUI
+    thread for a few ms (vispy 0.17, `vispy/gloo/program.py`, ``_parse_variables_from_code``).
     """
     with suppress(ImportError, AttributeError):
         kind: Any = import_module("vispy.gloo.program").Program
@@ -251,12 +253,12 @@ def _add_layer(view_ref: Any, add: Callable[[Any, Layer], None], layer: Layer) -
 def guard_canvas(view: Any) -> None:
     """Hold back the OpenGL commands of a canvas until it is drawn for the first time.
 
-    When napari removes a layer it sends all waiting commands to OpenGL, even while the canvas is
-    hidden and has no context; then they are lost, or reach the canvas that is current (napari
+    When napari removes a layer, it sends all pending commands to OpenGL, even if the canvas is
+    hidden and has no context. Then the commands are lost, or reach the current canvas (napari
     0.9.2, `napari/_vispy/canvas.py`, ``_clean_and_update_scenegraph``). The commands include the
-    depth function that lets equal depths pass; without it each layer hides the layers above it. So
-    commands are only sent to the canvas's own context, and each new context gets this depth
-    function.
+    depth function that lets equal depths pass; without this function, each layer hides the layers
+    above. Therefore commands are sent only to the canvas's own context, and each new context gets
+    this depth function.
     """
     canvas = getattr(getattr(view, "canvas", None), "_scene_canvas", None)
     if canvas is None:
@@ -280,9 +282,9 @@ def guard_canvas(view: Any) -> None:
 def insert_unchosen(layers: Any, place: int, layer: Layer) -> None:
     """Insert a layer without selecting it if another layer is selected.
 
-    napari selects each new layer; selecting the old one again afterwards switches controls, buttons
+    napari selects each new layer, and selecting the previous layer again switches controls, buttons
     and cursor twice (napari 0.9.2, `containers/_selectable_list.py`, ``insert``). Without the
-    private attribute, this function does exactly that.
+    private attribute, this function selects the previous layer again.
     """
     active, switch = layers.selection.active, "_activate_on_insert"
     if active is None or not hasattr(layers, switch) or not is_on("insert_unchosen"):
@@ -303,10 +305,10 @@ def late_controls(view: Any, is_late: Callable[[Layer], bool]) -> None:
     """Create the controls of a layer (the box at the top left) when it is first selected.
 
     napari creates about fifty widgets for each inserted layer, which takes 40 to 90 ms (napari
-    0.9.2, `layer_controls/qt_layer_controls_container.py`, ``_add``). A layer that `is_late` gets
-    an empty frame until it is selected and the box is visible. Its controls are created in one
-    event-loop iteration and shown in another, because the image may be resized then. Without the
-    private methods napari creates them as usual.
+    0.9.2, `layer_controls/qt_layer_controls_container.py`, ``_add``). A layer for which `is_late`
+    is true gets an empty frame until it is selected and the box is visible. Its controls are
+    created in one event-loop iteration and shown in another, because the image may be resized then.
+    Without the private methods, napari creates the controls as usual.
     """
     box: Any = getattr(view, "controls", None)
     if hasattr(box, "_add") and isinstance(getattr(box, "widgets", None), dict):
@@ -314,7 +316,7 @@ def late_controls(view: Any, is_late: Callable[[Layer], bool]) -> None:
 
 
 class _LateControls(QObject):
-    """Creates the selected layer's controls in `box`, which holds an empty frame until then."""
+    """An object that replaces the empty frame in `box` by the selected layer's controls."""
 
     def __init__(self, box: Any, layers: Any, is_late: Callable[[Layer], bool]) -> None:
         super().__init__(box)
@@ -365,7 +367,6 @@ class _LateControls(QObject):
         self._turning.start(0)
 
     def _show_controls(self) -> None:
-        """Show the controls of the selected layer in place of its frame."""
         controls = self._box.widgets.get(self._layers.selection.active)
         if controls is not None:
             self._box.setCurrentWidget(controls)

@@ -1,6 +1,7 @@
-"""Drawing of napari's labels layer: its pen, its contours and its brush cursor.
+"""Drawing of napari's labels layer: pen, contours and brush cursor.
 
-Uses napari's private attributes. Each use is guarded; without them napari draws as usual.
+The module uses napari's private attributes. Each use is guarded; without these attributes, napari
+draws as usual.
 """
 
 from collections.abc import Callable
@@ -29,8 +30,8 @@ _DASHES: Final = 28
 def late_drawing(layer: Labels) -> None:
     """Create the pen and polygon overlays of a labels layer when a drawing mode is chosen.
 
-    napari creates both when the layer is inserted, which takes 20 to 30 ms even if they are never
-    used (napari 0.9.2, `napari/layers/labels/labels.py`, ``_overlays``).
+    napari creates both when the layer is inserted, which takes 20 to 30 ms even if the user never
+    draws (napari 0.9.2, `napari/layers/labels/labels.py`, ``_overlays``).
     """
     overlays = getattr(layer, "_overlays", {})
     mode_overlays = [overlays[name] for name in ("polygon", "brush_stroke") if name in overlays]
@@ -49,9 +50,9 @@ def late_drawing(layer: Labels) -> None:
 def trim_contours(layer: Labels) -> None:
     """Compute the contours of a labels layer only within the bounding box of its labels.
 
-    The image is the same. napari filters the whole slice at each step, which takes 2 ms for 160x448
-    pixels with a small tumour. Outside the bounding box every pixel is background; the box includes
-    the margin of the filters (napari 0.9.2, `napari/layers/labels/labels.py`,
+    The result is unchanged. napari filters the whole slice at each step, which takes 2 ms for
+    160x448 pixels with a small tumour. Outside the bounding box every pixel is background; the box
+    includes the margin of the filters (napari 0.9.2, `napari/layers/labels/labels.py`,
     ``_calculate_contour``). The layer keeps its whole array. Without the private method napari
     computes contours as usual.
     """
@@ -64,7 +65,6 @@ def trim_contours(layer: Labels) -> None:
 def _find_contours(
     layer_ref: Any, find_whole: Callable[..., Any], labels: Any, data_slice: tuple[slice, ...]
 ) -> Any:
-    """Return the contours in `data_slice`, computed by `find_whole` on the bounding box alone."""
     layer = layer_ref()
     smooth = getattr(layer, "_smooth_outline", None)
     is_smooth = smooth is not None and smooth.draw(labels)
@@ -87,10 +87,10 @@ def _find_contours(
     return contours
 
 
-# Rings at the pointer: napari's brush circle in a colour, a ring inside it, a dashed ring around
-# it. They are children of napari's circle (napari 0.9.2,
-# `napari/_vispy/overlays/brush_circle.py`), so that a pointer move draws nothing more; without it
-# there is only that circle, in white.
+# Rings at the pointer: napari's brush circle in a colour, a ring inside the circle, and a dashed
+# ring around it. The rings are children of napari's circle (napari 0.9.2,
+# `napari/_vispy/overlays/brush_circle.py`), so moving the pointer draws nothing more. Without the
+# private attributes there is only napari's white circle.
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class RingStyle:
 
 
 class BrushRings:
-    """Sets the colour and rings of the brush cursor in each view."""
+    """The colour and rings of the brush cursor in each view."""
 
     def __init__(self) -> None:
         self._lines: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
@@ -111,7 +111,7 @@ class BrushRings:
         self.look = RingStyle()
 
     def show(self, look: RingStyle) -> None:
-        """Use this style from now on in every view that the pointer has entered."""
+        """Use this style in every view that the pointer enters."""
         self.look = look
         for circle in tuple(self._drawn):
             self._dress_circle(circle)
@@ -119,7 +119,7 @@ class BrushRings:
     def enter(self, canvas: QWidget | None) -> None:
         """Style the brush cursor of the view whose canvas contains the pointer.
 
-        napari creates the cursor when it is first visible.
+        napari creates the cursor when the cursor first becomes visible.
         """
         circle = _find_circle(canvas) if is_on("brush_rings") else None
         if circle is None:
@@ -150,7 +150,7 @@ class BrushRings:
 
 
 def make_circle(viewer: Any) -> None:
-    """Let napari create its brush cursor early, which takes 25 ms; it stays hidden.
+    """Let napari create its hidden brush cursor early, which takes 25 ms.
 
     Otherwise napari creates the cursor when the first tool is chosen.
     """
@@ -161,7 +161,7 @@ def make_circle(viewer: Any) -> None:
 
 
 def make_dashes() -> None:
-    """Let vispy create and cache its dash patterns, which takes 30 to 60 ms, in any thread.
+    """Let vispy create and cache its dash patterns in any thread, which takes 30 to 60 ms.
 
     vispy needs the patterns for the line of the brush cursor (vispy 0.17,
     `visuals/line/dash_atlas.py`).
@@ -171,13 +171,12 @@ def make_dashes() -> None:
 
 
 def _make_line(parent: Any) -> Any:
-    # Imported with the first circle, to keep the window's start short.
+    # Imported with the first circle, so that the window starts quickly.
     visuals: Any = import_module("vispy.scene.visuals")
     return visuals.Line(connect="segments", method="gl", antialias=True, parent=parent)
 
 
 def _ring_segments(look: RingStyle, radius: float) -> NDArray[np.float32]:
-    """Return the line segments as (2 n, 2) pixel offsets from the pointer, two rows per line."""
     parts = []
     if look.inner is not None:
         parts.append(_walk_ring(look.inner * radius, _CORNERS, 1.0))
@@ -193,7 +192,6 @@ def _walk_ring(radius: float, n_lines: int, share: float) -> NDArray[np.float32]
 
 
 def _find_circle(canvas: QWidget | None) -> Any | None:
-    """Return the vispy visual of the brush cursor on a canvas, or None if there is none yet."""
     view: Any = canvas
     with suppress(AttributeError, RuntimeError, KeyError, IndexError):
         while view is not None and not isinstance(view, QtViewer):

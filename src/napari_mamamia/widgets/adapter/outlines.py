@@ -1,13 +1,13 @@
-"""Masks drawn by the GPU as smooth outlines with a casing, instead of napari's contours.
+"""Masks that the GPU draws as smooth outlines with a casing, instead of napari's contours.
 
-Uses napari's private attributes. Each use is guarded; without them napari draws its own contours,
-one voxel wide.
+The module uses napari's private attributes. Each use is guarded; without these attributes, napari
+draws contours that are one voxel wide.
 
-The layer stays a labels layer that holds the whole mask. napari gets no contours for a slice.
-Instead an image of the blurred mask (`annotations/outline_field.py`) is a child of the layer's
-node, so that it is shown, hidden, moved and ordered with the layer. A shader draws the line at the
-image's middle value; the line width is constant in screen pixels at any zoom. Drawing three masks
-takes no measurable time (docs/methods/speed.md); vispy's own lines take longer.
+The layer remains a labels layer that contains the whole mask, but napari gets no contours for a
+slice. Instead, an image of the blurred mask (`annotations/outline_field.py`) is a child of the
+layer's node, so the image is shown, hidden, moved and ordered together with the layer. A shader
+draws the line at the image's middle value; the line width is constant in screen pixels at any zoom.
+Drawing three masks takes no measurable time (docs/methods/speed.md); vispy's own lines take longer.
 """
 
 from collections.abc import Callable
@@ -69,8 +69,8 @@ class LineStyle:
     """Style of a mask outline: colour (hexadecimal), widths and dashes in screen pixels.
 
     Each `period` has a dash of length `stroke`; the gap shows the image below. A solid line has
-    equal `stroke` and `period`. The casing is black. With `label`, this is the style of that
-    label's outline, and `others` is the style of all other labels, which are drawn below it with
+    equal `stroke` and `period`. The casing is black. With `label`, this style applies to the
+    outline of that label, and `others` is the style of all other labels, which are drawn below with
     black gaps.
     """
 
@@ -85,7 +85,7 @@ class LineStyle:
 
 @patch
 def draw_smooth_outlines(view: Any, look_of: Callable[[Layer], LineStyle | None]) -> None:
-    """Draw masks that are added to a view from now on in the style returned by `look_of`.
+    """Draw masks that are added to a view later in the style returned by `look_of`.
 
     `view` is a `QtViewer`. A layer for which `look_of` returns None is drawn by napari as usual.
     """
@@ -123,12 +123,12 @@ def _give_line(
         patched: Any = layer
         line = vars(canvas).pop(_SPARE_LINE, None) or _make_line()
         patched._smooth_outline = SmoothOutline(layer, visual, line, look_of)
-        # napari has sliced it already, with its own contours.
+        # napari has already sliced the layer with its own contours.
         layer.refresh(thumbnail=False, extent=False, highlight=False)
 
 
 class SmoothOutline:
-    """The outline of one layer in one view; its style is updated with each colour map."""
+    """The outline of one layer in one view; each colour map updates the style."""
 
     def __init__(
         self,
@@ -174,7 +174,6 @@ class SmoothOutline:
         return self._is_drawn
 
     def _hang_on(self, node: Any) -> None:
-        """Draw the outline above a node instead of the node's own image, to save drawing time."""
         if self._picture.parent is node:
             return
         self._picture.parent = node
@@ -182,8 +181,9 @@ class SmoothOutline:
 
         def prepare_or_skip(view: Any = None) -> Any:
             nonlocal last_texture
-            # A new texture is drawn once, otherwise its pending commands would never leave the
-            # queue. Later commands wait in the node, and are sent to the card when it is visible.
+            # A new texture is drawn once, because its pending commands would otherwise stay in
+            # the queue. Later commands wait in the node and are sent to the GPU when the node is
+            # visible.
             if self._is_drawn and node._texture is last_texture:
                 return False
             result = prepare(view)
@@ -193,7 +193,6 @@ class SmoothOutline:
         node._prepare_draw = prepare_or_skip
 
     def _follow_screen(self) -> None:
-        """Read the device pixel ratio of the screen, because a window may change its screen."""
         prepare = self._picture._prepare_draw
 
         def prepare_as_dense(view: Any = None) -> Any:
@@ -227,14 +226,13 @@ class SmoothOutline:
 
 @patch
 def stock_line(view: Any) -> None:
-    """Create the visual of the next outline in a `QtViewer` early, which takes 10 ms."""
+    """Create the visual for the next outline in a `QtViewer` early, which takes 10 ms."""
     canvas: Any = getattr(view, "canvas", None)
     if canvas is not None and _SPARE_LINE not in vars(canvas):
         vars(canvas)[_SPARE_LINE] = _make_line()
 
 
 def _make_line() -> tuple[Any, Any]:
-    """Return an empty image visual and its shader without a style."""
     visuals: Any = import_module("vispy.scene.visuals")
     transforms: Any = import_module("vispy.visuals.transforms")
     filters: Any = import_module("vispy.visuals.filters.base_filter")

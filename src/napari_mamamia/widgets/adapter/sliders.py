@@ -1,6 +1,7 @@
-"""napari's sliders below the canvas: room for texts, slice numbers of the case.
+"""napari's sliders below the canvas, with space for text and the slice numbers of the case.
 
-Uses napari's private attributes. Each use is guarded; without them napari's sliders are unchanged.
+The module uses napari's private attributes. Each use is guarded; without these attributes, napari's
+sliders are unchanged.
 """
 
 from collections.abc import Callable
@@ -33,9 +34,9 @@ class SliderNumbers:
         The number of the slider's first step; below 0 if the slider begins before the counted
         steps.
     last
-        The last counted number; the slider may go on.
+        The last counted number, which may be before the slider's end.
     tip
-        What is counted.
+        A tooltip that describes what is counted.
     """
 
     first: int
@@ -44,9 +45,9 @@ class SliderNumbers:
 
 
 def sliders_of(viewer: Any) -> tuple[QWidget, QWidget] | None:
-    """Return napari's sliders and the widget whose layout holds them, or None without a window.
+    """Return napari's sliders and the widget that contains them, or None if there is no window.
 
-    (napari 0.9.2, `_qt/qt_viewer.py`: `QtViewer.dims`, below the canvas.)
+    The sliders are `QtViewer.dims`, below the canvas (napari 0.9.2, `_qt/qt_viewer.py`).
     """
     with suppress(AttributeError, RuntimeError):
         view = viewer.window._qt_viewer
@@ -58,19 +59,21 @@ def sliders_of(viewer: Any) -> tuple[QWidget, QWidget] | None:
 
 @patch
 def fit_slider_texts(view: Any) -> None:
-    """Apply napari's font size to slider names and slice numbers, and make room for them.
+    """Apply napari's font size to slider names and slice numbers, and enlarge their fields.
 
-    napari leaves names and slice number at the application's 9 points and limits them to 14 pixels
-    (napari 0.9.2, `_qt/qt_resources/styles/02_custom.qss`), measures names before the sliders have
-    their width, and measures numbers with a font that they do not use (`_qt/widgets/qt_dims.py`,
-    ``_resize_axis_labels``, ``_resize_slice_labels``).
+    napari leaves names and slice numbers at the application's 9 points and limits their height to
+    14 pixels (napari 0.9.2, `_qt/qt_resources/styles/02_custom.qss`), measures names before the
+    sliders have their final width, and measures numbers with the wrong font
+    (`_qt/widgets/qt_dims.py`, ``_resize_axis_labels``, ``_resize_slice_labels``).
     """
     with suppress(AttributeError, IndexError):
         sliders, points = view.dims, int(get_settings().appearance.font_size)
         font = QFont(sliders.font())
         font.setPointSize(points)
         metrics = QFontMetrics(font)
-        sliders.setFont(font)  # its fields inherit it, and napari measures the names with it
+        sliders.setFont(
+            font
+        )  # The fields inherit this font, and napari measures the names with it.
         high = f"min-height: {metrics.height()}px; max-height: {metrics.height()}px;"
         rules = f"QtDimSliderWidget > QLineEdit {{ {high} }}" if points > _USUAL_POINTS else ""
         if sliders.styleSheet() != rules:
@@ -91,10 +94,11 @@ def fit_slider_texts(view: Any) -> None:
 def number_sliders(view: Any, read: Callable[[int], SliderNumbers | None]) -> None:
     """Show and accept the numbers that `read` returns for the axis of each slider.
 
-    napari counts the steps of all layers together from the first of them (napari 0.9.2,
+    napari counts the steps of all layers together, starting at the first step (napari 0.9.2,
     `_qt/widgets/qt_dims_slider.py`, ``_update_slice_labels``, ``_set_slice_from_label``), and if a
-    slider becomes shorter than its position it moves the viewer to the end (``_update_range``).
-    `read` is a method, held by a weak reference; if it returns None, napari's numbers are kept.
+    slider becomes shorter than its position, napari moves the viewer to the end
+    (``_update_range``). `read` is a method, held by a weak reference; if it returns None, napari's
+    numbers are kept.
     """
     sliders: Any = getattr(view, "dims", None)
     if not all(hasattr(sliders, name) for name in _PARTS):
@@ -124,11 +128,11 @@ def _create_sliders(sliders_ref: Any, count: int) -> None:
 
 
 def _keep_sliders(sliders_ref: Any, count: int) -> None:
-    """Keep the sliders of the remaining axes, with their new numbers; napari would delete all.
+    """Keep the sliders of the remaining axes, with new numbers, whereas napari would delete all.
 
-    napari creates all sliders again when an axis is added or removed, 5 to 15 ms each (napari
-    0.9.2, `_qt/widgets/qt_dims.py`, ``_update_nsliders``). Axes and sliders are added and removed
-    at the front.
+    When an axis is added or removed, napari creates all sliders again, which takes 5 to 15 ms each
+    (napari 0.9.2, `_qt/widgets/qt_dims.py`, ``_update_nsliders``). Axes and sliders are added and
+    removed at the front.
     """
     sliders = sliders_ref()
     if sliders is None:
@@ -167,20 +171,21 @@ def _update_ranges(sliders_ref: Any) -> None:
 
 
 def _take_over(sliders: Any) -> None:
-    """Replace napari's number of each slider that is not yet replaced."""
     names = ("_update_slice_labels", "_set_slice_from_label", "curslice_label", "totslice_label")
     for widget in sliders.slider_widgets:
         if names[0] in vars(widget) or not all(hasattr(widget, name) for name in names):
             continue
         typed = widget.curslice_label.editingFinished
-        with suppress(TypeError):  # not connected: then ours would be a second handler
+        with suppress(
+            TypeError
+        ):  # If napari's handler is not connected, ours would be a second handler.
             typed.disconnect(widget._set_slice_from_label)
             typed.connect(_NumberTaker(widget).take)
             widget._update_slice_labels = partial(_say_number, ref(widget))
 
 
 class _NumberTaker(QObject):
-    """Handles numbers typed for a slider, for as long as the slider exists.
+    """A handler for numbers that are typed for a slider, which exists as long as the slider.
 
     Qt checks that the object of a bound method still exists before the call. A `partial` crashed
     the program when its slider was deleted while it had the keyboard focus (PyQt 6.11).

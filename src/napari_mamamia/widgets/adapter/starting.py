@@ -9,17 +9,17 @@ from qtpy.QtWidgets import QApplication
 
 
 def run_napari(app: QApplication, *arguments: str) -> None:
-    """Run napari's program with these arguments until its window is closed."""
+    """Run napari with these arguments until its window is closed."""
     _complete_application(app)
     sys.argv = ["napari", *arguments]
     napari_program.main()
 
 
 def _complete_application(app: QApplication) -> None:
-    """Give the application the names and the event filter that napari gives its own.
+    """Give the application the names and the event filter of a napari application.
 
-    Source: napari 0.9.2, napari/_qt/qt_event_loop.py, ``get_qapp``; the program quits with its
-    last window only if the application has napari's name.
+    Source: napari 0.9.2, napari/_qt/qt_event_loop.py, ``get_qapp``; the program quits with its last
+    window only if the application has napari's name.
     """
     app.setApplicationName("napari")
     app.setApplicationVersion(napari.__version__)

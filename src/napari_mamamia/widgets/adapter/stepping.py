@@ -1,6 +1,7 @@
-"""Slice steps without the redundant work of napari: the same image, sooner.
+"""Faster slice steps that show the same image without redundant work of napari.
 
-Uses napari's private attributes. Each use is guarded; without them napari steps as usual.
+The module uses napari's private attributes. Each use is guarded; without these attributes, napari
+steps as usual.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +23,7 @@ _IN_PLANE: Final = 2
 def step_lightly(viewer: Any) -> None:
     """Let a viewer or `ViewerModel` slice its layers once per step, and keep their extents.
 
-    napari slices twice: for the new position in mm and for the new slice number (napari 0.9.2,
+    napari slices twice, for the new position in mm and for the new slice number (napari 0.9.2,
     `napari/components/viewer_model.py`, ``dims.events.point`` and ``current_step``), and computes
     the extents of all layers each time, although they do not depend on the slice.
     """
@@ -39,7 +40,7 @@ def step_lightly(viewer: Any) -> None:
 
 
 class _LightStep:
-    """Stores the position at which the layers of a viewer were last sliced."""
+    """The position at which the layers of a viewer were last sliced."""
 
     def __init__(self, viewer: Any, submit: Callable[..., Any]) -> None:
         self._viewer, self._submit = ref(viewer), submit
@@ -70,7 +71,6 @@ def _read_place(viewer: Any) -> tuple[object, ...]:
 
 @contextmanager
 def _extents_kept(layers: Sequence[Any]) -> Iterator[None]:
-    """Keep the extents of layers while they are sliced."""
     name = "_clear_extent"
     held = [layer for layer in layers if hasattr(layer, name) and name not in vars(layer)]
     for layer in held:
@@ -79,17 +79,17 @@ def _extents_kept(layers: Sequence[Any]) -> Iterator[None]:
         yield
     finally:
         for layer in held:
-            # The instance attribute hid the method of the class.
+            # The instance attribute hid the class's method.
             del layer._clear_extent
 
 
 def _do_nothing() -> None:
-    """Do nothing; replaces a method of napari that is not needed."""
+    """Do nothing, in place of a napari method that is not needed."""
 
 
 @patch
 def keep_lightly(layer: Layer) -> None:
-    """Let one of our volume layers update only what depends on the slice.
+    """Let a volume layer update only the properties that depend on the slice.
 
     The layer computes its visible part only after a change (napari 0.9.2,
     `napari/layers/base/base.py`, ``_update_draw``), and reads a slice from its array without
@@ -102,7 +102,7 @@ def keep_lightly(layer: Layer) -> None:
     state = getattr(layer, "_slicing_state", None)
     take = getattr(type(state), "_set_view_slice", None)
     names = ("_slice", "_slice_input", "_units")
-    # it is a property: reading the layer's own would compute it
+    # This is a property, and reading the layer's own property would compute it.
     has_all = hasattr(type(state), "data_slice") and all(hasattr(state, name) for name in names)
     if take is not None and has_all:
         patched._slicing_state._set_view_slice = partial(_take_slice, ref(state), take, [])
@@ -129,7 +129,8 @@ def _take_slice(state_ref: Any, take: Callable[[Any], None], last: list[Any]) ->
             if not is_plain or state._slice.empty:
                 return
         last[:] = [lies, rules, _find_way(state)]
-    # Also for the first: half-way between two slices image and mask must round alike.
+    # This also applies to the first slice: half-way between two slices, image and mask must round
+    # in the same way.
     places = last[2] @ np.append(np.array(cut.world_slice.point)[cut.not_displayed], 1.0)
     index: list[Any] = [slice(None)] * len(cut.order)
     for axis, step in zip(cut.not_displayed, np.rint(places), strict=True):
@@ -141,9 +142,8 @@ def _take_slice(state_ref: Any, take: Callable[[Any], None], last: list[Any]) ->
 
 
 def _is_plain(layer: Any, cut: Any) -> bool:
-    """Return whether a slice is a plain part of an array, without tiles, colours or projection."""
     margins = (*cut.world_slice.margin_left, *cut.world_slice.margin_right)
-    # napari takes the mean even of a single slice by default, and converts it to float.
+    # By default, napari takes the mean even of a single slice, and converts it to float.
     is_thin = str(layer.projection_mode) == "none" or not any(margins)
     is_grey = isinstance(layer.data, np.ndarray) and layer.data.ndim == len(cut.order)
     return bool(is_thin and is_grey and not layer.multiscale and cut.ndisplay == 2)
@@ -152,17 +152,17 @@ def _is_plain(layer: Any, cut: Any) -> bool:
 def _is_followed(before: Any, cut: Any) -> bool:
     """Return whether an earlier slice becomes `cut` once its image and position are replaced.
 
-    This requires that everything else is equal, and that the slice is not a tile.
+    All other properties must be equal, and the slice must not be a tile.
     """
     is_flat = before.image.raw.ndim == len(cut.displayed) == _IN_PLANE
     return bool(not before.empty and is_flat and before.tile_to_data.ndim == len(cut.order))
 
 
 def _find_way(state: Any) -> Any:
-    """Return the matrix from mm to voxels for the axes that are not displayed, offset last.
+    """Return the matrix from mm to voxels for the hidden axes, with the offset last.
 
     The matrix is derived from the voxels that napari computes for some points (0 mm, and 1 mm along
-    two axes at a time, as the margins of a thick slice), so that all its rules are included.
+    two axes at a time, as the margins of a thick slice), so all rules of napari are included.
     """
     cut, hidden = state._slice_input, list(state._slice_input.not_displayed)
     shift, steps = np.zeros(len(hidden)), []
@@ -185,7 +185,6 @@ def _find_way(state: Any) -> Any:
 
 
 def _show_slice(state: Any, index: tuple[Any, ...]) -> None:
-    """Show a slice of the array at a known position, as napari's `_update_slice_response` does."""
     layer, cut, before = state.layer, state._slice_input, state._slice
     rows, columns = cut.displayed
     raw = np.asarray(layer.data[index])
@@ -246,7 +245,6 @@ def _follow_frame(
 
 
 def _read_frame(canvas: Any) -> list[Any]:
-    """Return the state that determines the visible part of each layer, extents by reference."""
     viewer = canvas.viewer
     camera = viewer.scene.camera
     looks = (camera.zoom, camera.center, camera.angles, camera.orientation)
@@ -270,7 +268,7 @@ class _Same:
 def place_once(visual: Any) -> None:
     """Let a layer's visual compute its transform only after a change, not for each slice.
 
-    (napari 0.9.2, `napari/_vispy/layers/base.py`, ``_on_matrix_change``.)
+    Source: napari 0.9.2, `napari/_vispy/layers/base.py`, ``_on_matrix_change``.
     """
     real = getattr(type(visual), "_on_matrix_change", None)
     if real is not None and type(getattr(visual, "layer", None)) in (Image, Labels):

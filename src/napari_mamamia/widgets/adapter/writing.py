@@ -1,9 +1,10 @@
-"""Canvas texts, their boxes and the scale bar, drawn together as one cached image.
+"""Canvas text, text boxes and the scale bar, which are drawn together as one cached image.
 
-Uses napari's private attributes. Each use is guarded; without them napari draws as usual.
+The module uses napari's private attributes. Each use is guarded; without these attributes, napari
+draws as usual.
 
 napari redraws each text for every slice although none of them changes. This takes twelve of
-seventeen GPU programs, and a third of the GUI thread's time for a step.
+seventeen GPU programs and a third of the GUI thread's time for a step.
 """
 
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from qtpy.QtCore import QTimer
 from napari_mamamia.widgets.adapter.patches import patch
 
 _RESTING_MS: Final = 150
-"""Delay in ms without changes before the image is taken; chosen by eye."""
+"""Delay in ms without changes before the image is created (our choice)."""
 _TILE: Final = 32
 """Tile size in pixels; empty tiles are not drawn."""
 _BLENDED: Final = ("src_alpha", "one_minus_src_alpha")
@@ -37,15 +38,15 @@ void main() { gl_FragColor = texture2D(u_picture, gl_FragCoord.xy / u_size); }
 
 @patch
 def draw_writing_once(view: Any) -> None:
-    """Draw the texts of a `QtViewer` as one cached image until one of them changes."""
+    """Draw the text of a `QtViewer` as one cached image until any text changes."""
     canvas: Any = getattr(view, "canvas", None)
     surface: Any = getattr(canvas, "_scene_canvas", None)
     names = ("_fb_stack", "_draw_order", "_drawing", "draw_visual", "update", "push_fbo", "pop_fbo")
     is_known = hasattr(canvas, "_viewer_overlay_to_visual")
     if is_known and all(hasattr(surface, name) for name in names):
         writing = StillWriting(view, canvas, surface)
-        # Methods of the class: a canvas in a reference cycle would stay until a full garbage
-        # collection.
+        # These are methods of the class because a canvas in a reference cycle would stay until a
+        # full garbage collection.
         surface.draw_visual = partial(_draw_visual, writing, type(surface).draw_visual)
         surface.update = partial(_update_node, writing, type(surface).update)
         surface.events.initialize.connect(writing.forget)
@@ -67,7 +68,7 @@ def _update_node(writing: "StillWriting", real: Callable[..., None], node: Any =
 
 
 class StillWriting:
-    """The cached image of a canvas's texts; `is_drawn` is True if the last frame used it."""
+    """The cached image of a canvas's text; `is_drawn` is whether the last frame used the image."""
 
     def __init__(self, view: Any, canvas: Any, surface: Any) -> None:
         self._canvas: Any = ref(canvas)
@@ -86,22 +87,22 @@ class StillWriting:
 
     @property
     def surface(self) -> Any:
-        """The vispy canvas, or None after it was deleted."""
+        """The vispy canvas, or None after the canvas is deleted."""
         return self._surface()
 
     def note(self, node: Any) -> None:
-        """Discard the image if one of its texts has changed."""
+        """Discard the image if any of its text has changed."""
         surface = self._surface()
         is_ours = surface is None or surface._drawing or self._is_taking
         if not is_ours and node in self._nodes:
             self.forget()
 
     def forget(self, _event: object = None) -> None:
-        """Draw the texts as napari does until the next image is taken."""
+        """Draw the text as napari does until the next image is created."""
         self._nodes, self._whole, self._bare, self._program = [], [], [], None
 
     def draw(self, real: Callable[[], None], visual: Any) -> None:
-        """Draw the canvas, with texts from the cached image if it is still valid.
+        """Draw the canvas, with text from the cached image if the image is still valid.
 
         Other framebuffers (screenshots, picking at the pointer) are drawn in full.
         """
@@ -111,12 +112,12 @@ class StillWriting:
             real()
             return
         order = surface._draw_order.get(visual)
-        # A new order of vispy's nodes is another list.
+        # A new order of vispy's nodes is a different list.
         is_true = order is not None and order is self._whole and self._size == surface.physical_size
         if not is_true:
             self.forget()
             real()
-            with suppress(RuntimeError):  # the view and its timer are deleted
+            with suppress(RuntimeError):  # The view and its timer are deleted.
                 self._timer.start()
             return
         surface._draw_order[visual] = self._bare
@@ -128,7 +129,7 @@ class StillWriting:
         self.is_drawn = True
 
     def take(self) -> None:
-        """Take the image between two frames."""
+        """Create the image between two frames."""
         surface, canvas = self._surface(), self._canvas()
         order = None if surface is None else surface._draw_order.get(surface.scene)
         if canvas is None or order is None or not surface.native.isVisible():
@@ -161,7 +162,6 @@ class StillWriting:
 
 
 def _list_nodes(canvas: Any) -> list[Any]:
-    """Return texts, bars and their boxes, without the nodes that follow the pointer."""
     overlays: Any = import_module("napari.components.overlays")
     kinds = (overlays.TextOverlay, overlays.ScaleBarOverlay)
     nodes = []
@@ -176,7 +176,6 @@ def _list_below(node: Any) -> list[Any]:
 
 
 def _make_blendable(node: Any) -> bool:
-    """Let a node write alpha into a transparent image; an opaque canvas is unchanged."""
     parts = getattr(node, "_subvisuals", [node])
     states = [visual._vshare.gl_state for visual in parts if hasattr(visual, "_vshare")]
     if len(states) < len(parts) or any(
@@ -188,7 +187,7 @@ def _make_blendable(node: Any) -> bool:
 
 
 def _take_photograph(surface: Any, nodes: list[Any]) -> NDArray[np.uint8]:
-    """Return the pixels of nodes, (rows, columns, RGBA), premultiplied, top row first."""
+    """Return the pixels of nodes as premultiplied (rows, columns, RGBA), with the top row first."""
     gloo: Any = import_module("vispy.gloo")
     surface.set_current()
     width, height = surface.physical_size
@@ -206,10 +205,9 @@ def _take_photograph(surface: Any, nodes: list[Any]) -> NDArray[np.uint8]:
 
 
 def _make_program(picture: NDArray[np.uint8]) -> Any:
-    """Return a program that draws the non-empty tiles of an image, or None if all are empty."""
     gloo: Any = import_module("vispy.gloo")
     height, width = picture.shape[:2]
-    upright = np.ascontiguousarray(picture[::-1])  # OpenGL's rows begin at the bottom
+    upright = np.ascontiguousarray(picture[::-1])  # In OpenGL, rows begin at the bottom.
     rows, columns = (np.arange(0, length, _TILE) for length in (height, width))
     seen = np.add.reduceat(np.add.reduceat(upright[..., 3] > 0, rows, 0), columns, 1, dtype=int)
     corners = np.argwhere(seen) * _TILE

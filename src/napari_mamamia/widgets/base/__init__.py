@@ -1,6 +1,6 @@
 """Modules that every page uses: session, services, jobs, shortcuts, layers, messages.
 
-`session` holds the open data, `service_record` lists the service calls (tests pass fakes), `jobs`
-runs jobs in threads, `notify` sends messages and `message_place` shows them. `layers` owns every
-metadata key, and `keys` is the only table of shortcuts.
+`session` stores the open data, `service_record` lists the service calls (tests pass fakes), `jobs`
+runs jobs in threads, `notify` sends messages, and `message_place` shows messages. `layers` defines
+every metadata key, and `keys` is the only table of shortcuts.
 """

@@ -1,4 +1,4 @@
-"""Rules of blinding: which hidden data each layer, service and page would reveal.
+"""Blinding rules that list the hidden data that each layer, service and page would reveal.
 
 A layer with a hidden role is never created, a service that would read or compute hidden data raises
 an error, and a blocked page shows the reason instead of its content.
@@ -28,7 +28,7 @@ _NUMBERS: Final = frozenset({Hidden.NUMBERS})
 _COMPARISON: Final = frozenset({Hidden.REFERENCE, Hidden.MODEL, Hidden.OTHER_READERS})
 
 Shown = Mapping[Any, frozenset[Hidden]]
-"""Data revealed by each role, service or page; access is blocked if any of them is hidden."""
+"""The data that each role, service or page reveals; access is blocked if any of these is hidden."""
 
 ROLES: Final[Shown] = MappingProxyType(
     {
@@ -86,7 +86,7 @@ SERVICES: Final[Shown] = MappingProxyType(
         **{name: parts for feature in list_features() for name, parts in feature.reveals.items()},
     }
 )
-"""Services that reveal data; other services read images, the reader's own mask and settings.
+"""Services that reveal data; other services read only images, the reader's mask and settings.
 
 Services that open a data set, a case or its masks follow the blinding of their workspace instead.
 """

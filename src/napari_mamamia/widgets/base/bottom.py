@@ -1,4 +1,4 @@
-"""The only dock at the bottom of the window: created on demand, and can be hidden."""
+"""The only dock at the bottom of the window, which is created on demand and can be hidden."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -15,11 +15,11 @@ _OF_LIST: Final = 0.45
 
 
 class BottomDock:
-    """Holds a panel in a dock of the viewer's window; does nothing without a window.
+    """A dock with a panel in the viewer's window; without a window, its methods do nothing.
 
-    The dock first gets an empty container, then the panel in the next event-loop iteration, and the
-    content of the panel step by step. Qt takes 90 ms to style the content for its new window, and
-    napari 50 ms for a dock.
+    The dock first gets an empty container, then the panel in the next event-loop iteration, and
+    then the content of the panel step by step, because Qt takes 90 ms to style the content for its
+    new window, and napari takes 50 ms for a dock.
 
     Parameters
     ----------
@@ -28,7 +28,8 @@ class BottomDock:
     panel
         The widget in the dock.
     fill_steps
-        Returns steps that create the panel's content; they do nothing the second time.
+        Function that returns steps to create the panel's content. Later calls of these steps do
+        nothing.
     """
 
     def __init__(
@@ -43,13 +44,13 @@ class BottomDock:
         self._own_height = 0
 
     def prepare(self) -> None:
-        """Create the dock hidden, before it is needed."""
+        """Create the hidden dock before it is needed."""
         if self._find_dock() is None and self._find_window() is not None:
             self._turns.start([self._make_dock, self._fill_dock, *self._fill_steps()])
 
     def show(self) -> None:
         """Show the panel; create the dock again if napari closed it."""
-        # Steps that `prepare` left to later iterations are done below, at once.
+        # Steps that `prepare` left to later iterations are done immediately below.
         self._turns.start([])
         if self._find_window() is None:
             return
@@ -61,24 +62,24 @@ class BottomDock:
         self._show_dock()
 
     def show_step_by_step(self, least_share: float) -> None:
-        """Show the panel step by step, with at least this share of the window's height."""
+        """Show the panel step by step, with at least this fraction of the window's height."""
         if self._find_window() is not None:
             steps = (self._make_dock, self._fill_dock, *self._fill_steps(), self._show_dock)
             self._turns.start([*steps, lambda: self._give_height(least_share)])
 
     def take_at_most(self, share: float) -> None:
-        """Limit the dock to a share of the window's height, in the next iteration."""
+        """Limit the dock to a fraction of the window's height in the next iteration."""
         self._turns.start([lambda: self._lower_dock(share)])
 
     @property
     def is_shown(self) -> bool:
-        """Whether the dock is on screen."""
+        """Whether the dock is visible."""
         dock = self._find_dock()
         return dock is not None and dock.isVisible()
 
     @property
     def share_left(self) -> float:
-        """Share of the window's width that remains for the results next to the work list."""
+        """The fraction of the window's width that remains for the results next to the work list."""
         return 1 - _OF_LIST
 
     def follow_list(self, is_list: bool) -> None:
@@ -102,7 +103,7 @@ class BottomDock:
             self._resize_dock(lambda now, whole: before or min(now, round(_HALF * whole)))
 
     def fold(self) -> None:
-        """Hide the dock; `show` brings it back unchanged."""
+        """Hide the dock; `show` displays it again unchanged."""
         self._own_height = 0
         dock = self._find_dock()
         if dock is not None:
@@ -113,7 +114,7 @@ class BottomDock:
         dock = self._find_dock()
         if dock is not None:
             dock.show()
-            if self._is_list:  # otherwise Qt gives it hardly any width, and ignores requests
+            if self._is_list:  # Otherwise Qt gives the dock hardly any width, and ignores requests.
                 dock.setMinimumWidth(round(_OF_LIST * dock.window().width()))
 
     def _find_window(self) -> Any | None:
@@ -142,7 +143,6 @@ class BottomDock:
         self._resize_dock(lambda now, whole: min(now, round(share * whole)))
 
     def _resize_dock(self, find_height: Callable[[int, int], int]) -> None:
-        """Set the dock's height to `find_height` of the dock's and the window's height."""
         window, dock = self._panel.window(), self._find_dock()
         if dock is not None and isinstance(window, QMainWindow):
             height = find_height(dock.height(), window.height())
@@ -150,14 +150,13 @@ class BottomDock:
                 window.resizeDocks([dock], [height], Qt.Orientation.Vertical)
 
     def _find_dock(self) -> QDockWidget | None:
-        # napari takes the widget out of a dock that it closes: the parent tells whether there is
-        # one.
+        # napari removes the widget from a dock that it closes, so the parent shows whether there
+        # is a dock.
         parent = None if self._holder is None else self._holder.parent()
         return parent if isinstance(parent, QDockWidget) else None
 
 
 def _leave_the_right(dock: QDockWidget) -> None:
-    """Let the right dock keep its full height, because its pages are long."""
     window = dock.parent()
     if isinstance(window, QMainWindow):
         corner, area = Qt.Corner.BottomRightCorner, Qt.DockWidgetArea.RightDockWidgetArea

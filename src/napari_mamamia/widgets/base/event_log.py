@@ -33,7 +33,7 @@ class LogLine:
 
 
 class EventLog(QObject):
-    """Records messages and jobs as they arrive; the signal `added` carries a `LogLine`.
+    """A log of messages and jobs; the signal `added` carries a `LogLine`.
 
     Case ids are replaced by "case k" (the position in the data set) and folder names by a
     placeholder, because both may contain a patient's name.
@@ -77,7 +77,7 @@ class EventLog(QObject):
         if opened is not None:
             ids = [case.case_id for case in opened.data_set.cases]
             roots = (str(opened.workspace.root), str(opened.data_set.root))
-            before = self._names  # work on a previous data set may still be running
+            before = self._names  # Work on a previous data set may still be running.
             aliases = {name: f"case {k}" for k, name in enumerate(ids, start=1)}
             self._names = Names({**before.shown, **aliases}, (*roots, *before.roots))
             self.note("opened", f"data set of {count_of(len(ids), 'case')}, {opened.data_set.kind}")
@@ -100,15 +100,15 @@ class Names:
 
     def __init__(self, shown: dict[str, str], roots: Iterable[str] = ()) -> None:
         self.shown = shown
-        # A root of one character, such as "/", would be cut out of every text.
+        # A root of one character, such as "/", would be removed from every text.
         self.roots = tuple(root for root in roots if len(root) > 1)
-        # A name with blanks or brackets is no word of `_WORDS`; longest first, because it may
-        # contain another.
+        # `_WORDS` does not match a name with blanks or brackets as one word. The longest name
+        # comes first, because it may contain another name.
         odd = (name for name in shown if _WORDS.fullmatch(name) is None)
         self._odd = sorted(odd, key=len, reverse=True)
 
     def taken_from(self, text: str) -> str:
-        """Return a text with the names replaced and folder names made anonymous."""
+        """Return a text in which the names are replaced and folder names are anonymised."""
         for root in self.roots:
             text = text.replace(root, _FOLDER)
         text = _PATH.sub(lambda found: f"{_FOLDER}/{_SLASHES.split(found.group())[-1]}", text)
@@ -117,13 +117,12 @@ class Names:
         return _WORDS.sub(lambda found: self._hide_name(found.group()), text)
 
     def _hide_name(self, word: str) -> str:
-        """Return a word without a forbidden name that it equals or starts with."""
         if word in self.shown:
             return self.shown[word]
         parts = _SLASHES.split(word)
         if len(parts) > 1:
             return "/".join(self._hide_name(folder) for folder in parts)
-        # The longest beginning first: with cases A and A_1, the file A_1.nii belongs to A_1.
+        # The longest prefix comes first: with cases A and A_1, the file A_1.nii belongs to A_1.
         for cut in reversed([match.start() for match in _CUTS.finditer(word)]):
             if word[:cut] in self.shown:
                 return self.shown[word[:cut]] + word[cut:]

@@ -1,4 +1,4 @@
-"""Work spread over event-loop iterations, so that the window stays responsive."""
+"""Work that is spread over event-loop iterations, so that the window stays responsive."""
 
 from collections.abc import Callable, Iterable
 
@@ -11,7 +11,7 @@ _IDLE_MS = 1000
 
 
 class EventLoopSteps(QObject):
-    """Runs one step per event-loop iteration; new steps replace the remaining steps."""
+    """A runner of one step per event-loop iteration; new steps replace the remaining steps."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -21,7 +21,7 @@ class EventLoopSteps(QObject):
         self._timer.timeout.connect(self._take_one)
 
     def start(self, steps: Iterable[Callable[[], object]]) -> None:
-        """Start in the next event-loop iteration."""
+        """Start the steps in the next event-loop iteration."""
         self._steps = list(steps)
         if self._steps:
             self._timer.start()
@@ -30,14 +30,14 @@ class EventLoopSteps(QObject):
 
     def _take_one(self) -> None:
         if self._steps:
-            # Removed from the list before it runs, because a step may start others.
+            # The step is removed from the list before it runs, because it may start other steps.
             self._steps.pop(0)()
         if not self._steps:
             self._timer.stop()
 
 
 class IdleCollection(QObject):
-    """Runs Python's garbage collection between two user actions, not during a stroke."""
+    """Garbage collection that runs between two user actions, not during a stroke."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)

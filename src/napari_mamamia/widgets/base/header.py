@@ -1,4 +1,4 @@
-"""The header, always visible: open case, visible masks, saved state, running job."""
+"""The always visible header with the open case, visible masks, saved state and running job."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -39,7 +39,7 @@ from napari_mamamia.widgets.controls.short_texts import HintedField, NameLabel, 
 
 _LINE_HEIGHT = 24
 _CASE_LETTERS = 18
-"""Number of letters of the case id that always stay visible, so that the exam is identifiable."""
+"""Number of letters of the case id that always stay visible, to identify the exam."""
 _PROGRESS_WIDTH = 60
 _FEWEST_LETTERS = 8
 """Minimum number of letters of the running job's title; its tooltip has the full title."""
@@ -58,12 +58,12 @@ class MaskChip:
 
 
 class Header(QFrame):
-    """The header. Its signals are user requests; `mask_toggled` carries a role and a bool.
+    """The header. Its signals are user requests, and `mask_toggled` carries a role and a bool.
 
     Attributes
     ----------
     name_keys
-        Returns a text in which the default keys are replaced by the user's keys.
+        Function that replaces the default keys in a text by the user's keys.
     """
 
     previous_wanted = Signal()
@@ -93,7 +93,7 @@ class Header(QFrame):
         layout.addWidget(self._make_blind_line())
         self._asked_from: QWidget | None = None
         self._reader_line = self._make_reader_line()
-        # the question replaces the masks: controls below stay where the pointer aims
+        # The question replaces the masks, so that controls below stay under the pointer.
         self._masks = column(self._mask_line)
         self._room = QStackedWidget()
         for line in (self._masks, self._reader_line):
@@ -126,7 +126,7 @@ class Header(QFrame):
         self.lesion.setEnabled(bool(case_id))
 
     def set_blind(self, text: str, *, may_end: bool = True) -> None:
-        """Show what is hidden from the reader; "" means that nothing is hidden."""
+        """Show which data are hidden from the reader; "" means that nothing is hidden."""
         self.blind.setText(text)
         self.unblind.setVisible(may_end)
         self._blind_line.setVisible(bool(text))
@@ -140,7 +140,9 @@ class Header(QFrame):
             control.setVisible(chip is not None)
             control.setChecked(chip is not None and chip.visible)
             whose = tr(" by {name}", name=chip.name) if chip and chip.name else ""
-            words = tr("{role}{whose}: click to show or hide it.", role=tr(str(role)), whose=whose)
+            words = tr(
+                "{role}{whose}: click to show or hide this mask.", role=tr(str(role)), whose=whose
+            )
             control.setToolTip(self.name_keys(with_key(words, "hide_masks")))
 
     def dress(self, text_colour: str) -> None:
@@ -161,11 +163,13 @@ class Header(QFrame):
     def set_reader(self, name: str | None, *, is_fixed: bool = False) -> None:
         """Show the reader's name, or that none is set; `is_fixed` locks the name."""
         self.reader.setText(name or tr("reader?"))
-        whose = tr("{name} edits", name=name) if name else tr("No reader name set")
-        change = "" if is_fixed else tr("{whose}; click to change it.", whose=whose)
-        self.reader.setToolTip(change or tr("{whose}; fixed while the study is open.", whose=whose))
+        whose = tr("reader: {name}", name=name) if name else tr("No reader name set")
+        change = "" if is_fixed else tr("{whose}; click to change the name.", whose=whose)
+        self.reader.setToolTip(
+            change or tr("{whose}; the name is fixed while the study is open.", whose=whose)
+        )
         before, self._asked_from = self._asked_from, None
-        with suppress(RuntimeError):  # the widget may have been deleted by now
+        with suppress(RuntimeError):  # The widget may have been deleted by now.
             if before is not None and before.isVisible() and self._reader_line.isVisible():
                 before.setFocus()
         self._turn_room(self._masks)
@@ -183,7 +187,7 @@ class Header(QFrame):
     def show_progress(self, title: str, progress: Progress | None = None) -> None:
         """Show the running job and its progress."""
         text = title if progress is None or not progress.text else progress.text
-        # A range of 0 to 0 is Qt's bar of unknown length.
+        # A range of 0 to 0 is Qt's progress bar of unknown length.
         self.progress.setRange(0, 0 if progress is None or progress.total == 0 else 1000)
         if progress is not None:
             self.progress.setValue(round(progress.fraction * 1000))
@@ -193,7 +197,7 @@ class Header(QFrame):
         has_room = words == text or len(words) > _FEWEST_LETTERS
         self.progress_text.setText(words if has_room else "")
         self.progress_text.setToolTip(f"{title}: {text}")
-        self.view.hide()  # its room is used for the running job
+        self.view.hide()  # The space of this line is used for the running job.
         self.state.setCurrentIndex(1)
 
     def hide_progress(self) -> None:
@@ -221,7 +225,7 @@ class Header(QFrame):
             self.say(Level.HINT, "")
 
     def lend(self) -> None:
-        """Lend the controls of case and reader to the line above the image."""
+        """Move the case and reader controls to the line above the image."""
         self._put_controls(self._mask_line, self.view)
         for line in (self._case_line, self._state_line):
             line.hide()
@@ -230,7 +234,7 @@ class Header(QFrame):
     def show_image_controls(self, shown: bool) -> None:
         """Show or hide the controls of the image.
 
-        Without them the remaining controls are in one line, where each control has a fixed column.
+        Without the image controls, the remaining controls are in one line with fixed columns.
         """
         self._mask_line.setVisible(shown)
         ways = QBoxLayout.Direction
@@ -239,7 +243,7 @@ class Header(QFrame):
         self._turn_room(self._room.currentWidget())
 
     def take_back(self) -> None:
-        """Take back the controls lent to the line above the image, and show all of them."""
+        """Move the controls back from the line above the image, and show all controls."""
         steps = (self.previous, self.next)
         self._put_controls(self._case_line, self.case, self.position, *steps)
         self._put_controls(self._case_line, self.napari, self.keys)
@@ -251,7 +255,6 @@ class Header(QFrame):
     # -------------------------------------------------------------------- inner
 
     def _turn_room(self, line: QWidget) -> None:
-        """Show the masks or the question; a message uses the space of hidden masks."""
         self._room.setCurrentWidget(line)
         self._place.set_alone(line is self._masks and self._mask_line.isHidden())
 
@@ -292,7 +295,7 @@ class Header(QFrame):
         self.reader = tool_button(
             "header_reader",
             "",
-            tr("The reader's name; click to change it."),
+            tr("Changes the reader's name."),
             self.reader_wanted.emit,
         )
         self.reader.setProperty("framed", True)
@@ -327,7 +330,7 @@ class Header(QFrame):
         chip.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         chip.setCheckable(True)
         chip.setProperty("chip", True)
-        # Not `toggled`: `set_masks` checks the chips too, without a request by the user.
+        # Not `toggled`, because `set_masks` also checks the chips without a request by the user.
         chip.clicked.connect(lambda checked: self.mask_toggled.emit(role, checked))
         return chip
 
@@ -359,7 +362,7 @@ class Header(QFrame):
         self.unblind = tool_button(
             "header_unblind",
             tr("End…"),
-            tr("Ends the blinded reading; the end is recorded."),
+            tr("Ends the blinded reading and records the end."),
             lambda: self._ask_unblinding(True),
         )
         self.unblind.setProperty("framed", True)
@@ -382,7 +385,7 @@ class Header(QFrame):
         keep = button(
             "header_unblind_keep",
             tr("Stay blinded"),
-            tr("Keeps the data hidden."),
+            tr("Continues the blinded reading with hidden data."),
             lambda: self._ask_unblinding(False),
         )
         self._unblind_question: QWidget = column(question, row(confirm, keep, 1))
@@ -400,7 +403,7 @@ class Header(QFrame):
         self.reader_name: HintedField = named(
             HintedField(),
             "header_reader_name",
-            tr("Your name or initials: your masks are saved under this name. Esc cancels."),
+            tr("Enter your name or initials, under which your masks are saved; Esc cancels."),
         )
         self.reader_name.setPlaceholderText(tr("your name or initials"))
         self.reader_name.returnPressed.connect(self._give_reader)
@@ -408,7 +411,7 @@ class Header(QFrame):
         accept = button(
             "header_reader_ok",
             tr("OK"),
-            tr("Uses this name, and suggests it next time."),
+            tr("Uses this name, and suggests the name next time."),
             self._give_reader,
             primary=True,
         )

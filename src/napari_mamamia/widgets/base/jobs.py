@@ -1,4 +1,4 @@
-"""Jobs in threads, with progress and cancelling; each lane keeps only its newest request."""
+"""Jobs in threads with progress and cancelling; each lane keeps only its newest request."""
 
 import atexit
 import logging
@@ -25,20 +25,21 @@ from napari_mamamia.widgets.base.notify import (
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
-# Each report is an event of the GUI thread: a report for every plane would fill its queue.
+# Each report is an event of the GUI thread, so a report for every plane would fill its queue.
 _REPORT_EVERY_S = 0.05
 _POLL_S = 0.05
 _LAST_S = 5.0
 """Seconds to wait for a stopped job when the program closes; a system call may block longer."""
 _STOPPED = tr("{}: stopped")
-_TOO_LATE = tr("{}: the files are being written; the job ends in a moment")
+_TOO_LATE = tr("{}: the files are being written, and the job will end shortly")
 
 
 @dataclass(frozen=True, slots=True)
 class RunningJob:
-    """A job request. Its `lane` names its purpose; a new request outdates older ones in the lane.
+    """A job request. Its `lane` names the purpose.
 
-    `shown` says whether the header shows the progress.
+    A new request replaces older requests in the lane. `shown` is whether the header shows the
+    progress.
     """
 
     number: int
@@ -60,7 +61,7 @@ class _Answers(Generic[T]):
     on_progress: Callable[[Progress], object] | None
 
     def take(self, outcome: Outcome[T]) -> None:
-        """Pass an outcome to its callback, then to `ended`, even if the callback raised."""
+        """Pass an outcome to its callback, then to `ended`, even if the callback raises."""
         try:
             if not self.still():
                 self.drop(outcome)
@@ -75,7 +76,7 @@ class _Answers(Generic[T]):
                 self.ended()
 
     def drop(self, outcome: Outcome[T]) -> None:
-        """Discard a result that is not needed any more."""
+        """Discard a result that is no longer needed."""
         if isinstance(outcome, Failed):
             _log.info("a job whose result was not needed failed", exc_info=outcome.error)
         elif self.discard is not None and isinstance(outcome, Finished):
@@ -105,21 +106,22 @@ class _Worker(QObject):
         )
 
     def start(self) -> None:
-        """Start the thread; if the program closes, the job gets a moment to clean up."""
+        """Start the thread; if the program closes, the job gets a short time to clean up."""
         atexit.register(self.thread.join, _LAST_S)
         self.thread.start()
 
     def _run_thread(self) -> None:
         with listening(self._report_progress):
-            # Stored as well as emitted: `finish` reads it if the event loop does not run any
-            # more.
+            # Stored as well as emitted, because `finish` reads the outcome if the event loop no
+            # longer runs.
             self.outcome = outcome_of(self._run_work)
         atexit.unregister(self.thread.join)
         self._emit_value("ended", self.outcome)
 
     def _run_work(self) -> Any:
         if self._stop_wanted:
-            # A newer request may come before this thread runs; a short job would never check.
+            # A newer request may arrive before this thread runs, and a short job would never
+            # check.
             raise Cancelled
         for thread in self._before:
             while thread.is_alive():
@@ -128,8 +130,9 @@ class _Worker(QObject):
         return self._work()
 
     def stop(self) -> bool:
-        """Ask the job to stop; return False if it is writing and cannot be stopped any more."""
-        # One lock for both: a stop comes before the first byte is written, or too late.
+        """Ask the job to stop; return False if it is writing and can no longer be stopped."""
+        # One lock is used for both, so a stop comes either before the first byte is written or
+        # too late.
         with self._turn:
             self._stop_wanted = True
             return not self._is_bound
@@ -146,13 +149,13 @@ class _Worker(QObject):
 
     def _emit_value(self, signal: str, value: object) -> None:
         try:
-            getattr(self, signal).emit(self.ticket, value)  # a deleted object has no signal
+            getattr(self, signal).emit(self.ticket, value)  # A deleted object has no signal.
         except RuntimeError:
-            _log.debug("the window was closed before %r answered", self.ticket.title)
+            _log.debug("the window was closed before %r returned", self.ticket.title)
 
 
 class JobRunner(QObject):
-    """Starts jobs in threads and passes their outcomes to the GUI thread.
+    """A runner that starts jobs in threads and passes their outcomes to the GUI thread.
 
     The signal `started` carries a `RunningJob`, `progressed` a `RunningJob` and its `Progress`, and
     `ended` a `RunningJob` and its outcome (`Finished`, `Stopped` or `Failed`).
@@ -189,31 +192,31 @@ class JobRunner(QObject):
     ) -> RunningJob:
         """Run `work` in a thread, then call one of `then`, `failed` and `stopped` exactly once.
 
-        An older request in the same lane is stopped at once, and its result is dropped. A job that
-        is writing (`Progress.binding`) continues alongside the new one, to its own outcome.
+        An older request in the same lane is stopped immediately, and its result is discarded. A job
+        that is writing (`Progress.binding`) continues alongside the new job until it ends.
 
         Parameters
         ----------
         doing
-            What the job does: "Opening A_1". The header shows it while it runs, and the user reads
-            "Opening A_1 failed: ..." if `failed` is not given.
+            Description of the job, such as "Opening A_1". The header shows this text while the job
+            runs, and the message is "Opening A_1 failed: ..." if `failed` is not given.
         then
-            Called with the result, in the GUI thread.
+            Callback for the result, called in the GUI thread.
         failed
-            Called with the error.
+            Callback for the error.
         stopped
-            Called if the job was stopped, by the user or by a newer request; `stop` reports a stop
-            by
-            the user anyway.
+            Callback for a job that was stopped by the user or by a newer request. `stop` always
+            reports a stop by the user.
         ended
-            Called last, with any outcome, so that controls are enabled again.
+            Callback for any outcome, called last, so that controls can be enabled again.
         still
-            Returns whether the result still belongs to the displayed data; if not, only `ended` is
-            called.
+            Function that returns whether the result still belongs to the displayed data. If not,
+            only `ended` is called.
         discard
-            Called with a result that is not needed any more: it may hold a file.
+            Callback for a result that is no longer needed, which may keep a file open.
         in_turn_of
-            A lane whose jobs must end before the work begins: a stopped job may still hold files.
+            A lane whose jobs must end before the work begins, because a stopped job may keep files
+            open.
         """
         self.cancel(lane)
         before = [
@@ -237,16 +240,16 @@ class JobRunner(QObject):
         return ticket
 
     def cancel(self, lane: str) -> None:
-        """Stop the job in `lane`, if any, because its result is not needed any more.
+        """Stop any job in `lane`, because its result is no longer needed.
 
-        A job that is writing (`Progress.binding`) continues to its own outcome.
+        A job that is writing (`Progress.binding`) continues until it ends.
         """
         worker = self._newest_worker(lane)
         if worker is not None and worker.stop():
             self._stop_waiting(worker.ticket)
 
     def stop(self, lane: str) -> None:
-        """Stop the job in `lane`, if any, at the user's request; a message always follows."""
+        """Stop any job in `lane` at the user's request; a message always follows."""
         worker = self._newest_worker(lane)
         if worker is None:
             return
@@ -281,7 +284,7 @@ class JobRunner(QObject):
         worker.thread.join(timeout_s)
         if worker.outcome is None:
             return False
-        # The queued signal of the same end comes later and has no request left.
+        # The queued signal for the same end comes later and no longer has a request.
         self._on_ended(worker.ticket, worker.outcome)
         return True
 
@@ -291,7 +294,6 @@ class JobRunner(QObject):
         return self._workers.get(self._newest.get(lane, 0))
 
     def _stop_waiting(self, ticket: RunningJob) -> None:
-        """End a request with `Stopped` at once; a later result of its job is dropped."""
         del self._newest[ticket.lane]
         self._dropped[ticket.number] = self._waiting[ticket.number]
         self._deliver_outcome(ticket, Stopped())
@@ -305,7 +307,8 @@ class JobRunner(QObject):
             answers.on_progress(progress)
 
     def _on_ended(self, ticket: RunningJob, outcome: Outcome[Any]) -> None:
-        # A job that was writing ends alongside a newer one, which stays the newest of the lane.
+        # A job that was writing ends alongside a newer job, which remains the newest job of the
+        # lane.
         if self._newest.get(ticket.lane) == ticket.number:
             del self._newest[ticket.lane]
         worker = self._workers.pop(ticket.number, None)

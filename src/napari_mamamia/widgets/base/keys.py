@@ -1,8 +1,8 @@
-"""The table of shortcuts: source of key bindings, tooltips and the help panel on `?`.
+"""The table of shortcuts for key bindings, tooltips and the help panel (key `?`).
 
 napari uses digits and C E F L M P V X Z B - = [ ] on labels layers, the arrow keys, and many keys
-with Ctrl. Our shortcuts avoid napari's keys for viewers, labels and images; a test compares both.
-On a shapes or points layer napari's own key has priority.
+with Ctrl. Our shortcuts avoid napari's keys for viewers, labels and images; a test compares the two
+sets. On a shapes or points layer, napari's key has priority.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,13 +20,13 @@ from napari_mamamia.widgets.base.pages import list_pages
 class Key:
     """A shortcut: a row of the table.
 
-    `binding` is napari's name of the key, `shown` the displayed name. The action of a `held` key is
-    called with True when the key is pressed and with False when it is released. A `by_qt` key is a
-    Qt shortcut of the window, because napari has no name for the key. An `on_mask` key acts only
-    while a tool of the Refine page is active on the reader's own mask, and has priority over
-    napari's key there. An `on_image` key replaces a key that napari uses on images, where napari's
-    action has an effect in 3-D views only. A key with a `page` does nothing while another page is
-    shown. An `everywhere` key also acts on the viewer although it is `on_mask`.
+    `binding` is napari's name of the key, and `shown` is the displayed name. The action of a `held`
+    key is called with True when the key is pressed and with False when it is released. A `by_qt`
+    key is a Qt shortcut of the window, because napari has no name for the key. An `on_mask` key
+    acts only while a tool of the Refine page is active on the reader's own mask, and has priority
+    over napari's key there. An `on_image` key replaces a key that napari uses on images and whose
+    action has an effect only in 3-D views. A key with a `page` does nothing while another page is
+    shown. An `everywhere` key also acts on the viewer even if it is `on_mask`.
     """
 
     action: str
@@ -62,7 +62,7 @@ KEYS: Final = (
         "hanging_back",
         "PageUp",
         "PgUp",
-        tr("previous step of the hanging protocol; before the first: your own view"),
+        tr("previous step of the hanging protocol, or your own view before the first step"),
     ),
     Key("slice_back", "Up", "Up", tr("previous slice")),
     Key("slice_next", "Down", "Down", tr("next slice")),
@@ -85,13 +85,16 @@ KEYS: Final = (
         "lesion",
         "G",
         "G",
-        tr("go to the next lesion, also a missed one; to an error or uncertain region, if shown"),
+        tr(
+            "go to the next lesion, including missed lesions, or to the next error or uncertain "
+            "region if shown"
+        ),
     ),
     Key(
         "previous_error",
         "Shift-G",
         "Shift+G",
-        tr("show the agreement; then: previous error or uncertain region"),
+        tr("show the agreement; afterwards, go to the previous error or uncertain region"),
     ),
     Key("next_case", "N", "N", tr("next case")),
     Key("previous_case", "Shift-N", "Shift+N", tr("previous case")),
@@ -104,7 +107,7 @@ KEYS: Final = (
         tr("Refine: draw outlines on or off; goes to that page"),
         on_image=True,
     ),
-    Key("grow", "R", "R", tr("Refine: grow the outlines, or the mask, to 3-D"), page=_REFINE),
+    Key("grow", "R", "R", tr("Refine: grow the outlines or the mask in 3-D"), page=_REFINE),
     Key("smaller", "A", "A", tr("Refine: smaller radius"), page=_REFINE),
     Key("larger", "S", "S", tr("Refine: larger radius"), page=_REFINE),
     Key("compare", "T", "T", tr("Refine: show the start mask while held"), held=True, page=_REFINE),
@@ -120,13 +123,13 @@ KEYS: Final = (
         "Shift+Enter",
         tr("edit a copy of the prediction on the Refine page"),
     ),
-    Key("undo", "Control-Z", "Ctrl+Z", tr("while a tool is on: undo"), on_mask=True),
-    Key("redo", "Control-Shift-Z", "Ctrl+Shift+Z", tr("while a tool is on: redo"), on_mask=True),
+    Key("undo", "Control-Z", "Ctrl+Z", tr("undo, while a tool is on"), on_mask=True),
+    Key("redo", "Control-Shift-Z", "Ctrl+Shift+Z", tr("redo, while a tool is on"), on_mask=True),
     Key(
         "move_image",
         "Space",
         "Space",
-        tr("while a tool is on: move the image"),
+        tr("move the image, while a tool is on"),
         held=True,
         on_mask=True,
     ),
@@ -134,7 +137,10 @@ KEYS: Final = (
         "drop_stroke",
         "Escape",
         "Esc",
-        tr("cancel the stroke or the expected click; else close the table of keys or the results"),
+        tr(
+            "cancel the stroke or the expected click; otherwise close the table of keys or the "
+            "results"
+        ),
         on_mask=True,
         everywhere=True,
     ),
@@ -148,13 +154,17 @@ KEYS: Final = (
         )
         for category in range(7)
     ),
-    Key("work_list", "F1", "F1", tr("work list; again: back to the case"), by_qt=True),
-    Key("read", "F2", "F2", tr("step Read"), by_qt=True),
-    Key("mask", "F3", "F3", tr("step Mask"), by_qt=True),
-    Key("check", "F4", "F4", tr("step Check & export"), by_qt=True),
-    Key("panel", "F9", "F9", tr("side panel: fold it to a strip, or show it"), by_qt=True),
+    Key("work_list", "F1", "F1", tr("work list, or back to the case"), by_qt=True),
+    Key("read", "F2", "F2", tr("go to the Read step"), by_qt=True),
+    Key("mask", "F3", "F3", tr("go to the Mask step"), by_qt=True),
+    Key("check", "F4", "F4", tr("go to the Check & export step"), by_qt=True),
+    Key("panel", "F9", "F9", tr("side panel: fold to a strip, or show"), by_qt=True),
     Key(
-        "alone", "F11", "F11", tr("show only the image and its line; F11 or Esc: back"), by_qt=True
+        "alone",
+        "F11",
+        "F11",
+        tr("show only the image and its line; F11 or Esc returns"),
+        by_qt=True,
     ),
     Key("reading", "F10", "F10", tr("napari's menu and panels: hide or show"), by_qt=True),
     Key("keys", "?", "?", tr("show or hide this table"), by_qt=True),
@@ -170,7 +180,7 @@ RETIRED: Final = frozenset({"stricter", "looser"})
 """Actions that had a shortcut in the past; a user's setting for them is ignored."""
 
 MOUSE_LINES: Final = (
-    (tr("left drag"), tr("Refine: add what is missing; Outline: draw around it")),
+    (tr("left drag"), tr("Refine: add missing areas; Outline: draw around them")),
     (tr("right drag"), tr("Refine: remove false-positive areas")),
     (tr("Shift + drag"), tr("SmartPaint: the stroke acts on the whole lesion")),
     ("wheel", tr("previous, next slice")),
@@ -179,9 +189,12 @@ MOUSE_LINES: Final = (
     (tr("Alt + wheel"), tr("Refine: radius")),
     (
         tr("right drag, middle drag"),
-        tr("window/level: right: wider window; up: brighter (right drag while no tool is on)"),
+        tr(
+            "window/level: drag right for a wider window, up for a brighter image (right drag "
+            "while no tool is on)"
+        ),
     ),
-    (tr("double-click"), tr("several views: show this view alone; again: show all views")),
+    (tr("double-click"), tr("several views: show only this view, or all views again")),
     (
         tr("click, Shift + move"),
         tr("several views: move the cross-hair (Ctrl + click while a tool is on)"),
@@ -196,13 +209,13 @@ NAPARI_KEYS: Final = (
     ("4 / F", "fill"),
     ("Ctrl+Z", tr("undo of napari's own brush")),
     ("arrows", tr("previous, next slice")),
-    ("V", tr("show or hide the chosen layer")),
+    ("V", tr("show or hide the selected layer")),
 )
 """napari's keys on the reader's mask while none of our tools is active, for the help panel."""
 
 
 def with_key(text: str, action: str) -> str:
-    """Return a tooltip that ends with the shortcut of `action`.
+    """Return a tooltip with the shortcut of `action` at the end.
 
     Examples
     --------
@@ -221,8 +234,8 @@ def bind_keys(
 ) -> None:
     """Bind every shortcut of the table on `viewer` or `window`.
 
-    `actions` maps the action names of the table to functions. Shortcuts that act on the mask only
-    are bound by `bind_mask_keys`; without a window, Qt shortcuts are not bound.
+    `actions` maps the action names of the table to functions. `bind_mask_keys` binds shortcuts that
+    act only on the mask. Without a window, Qt shortcuts are not bound.
 
     Raises
     ------
@@ -244,7 +257,7 @@ def bind_keys(
 def bind_mask_keys(
     layer: Any, actions: Mapping[str, Callable[..., object]], keys: Sequence[Key] = KEYS
 ) -> None:
-    """Bind the mask shortcuts on the layer of the reader's mask, with priority over napari's."""
+    """Bind the mask shortcuts on the reader's mask layer, with priority over napari's keys."""
     for key in keys:
         if key.on_mask:
             layer.bind_key(key.binding, _bind_action(key, actions[key.action]), overwrite=True)
@@ -253,14 +266,14 @@ def bind_mask_keys(
 def bind_image_keys(
     layer: Any, actions: Mapping[str, Callable[..., object]], keys: Sequence[Key] = KEYS
 ) -> None:
-    """Bind shortcuts on one of our image layers that replace napari's own keys there."""
+    """Bind shortcuts that replace napari's keys on an image layer of this program."""
     for key in keys:
         if key.on_image:
             layer.bind_key(key.binding, _bind_action(key, actions[key.action]), overwrite=True)
 
 
 def unbind_keys(viewer: Any, keys: Sequence[Key]) -> None:
-    """Remove the shortcuts of the table from a viewer before others are bound."""
+    """Remove the shortcuts of the table from a viewer before other shortcuts are bound."""
     for key in keys:
         if not key.by_qt and (not key.on_mask or key.everywhere):
             viewer.bind_key(key.binding, None, overwrite=True)
@@ -291,7 +304,8 @@ def _wrap_press(action: Callable[..., object]) -> Callable[[Any], None]:
     return run
 
 
-# napari runs a generator up to its `yield` when a key is pressed, and the rest at its release.
+# napari runs a generator up to its `yield` when a key is pressed, and the remainder when the key
+# is released.
 def _wrap_hold(action: Callable[..., object]) -> Callable[[Any], Any]:
     def run(_viewer: Any) -> Any:
         action(True)

@@ -1,4 +1,4 @@
-"""Conversion of a `Case` and masks to napari layers; owner of all our metadata keys.
+"""Conversion of a `Case` and masks to napari layers, with all metadata keys of this program.
 
 A layer shows its array in display orientation: a numpy view of the ``(z, y, x)`` array with axes
 permuted and flipped. Painting on the layer changes the array.
@@ -37,7 +37,7 @@ METADATA_KEY: Final = "napari_mamamia"
 AXIS_LABELS: Final = ("slice", "row", "column")
 _PHASE_AXES: Final = 4
 _IMAGE_BLENDING: Final = "translucent_no_depth"
-"""Blending that ``viewer.add_image`` sets; a layer created without a viewer does not get it.
+"""Blending that ``viewer.add_image`` sets, but that a layer created without a viewer lacks.
 
 An image that writes depth values would hide the masks above it if equal depths do not pass.
 """
@@ -50,7 +50,7 @@ LayerTuple: TypeAlias = tuple[NDArray[Any], dict[str, Any], str]
 
 
 class Role(StrEnum):
-    """The role of one of our layers."""
+    """The role of a layer of this program."""
 
     PHASE = "phase"
     SUBTRACTION = "subtraction"
@@ -80,7 +80,7 @@ MASK_ROLES: Final = (
 class LayerTag:
     """Identity of a layer: its case and content.
 
-    `phase` is the phase of a 3-D layer, None if the layer has all of them or no particular one.
+    `phase` is the phase of a 3-D layer, or None if the layer has all phases or no particular phase.
     `times_s` are the acquisition times of a layer of phases. For a difference, `minus` is the
     subtracted phase, and `note` its projection, such as "MIP". The first `n_before` phases are
     before contrast.
@@ -106,48 +106,51 @@ def tag_for(
 
 
 def tag_of(layer: Layer) -> LayerTag | None:
-    """Return the tag of one of our layers, or None for any other layer."""
+    """Return the tag of a layer of this program, or None for any other layer."""
     tag = layer.metadata.get(METADATA_KEY)
     return tag if isinstance(tag, LayerTag) else None
 
 
 def find_layers(layers: Iterable[Layer], *roles: Role) -> list[Any]:
-    """Return our layers with one of `roles`, in order; without `roles`, return all our layers."""
+    """Return this program's layers with one of `roles` in order, or all without `roles`."""
     pairs = ((layer, tag_of(layer)) for layer in layers)
     ours = [(layer, tag) for layer, tag in pairs if tag and tag.case_id]
     return [layer for layer, tag in ours if not roles or tag.role in roles]
 
 
 def find_layer(layers: Iterable[Layer], role: Role) -> Any | None:
-    """Return our topmost layer with `role`, or None if there is none."""
+    """Return this program's topmost layer with `role`, or None if there is none."""
     matches = find_layers(layers, role)
     return matches[-1] if matches else None
 
 
 def array_of(layer: Layer) -> NDArray[Any]:
-    """Return the ``(..., z, y, x)`` array of one of our layers, as a view of the same memory.
+    """Return a layer's ``(..., z, y, x)`` array as a view of the same memory.
 
     Raises
     ------
     GridMismatchError
-        If the layer is not ours, or its data were replaced by data of another shape.
+        If the layer does not belong to this program, or its data were replaced by data of another
+        shape.
     """
     tag = tag_of(layer)
     if tag is None:
         raise GridMismatchError(
-            f"the layer {layer.name!r} does not come from a case: choose a layer of the open case"
+            f"expected a layer of the open case, but {layer.name!r} does not come from a case: "
+            "choose another layer"
         )
     array = tag.grid.display_frame().from_display(np.asarray(layer.data))
     if array.shape[-3:] != tag.grid.shape:
         raise GridMismatchError(
-            f"layer {layer.name} has shape {array.shape[-3:]} (z, y, x), but its case has shape "
-            f"{tag.grid.shape}: the layer's data were replaced; open the case again"
+            f"expected layer {layer.name} to have the shape of its case, {tag.grid.shape} (z, y, "
+            f"x), but it has {array.shape[-3:]}, because its data were replaced: open the case "
+            "again"
         )
     return array
 
 
 def case_of(layer: Layer) -> Case:
-    """Return the case that a layer of phases shows, with the same memory.
+    """Return the case whose phases a layer shows, with the same memory.
 
     Raises
     ------
@@ -157,14 +160,17 @@ def case_of(layer: Layer) -> Case:
     signal = array_of(layer)
     tag = tag_of(layer)
     if tag is None or signal.ndim != _PHASE_AXES:
-        raise GridMismatchError(f"the layer {layer.name!r} does not hold the phases of a case")
+        raise GridMismatchError(
+            f"expected a layer with the phases of a case, but {layer.name!r} "
+            "has none: choose another layer"
+        )
     times = tag.times_s or (None,) * signal.shape[0]
     phases = tuple(Phase(index, time_s) for index, time_s in enumerate(times))
     return Case(tag.case_id, tag.grid, signal, phases)
 
 
 def case_layer(case: Case, contrast_limits: tuple[float, float]) -> LayerTuple:
-    """Return the image layer of a case, all phases, ``(phase, slice, row, column)``.
+    """Return the image layer of all phases of a case, ``(phase, slice, row, column)``.
 
     Its data share memory with ``case.signal``. `contrast_limits` are in units of the signal.
     """
@@ -179,7 +185,7 @@ def case_layer(case: Case, contrast_limits: tuple[float, float]) -> LayerTuple:
         "colormap": "gray",
         "blending": _IMAGE_BLENDING,
         "interpolation2d": "linear",
-        # napari guesses omitted values from the shape: few columns would be read as colours.
+        # napari guesses omitted values from the shape, so a few columns would be read as colours.
         "multiscale": False,
         "rgb": False,
         "metadata": {METADATA_KEY: tag},
@@ -211,7 +217,7 @@ def uncertainty_layer(
 ) -> LayerTuple:
     """Return the image layer of an uncertainty map ``(z, y, x)`` from 0 to `most`.
 
-    `said` is the layer's name with its unit; an entropy is in bits, from 0 to 1.
+    `said` is the layer's name with its unit. An entropy is in bits, from 0 to 1.
     """
     keywords = _volume_keywords(tag, f"{tag.case_id} {said}") | {
         "contrast_limits": (0.0, most),
@@ -231,7 +237,7 @@ def mask_layer(tag: LayerTag, buffer: NDArray[np.uint8]) -> LayerTuple:
     `buffer` is uint8 ``(z, y, x)``; for small integer types napari redraws only the painted box.
     All values above 0 are drawn as an outline in the colour of the tag's role.
     """
-    # None stands for every other value.
+    # None represents every other value.
     colours = {0: "transparent", None: MASK_COLOURS[tag.role]}
     keywords = _volume_keywords(tag, f"{tag.case_id} {tag.role}") | {
         "colormap": DirectLabelColormap(color_dict=colours),
@@ -277,7 +283,7 @@ def map_layer(
 ) -> LayerTuple:
     """Return the image layer of a float map ``(z, y, x)``; NaN is transparent.
 
-    `colours` are RGBA from 0 to 1, from the lower to the upper of `limits`, evenly spaced.
+    `colours` are RGBA values from 0 to 1, evenly spaced from the lower to the upper limit.
     """
     keywords = _volume_keywords(tag, f"{tag.case_id} kinetic map") | {
         "contrast_limits": limits,
@@ -316,7 +322,7 @@ def class_map_layer(
 
 def label_file_layer(name: str, grid: Grid, volume: NDArray[Any]) -> LayerTuple:
     """Return a labels layer in napari's colours for a mask file without an open case."""
-    # An empty case id: `find_layers` ignores it, so that no open case claims it.
+    # With an empty case id, `find_layers` ignores the layer, so no open case claims it.
     tag = LayerTag("", Role.MAP, grid)
     return grid.display_frame().to_display(volume), _volume_keywords(tag, name), "labels"
 
@@ -324,7 +330,7 @@ def label_file_layer(name: str, grid: Grid, volume: NDArray[Any]) -> LayerTuple:
 def image_file_layer(
     name: str, grid: Grid, volume: NDArray[Any], contrast_limits: tuple[float, float]
 ) -> LayerTuple:
-    """Return an image layer for a 3-D file that is no case; no open case claims it."""
+    """Return an image layer for a 3-D file that does not belong to any case."""
     tag = LayerTag("", Role.MAP, grid)
     keywords = {
         **_volume_keywords(tag, name),
@@ -345,7 +351,7 @@ def style_mask(layer: Labels) -> None:
 
 
 def find_line_style(layer: Layer) -> LineStyle | None:
-    """Return the outline style of one of our masks, or None for any other layer."""
+    """Return the outline style of a mask of this program, or None for any other layer."""
     tag = tag_of(layer)
     if tag is None or tag.role not in MASK_ROLES:
         return None
@@ -364,9 +370,9 @@ def find_line_style(layer: Layer) -> LineStyle | None:
 
 
 def mark_painted(layer: Any, label: int) -> None:
-    """Draw one lesion of a mask in its role's colour and the others in grey; 0 colours all.
+    """Draw one lesion of a mask in its role's colour and other lesions in grey; 0 colours all.
 
-    The label is also selected for napari's own brush.
+    The label is also selected for napari's brush.
     """
     tag = tag_of(layer)
     if tag is None or label == _painted_label(layer):
@@ -374,13 +380,12 @@ def mark_painted(layer: Any, label: int) -> None:
     colours: dict[int | None, str] = {0: "transparent", None: MASK_COLOURS[tag.role]}
     if label:
         colours |= {label: MASK_COLOURS[tag.role], None: OTHER_LESION}
-    # The layer's line follows the colour map, and reads its style with `find_line_style`.
+    # The layer's line follows the colour map, and `find_line_style` returns its style.
     layer.colormap = DirectLabelColormap(color_dict=colours)
     layer.selected_label = label or 1
 
 
 def _painted_label(layer: Any) -> int:
-    """Return the label that a mask's colour map highlights, or 0 if there is none."""
     colours = getattr(layer.colormap, "color_dict", {})
     return next((value for value in colours if value), 0)
 

@@ -1,4 +1,4 @@
-"""The message line: a reserved line of the panel, so that messages move no controls."""
+"""The message line, a reserved line of the panel, so that messages do not move controls."""
 
 from typing import Any
 
@@ -34,12 +34,12 @@ _ABOVE, _BELOW = 4, 6
 
 
 class MessagePlace(QWidget):
-    """A reserved line for messages, so that no control moves under the pointer.
+    """A reserved line for messages, so that controls stay under the pointer.
 
     A long message shows its first words, and its full text on demand. A warning or an error is
-    shown in full at once and covers the controls below, except for a line set by `spare`. It
-    collapses to its first words at a click on it or elsewhere, or when a covered control gets the
-    keyboard focus. The signal `close_wanted` requests to remove the message.
+    shown in full immediately and covers the controls below, except for a line set by `spare`. The
+    message collapses to its first words at any click, or when a covered control gets the keyboard
+    focus. The signal `close_wanted` requests to remove the message.
     """
 
     close_wanted = Signal()
@@ -76,7 +76,7 @@ class MessagePlace(QWidget):
         line.installEventFilter(self)
 
     def set_alone(self, is_alone: bool) -> None:
-        """Set whether the line has no neighbours, so that a message may use the remaining space."""
+        """Set whether the line has no neighbours, which lets a message use the remaining space."""
         if self._is_alone != is_alone:
             self._is_alone = is_alone
             self.lay_out()
@@ -151,7 +151,8 @@ class MessagePlace(QWidget):
     def eventFilter(self, watched: QObject, event: Any) -> bool:
         """Ignore the second click of a double click on a new control; collapse at a click.
 
-        Also follow the line set by `spare` when other widgets are inserted above it.
+        The filter also follows the line set by `spare` when other widgets are inserted above this
+        line.
         """
         kind, kinds = event.type(), QEvent.Type
         if watched is self._spared:
@@ -195,12 +196,10 @@ class MessagePlace(QWidget):
         return panel or header or self
 
     def _find_right_edge(self, host: QWidget) -> int:
-        """Return the right edge of the header, up to which a message may cover controls."""
         header = self.parentWidget() or self
         return int(header.mapTo(host, header.rect().topRight()).x())
 
     def _find_top(self, host: QWidget, room: QRect) -> int:
-        """Return the top of a message of this size, below any line that must not be covered."""
         line = self._spared
         if line is None or not line.isVisible() or not host.isAncestorOf(line):
             return int(room.top())
@@ -225,8 +224,8 @@ class MessagePlace(QWidget):
 class _Sheet(QFrame):
     """The sheet on which a message covers its line and the controls below.
 
-    The signal `left` is emitted when the user continues elsewhere, `room_changed` when the parent
-    is resized. All connections end when the sheet is deleted.
+    The signal `left` is emitted when the user continues elsewhere, and `room_changed` when the
+    parent is resized. All connections end when the sheet is deleted.
     """
 
     left = Signal()
@@ -257,7 +256,7 @@ class _Sheet(QFrame):
         self._host = host
 
     def eventFilter(self, _host: QObject, event: QEvent) -> bool:
-        """Emit `room_changed` when the parent was resized."""
+        """Emit `room_changed` when the parent is resized."""
         if event.type() == QEvent.Type.Resize:
             self.room_changed.emit()
         return False
@@ -270,7 +269,6 @@ class _Sheet(QFrame):
         self._yield_to(None, QApplication.focusWidget())
 
     def _yield_to(self, _before: QWidget | None, now: QWidget | None) -> None:
-        """Emit `left` if the control with the keyboard focus is covered."""
         host = self._host
         if host is None or now is None or now is self or self.isAncestorOf(now):
             return

@@ -1,4 +1,4 @@
-"""Messages to the user from errors and warnings. Tracebacks go to the log."""
+"""User messages for errors and warnings; tracebacks go to the log."""
 
 import logging
 from collections.abc import Callable
@@ -54,10 +54,10 @@ def plain_text(error: Exception) -> str:
     if isinstance(error, MamamiaError):
         return str(error)
     if isinstance(error, MemoryError):
-        return tr("there is not enough memory: close other programs or layers and try again")
+        return tr("there is not enough memory: close other programs or layers, and try again")
     return tr(
-        "an unexpected error occurred ({_}: {error}): your work is kept. Try again, and report "
-        "the error if it happens again",
+        "an unexpected error occurred ({_}: {error}); your work is kept. Try again, and report "
+        "the error if it recurs",
         _=type(error).__name__,
         error=error,
     )
@@ -72,7 +72,7 @@ class Level(StrEnum):
 
 
 class Notifier(QObject):
-    """Shows each message once in the header, and errors also as napari notifications.
+    """A notifier that shows messages once in the header, and errors also as napari notifications.
 
     The signal `said` carries the level and the text after `cover` has removed words that a blinded
     reader must not see, for example in file names. `withdrawn` carries the text of a hint whose
@@ -91,7 +91,7 @@ class Notifier(QObject):
         self.said.emit(Level.HINT, self.cover(text))
 
     def withdraw(self, text: str) -> None:
-        """Remove a hint if it is still shown, because the state that it is about has ended."""
+        """Remove a hint if it is still shown, because the state that it describes has ended."""
         self.withdrawn.emit(self.cover(text))
 
     def warn(self, text: str) -> None:

@@ -1,4 +1,4 @@
-"""Records of the pages of the window: those of the core, then those of installed features."""
+"""Records of the window's pages, first from the core and then from installed features."""
 
 from functools import cache
 from typing import Final

@@ -143,20 +143,20 @@ from napari_mamamia.smartpaint.grow.prompts import grow_from_box
 class ServiceSet:
     """A set of services; each subclass lists functions as static methods.
 
-    Type checkers see the signature of each function, so that a wrong argument is an error.
+    Type checkers see the signature of each function, so wrong arguments are errors.
     ``Set(name=other)`` replaces the function `name` by `other`.
 
     Raises
     ------
     TypeError
-        If there is no service of that name.
+        If there is no service with that name.
     """
 
     def __init__(self, **others: Any) -> None:
         unknown = [name for name in others if not hasattr(type(self), name)]
         if unknown:
             raise TypeError(f"{type(self).__name__} has no service {', '.join(unknown)}")
-        # What the instance holds comes before the static method of its class.
+        # Attributes of the instance take precedence over static methods of the class.
         self.__dict__.update(others)
 
     def replacing(self, **others: Any) -> Self:
@@ -212,7 +212,7 @@ class KineticServices(ServiceSet):
     auto_limits = staticmethod(auto_limits)
 
 
-# `ImportServices`: the calls that the page Import makes, so that tests can pass fakes.
+# `ImportServices` lists the calls of the Import page, so that tests can pass fakes.
 
 
 class ImportServices(ServiceSet):
@@ -270,7 +270,7 @@ class Services(ServiceSet):
             self.__dict__[name] = others[name] if name in others else kind()
 
     def of_feature(self, name: str, kind: type[S]) -> S:
-        """Return the service set of a feature, or its replacement."""
+        """Return the service set of a feature, or the replacement of this set."""
         return cast("S", self.__dict__[name])
 
     recognise = staticmethod(recognise)

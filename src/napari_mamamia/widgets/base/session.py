@@ -1,7 +1,8 @@
-"""The open data of one window: data set, case, masks, reader. Pages follow its signals.
+"""The open data of one window: data set, case, masks and reader.
 
-`opened` is the listed data set. The open case may belong to a data set that was listed earlier, so
-that its files are read and written through the case's own `context`, never through `opened`.
+Pages follow the signals of the session. `opened` is the listed data set. The open case may belong
+to a data set that was listed earlier, so its files are read and written through the case's
+`context`, never through `opened`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,9 +33,9 @@ from napari_mamamia.widgets.base.layers import Role
 class SessionMask:
     """A mask of the open case. `buffer` is the uint8 ``(z, y, x)`` array of its layer.
 
-    `labels` are the values of its file, if it has one. `started_from` names the origin of a refined
-    mask before its first edit, `saved` is its version on disk. `file` is the workspace file of a
-    prediction, otherwise None.
+    `labels` are the values of the mask's file, if it exists. `started_from` names the origin of a
+    refined mask before its first edit, and `saved` is the version on disk. `file` is the workspace
+    file of a prediction, otherwise None.
     """
 
     role: Role
@@ -49,24 +50,24 @@ class SessionMask:
 
     @property
     def raw_values(self) -> MaskValues:
-        """The values to score: the values of the mask's file, or the edited array."""
+        """The values to score, from the mask's file or the edited array."""
         return self.buffer if self.labels is None else self.labels
 
 
 class Session(QObject):
     """The state of a window and its signals.
 
-    `blinding` says what is hidden from the reader. It is fixed before the first data set is opened,
-    and only `Unblinding` ends it. A mask of a hidden role is never accepted. `counting` says which
-    mask values are tumour: the clinical rule, until the masks of a scoring run are shown.
-    `phases_changed` reports that the case switched between registered and original phases.
-    `masks_changed` reports a new, replaced or removed mask, `mask_edited` changed voxels of the
-    refined mask. `names` are the names of the cases if their ids are hidden, else None. `study` is
-    the name of the review study in this window, "" for none: its cases are opened on the Review
-    page only. `rows` are the cases of the listed data set, by id; `rows_changed` reports new rows,
-    `row_changed` carries a changed row. `dicom_study` is the folder of the DICOM files that a case
-    was last imported from, None for none. `is_coming` is True while a case is being read or about
-    to be shown; `coming_changed` reports a change.
+    `blinding` lists the data that are hidden from the reader. Blinding is fixed before the first
+    data set is opened, and only `Unblinding` ends it. A mask with a hidden role is never accepted.
+    `counting` defines which mask values are tumour: the clinical rule applies until the masks of a
+    scoring run are shown. `phases_changed` reports that the case switched between registered and
+    original phases. `masks_changed` reports a new, replaced or removed mask, and `mask_edited`
+    reports changed voxels of the refined mask. `names` are the names of the cases if their ids are
+    hidden, otherwise None. `study` is the name of the review study in this window, or ""; the cases
+    of a study are opened only on the Review page. `rows` are the cases of the listed data set, by
+    id; `rows_changed` reports new rows, and `row_changed` carries a changed row. `dicom_study` is
+    the folder of the DICOM files from which a case was last imported, or None. `is_coming` is True
+    while a case is being read or is about to be shown; `coming_changed` reports a change.
     """
 
     data_set_changed = Signal()
@@ -102,12 +103,12 @@ class Session(QObject):
 
     @property
     def workspace(self) -> Workspace | None:
-        """The folder for masks of the open case, or None for a case without a data set."""
+        """The workspace of the open case, or None for a case without a data set."""
         return None if self.context is None else self.context.workspace
 
     @property
     def files(self) -> CaseFiles | None:
-        """The files of the open case, or None without a data set."""
+        """The files of the open case, or None if there is no data set."""
         return None if self.context is None else self.context.files
 
     @property
@@ -117,7 +118,7 @@ class Session(QObject):
 
     @property
     def case_key(self) -> CaseKey:
-        """Key of the open case, which differs from equal case ids of other data sets."""
+        """The key of the open case, which differs between data sets even if case ids are equal."""
         return (None, self.case_id) if self.context is None else self.context.key
 
     @property
@@ -137,9 +138,10 @@ class Session(QObject):
 
     @property
     def position(self) -> str:
-        """The position of the open case in the list, such as "3 / 12", or "" outside of it.
+        """The position of the open case in the list, such as "3 / 12", or "" if not in the list.
 
-        It is the same number if the case is opened from results, which order the queue anew.
+        The number is the same if the case is opened from results, which order the queue
+        differently.
         """
         if self.listed_id not in self._listed:
             return ""
@@ -184,7 +186,7 @@ class Session(QObject):
         self.coming_changed.emit()
 
     def set_data_set(self, opened: OpenDataSet) -> None:
-        """Set the opened data set; the open case stays until the user chooses another."""
+        """Set the opened data set; the open case stays until the user chooses another case."""
         self.opened = opened
         self.data_set_changed.emit()
 
@@ -207,7 +209,7 @@ class Session(QObject):
             raise CaseError(
                 tr(
                     "Internal error: the data of case {case_id_2} were opened for case {case_id}; "
-                    "nothing was written. Please report this",
+                    "nothing was written. Please report this error",
                     case_id=case.case_id,
                     case_id_2=context.case_id,
                 )
@@ -234,7 +236,7 @@ class Session(QObject):
             self.case_changed.emit()
 
     def use_registered(self, case: Case | None) -> None:
-        """Show registered phases of the open case; None returns to its own."""
+        """Show registered phases of the open case, or its original phases if None."""
         if case is not self.registered:
             self.registered = case
             self.phases_changed.emit()
@@ -251,7 +253,7 @@ class Session(QObject):
             self.masks_changed.emit()
 
     def set_reader(self, name: str | None) -> None:
-        """Set the reader's name, from now on and for the open case."""
+        """Set the reader's name for the open case and for later cases."""
         self.reader = name
         if self.opened is not None:
             self.opened = self.opened.read_by(name)
@@ -260,7 +262,7 @@ class Session(QObject):
         self.reader_changed.emit()
 
     def set_queue(self, queue: list[str], *, is_list: bool = True) -> None:
-        """Set the order of the next cases, in which the list shows them, or else the results."""
+        """Set the order of the next cases, as in the list or otherwise as in the results."""
         self.queue = queue
         if is_list:
             self._listed = queue
@@ -273,6 +275,6 @@ class Session(QObject):
             self.row_changed.emit(row)
 
     def set_dicom_study(self, folder: Path) -> None:
-        """Set the folder of the DICOM files that a case was imported from."""
+        """Set the folder of the DICOM files from which a case was imported."""
         self.dicom_study = folder
         self.study_imported.emit(folder)

@@ -1,6 +1,6 @@
-"""The splash screen: the first thing on the screen, before napari's imports, which take seconds.
+"""The splash screen, which appears before napari's imports, because these take seconds.
 
-It imports Qt only.
+This module imports only Qt.
 """
 
 import time
@@ -21,7 +21,7 @@ _TEXT: Final = QColor("#f0f1f2")
 _QUIET: Final = QColor("#aab0b6")
 _LOOK_MS: Final = 50
 _LONGEST_WAIT_S: Final = 0.3
-"""How long the start waits for the screen to show the picture, in seconds; our choice."""
+"""Longest time in seconds that the start waits for the splash screen to appear (our choice)."""
 
 
 def new_application() -> QApplication:
@@ -32,7 +32,7 @@ def new_application() -> QApplication:
 
 
 class _Splash(QLabel):
-    """A picture that closes when the window of the program is shown."""
+    """A splash image that closes when the window of the program is shown."""
 
     def timerEvent(self, event: QTimerEvent | None) -> None:
         widgets = QApplication.topLevelWidgets()
@@ -41,16 +41,17 @@ class _Splash(QLabel):
 
 
 def show_splash(app: QApplication, name: str) -> QLabel:
-    """Show what is being opened until the window of the program appears.
+    """Show a splash screen until the window of the program appears.
 
     Parameters
     ----------
     app
         The program's application.
     name
-        The name of what is opened, "" for nothing.
+        The name of the data set or file that is being opened, or "".
     """
-    # Not QSplashScreen, whose `show` waits for a second if no window manager answers.
+    # QSplashScreen is not used, because its `show` waits for a second if no window manager
+    # responds.
     splash = _Splash()
     splash.setWindowFlags(Qt.WindowType.SplashScreen | Qt.WindowType.FramelessWindowHint)
     splash.setPixmap(_draw_picture(app.windowIcon(), name))

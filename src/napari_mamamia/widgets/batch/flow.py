@@ -23,11 +23,11 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 _LANE: Final = "batch"
 _TABLE_LANE: Final = "batch table"
 _SHOWN: Final = ("mean DSC", "mean NormHD", "fairness  ", "ranking score")
-"""Prefixes of the main result lines; the other lines are in the Cohort tab of the panel."""
+"""Prefixes of the main result lines; other lines are in the Cohort tab of the panel."""
 
 
 class BatchFlow(WindowPart):
-    """Connects the page, the session and the scoring job; `finished` carries a `BatchAnswer`."""
+    """The controller of the Batch page; `finished` carries a `BatchAnswer`."""
 
     started = Signal()
     finished = Signal(object)
@@ -46,7 +46,7 @@ class BatchFlow(WindowPart):
         self._show_data_set()
 
     def start(self, request: BatchRequest) -> None:
-        """Start scoring as the page requests; a cancelled run of this window is continued."""
+        """Start scoring as requested on the page; a cancelled run of this window is continued."""
         if self._stopped == request and request.existing is Existing.REFUSE:
             request = replace(request, existing=Existing.RESUME)
         run = BatchRun(request, self._services, self._run, self._session.opened)
@@ -115,7 +115,8 @@ class BatchFlow(WindowPart):
 
     def _show_failure(self, error: Exception) -> None:
         if isinstance(error, SaveConflictError):
-            # the question above offers the remedies; the message names command-line options
+            # The question above offers the remedies, because the message names command-line
+            # options.
             reason = str(error).partition(": ")[0]
             self.page.say(tr("Nothing was written: {error}.", error=reason))
             self.page.show_taken(True)
@@ -144,7 +145,6 @@ class BatchFlow(WindowPart):
 
 
 def _describe_answer(answer: BatchAnswer) -> str:
-    """Return the result text of a run: counts, then the scores or the ranked models."""
     first = answer.models[0]
     if answer.comparison is None:
         lines = [line.strip() for line in first.lines[1:] if line.strip().startswith(_SHOWN)]
@@ -154,7 +154,7 @@ def _describe_answer(answer: BatchAnswer) -> str:
             shown += [text for text in (not_for_ranking(result.counted),) if text]
             shown += counted_lines(result.counted)
         return "\n".join([*shown, first.title, *(" ".join(line.split()) for line in lines)])
-    # nan differs from itself, so models without a rank come last
+    # nan differs from itself, so models without a rank come last.
     ordered = sorted(answer.comparison.ranking, key=lambda m: (m.rank != m.rank, m.rank))
     lines = [
         tr(
@@ -178,13 +178,12 @@ def _describe_answer(answer: BatchAnswer) -> str:
     return "\n".join(
         [
             *lines,
-            tr("See the Cohort tab below the image for intervals and for ranks at each weight."),
+            tr("The Cohort tab below the image shows intervals and the ranks at each weight."),
         ]
     )
 
 
 def _list_folders(opened: OpenDataSet, rows: tuple[CaseRow, ...]) -> tuple[tuple[str, Path], ...]:
-    """Return the mask folders of the workspace by title: predictions, then refined masks."""
     models = sorted({name for row in rows for name in row.predictions})
     readers = sorted({name for row in rows for name in row.refined})
     if not rows:

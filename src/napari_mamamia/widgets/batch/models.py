@@ -21,7 +21,7 @@ from napari_mamamia.widgets.batch.options import NAMES
 from napari_mamamia.widgets.controls.controls import discard, label, named, row, tool_button
 
 _TOOL_TIP: Final = Qt.ItemDataRole.ToolTipRole
-_ALONE: Final = tr("Several models are compared: ranks, intervals, paired tests.")
+_ALONE: Final = tr("Several models are compared by ranks, intervals and paired tests.")
 _SEVERAL: Final = tr("Each model has its own results folder, and the models are compared.")
 
 Offered = Sequence[tuple[str, Path]]
@@ -116,7 +116,7 @@ class ModelsField(QWidget):
 
 
 class _NameField(QLineEdit):
-    """A name field as wide as the labels in front of the other fields."""
+    """A name field that is as wide as the labels of the other fields."""
 
     def sizeHint(self) -> QSize:
         """Return the width of the widest label plus the frame of the field."""
@@ -153,7 +153,7 @@ class _Line(QWidget):
         self.remove = tool_button(
             "batch_remove_model",
             "✕",
-            tr("Removes this model from the list; its files stay."),
+            tr("Removes this model from the list, but keeps its files."),
             self.remove_wanted.emit,
         )
         for tool in (self.browse, self.remove):
@@ -177,7 +177,7 @@ class _Line(QWidget):
         return self.name.text().strip() or Path(self.path).name
 
     def number(self, number: int) -> None:
-        """Name the controls by the row's number; controls of the first row have no number."""
+        """Name the controls by the row's number; the first row has no number."""
         end = f"_{number + 1}" if number else ""
         for part, name in (
             (self.name, "batch_model"),

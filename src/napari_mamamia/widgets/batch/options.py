@@ -26,8 +26,8 @@ from napari_mamamia.widgets.controls.form import Browse, Form, option
 
 NAMES: Final = (
     tr("Reference"),
-    tr("Its masks"),
-    tr("Results to"),
+    tr("Masks"),
+    tr("Results folder"),
     tr("Time limit"),
     tr("Existing results"),
     tr("Processes"),
@@ -49,7 +49,7 @@ _UNUSABLE: Final = (
     (
         None,
         tr("as the profile defines"),
-        tr("Least favourable or worst score, as the profile defines."),
+        tr("The case gets the least favourable or the worst score, as the profile defines."),
     ),
     (
         UnusableRule.REJECT,
@@ -61,11 +61,15 @@ _UNUSABLE: Final = (
         tr("least favourable"),
         tr("The case gets the values that make the ranking score lowest."),
     ),
-    (UnusableRule.WORST_SCORE, tr("worst score"), tr("Dice 0 and the worst NormHD.")),
+    (
+        UnusableRule.WORST_SCORE,
+        tr("worst score"),
+        tr("The case gets a Dice of 0 and the worst NormHD."),
+    ),
     (
         UnusableRule.LEAVE_OUT,
         tr("leave out: not for ranking"),
-        tr("The case is not scored. Leaving out difficult cases would then improve the score."),
+        tr("The case is not scored, so leaving out difficult cases would improve the score."),
     ),
 )
 
@@ -80,15 +84,15 @@ class Where(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BatchSettings:
-    """Settings of a batch: cases to score, processes, intervals, existing results."""
+    """The settings of a batch: cases to score, processes, intervals and existing results."""
 
     case_list: Path | None = option(
         None,
         tr("Cases"),
         "batch_cases",
         tr(
-            "The cases that count: a file with one id per line, or a table with case_id and "
-            "optionally sha256. If empty: all cases with a reference."
+            "The cases to score, as a file with one id per line or a table with case_id and "
+            "optionally sha256; if empty, all cases with a reference."
         ),
         placeholder=tr("all with a reference"),
         browse=Browse(
@@ -156,8 +160,8 @@ class BatchSettings:
         tr("Smallest group"),
         "batch_least_group",
         tr(
-            "Smaller groups are listed, but have no intervals, tests or summaries. They still "
-            "count in the score."
+            "Smaller groups are listed without intervals, tests or summaries, but count in the "
+            "score."
         ),
         bounds=(2, 10_000),
         unit=tr(" cases"),
@@ -166,13 +170,13 @@ class BatchSettings:
         Existing.REFUSE,
         tr("Existing results"),
         "batch_existing",
-        tr("What to do if the output folder already holds results."),
+        tr("What to do if the output folder already contains results."),
         choices=_EXISTING,
     )
 
     @property
     def place(self) -> Place | None:
-        """Where the batch runs; None means in this program, without a time limit."""
+        """The place where the batch runs; None means in this program, without a time limit."""
         limit = float(self.limit_s) or None
         if self.where is Where.WORKERS:
             return Place(workers=self.workers, time_limit_s=limit)
@@ -182,7 +186,7 @@ class BatchSettings:
 
 
 class BatchOptions(QWidget):
-    """The settings, collapsed at first; `has_cluster` says whether the extra is installed."""
+    """The initially collapsed settings; `has_cluster` is whether the extra is installed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -191,10 +195,7 @@ class BatchOptions(QWidget):
         self.more: QToolButton = tool_button(
             "batch_more",
             tr("▸ More: which cases, processes, bootstrap"),
-            tr(
-                "Shows the cases that count, where they are scored, and the settings of the "
-                "intervals."
-            ),
+            tr("Shows the settings for the cases to score, the processes and the intervals."),
             self._toggle_body,
         )
         self.more.setCheckable(True)
@@ -221,14 +222,14 @@ class BatchOptions(QWidget):
         self._follow_place()
 
     def problem(self) -> str:
-        """Return why a run cannot start with these settings, or "" if it can."""
+        """Return why a run cannot start with these settings, or "" if it can start."""
         chosen = self.settings()
         if chosen.where is not Where.HERE and not self._has_cluster:
             return str(MissingExtraError("distributed", "cluster"))
         if chosen.where is Where.CLUSTER and "://" not in chosen.scheduler:
             return tr(
-                "expected the address of a dask scheduler such as tcp://host:8786, got {address}: "
-                "copy it from the first lines of the scheduler's output",
+                "expected the address of a dask scheduler such as tcp://host:8786, but found "
+                "{address}: copy the address from the first lines of the scheduler's output",
                 address=chosen.scheduler or "nothing",
             )
         return ""
@@ -250,8 +251,8 @@ class BatchOptions(QWidget):
         elif where is Where.CLUSTER:
             self.place_note.setText(
                 tr(
-                    "The machines of the cluster must have the same folders under the same paths, "
-                    "and this software."
+                    "The machines of the cluster must have this software, and the same folders "
+                    "under the same paths."
                 )
             )
         self.place_note.setVisible(missing or where is Where.CLUSTER)

@@ -33,11 +33,11 @@ from napari_mamamia.widgets.controls.form import Browse, Form, option
 from napari_mamamia.widgets.controls.page_area import PageArea
 from napari_mamamia.widgets.controls.progress_bar import ProgressBar
 
-# The coverage of the clinical table on page Batch, and columns to confirm.
+# This widget shows the coverage of the clinical table on page Batch, and columns to confirm.
 
 
 class BatchClinical(QWidget):
-    """The clinical table. `confirmed` is emitted when the user accepts the proposed columns.
+    """The clinical table; `confirmed` is emitted when the user accepts the proposed columns.
 
     The accepted columns are in `columns`.
     """
@@ -56,7 +56,7 @@ class BatchClinical(QWidget):
         self.confirm = button(
             "batch_confirm_columns",
             tr("Use these columns"),
-            tr("Uses the columns above for this table; until then they are not used."),
+            tr("Uses the columns above for this table."),
             self._confirm_columns,
         )
         layout = QVBoxLayout(self)
@@ -89,7 +89,6 @@ class BatchClinical(QWidget):
 
 
 def _free_folder(folder: Path, name: str) -> Path:
-    """Return a folder of this name, with a number if it exists, for the results of a new run."""
     numbers = ("", *(f" {number}" for number in range(2, _MOST_RUNS)))
     paths = (folder / f"{name}{number}" for number in numbers)
     return next((path for path in paths if not path.exists()), folder / name)
@@ -97,14 +96,15 @@ def _free_folder(folder: Path, name: str) -> Path:
 
 _MOST_RUNS: Final = 1000
 _STEPS: Final = 1000
-_TAKEN: Final = tr("This folder already holds files. Choose another one, or:")
+_TAKEN: Final = tr("This folder already contains files. Choose another folder, or:")
 _COMPARED: Final = "comparison"
 _PROFILE_TEXTS: Final = {
-    "clinical": tr("Distances in mm (HD95); undefined values stay empty."),
+    "clinical": tr("Distances are in mm (HD95), and undefined values stay empty."),
     "official-code": tr(
-        "The definitions in the challenge's published scripts, including their quirks."
+        "The definitions are those of the challenge's published scripts, including their "
+        "peculiarities."
     ),
-    "paper": tr("The equations as printed in the challenge's paper."),
+    "paper": tr("The definitions are the equations in the challenge's paper."),
 }
 
 
@@ -123,8 +123,11 @@ class BatchFolders:
         None,
         tr("Clinical"),
         "batch_clinical",
-        tr("Table with age, menopausal status and breast density, for fairness (optional)."),
-        placeholder=tr("none: fairness stays undefined"),
+        tr(
+            "Table with age, menopausal status and breast density for the fairness score "
+            "(optional)."
+        ),
+        placeholder=tr("none; fairness stays undefined"),
         browse=Browse(
             "batch_choose_clinical",
             tr("Choose a table (.xlsx, .ods, .csv)"),
@@ -136,12 +139,12 @@ class BatchFolders:
         CLINICAL,
         tr("Profile"),
         "batch_profile",
-        tr("Definitions of all numbers."),
+        tr("The definitions of all numbers."),
         choices=tuple((profile, profile.name, "") for profile in PROFILES.values()),
     )
     out: Path | None = option(
         None,
-        tr("Results to"),
+        tr("Results folder"),
         "batch_out",
         tr("Folder for tables, summary and report."),
         browse=Browse("batch_choose_out", tr("Choose a folder"), tr("Choose a folder")),
@@ -150,7 +153,7 @@ class BatchFolders:
 
 @dataclass(frozen=True, slots=True)
 class BatchRequest:
-    """The settings of a requested run; `place` None means in this program, without a time limit.
+    """The settings of a requested run; with `place` None, it runs in this program without a limit.
 
     `case_list` is a file of the cases to score, or None for all cases with a reference.
     """
@@ -246,11 +249,11 @@ class BatchPage(QWidget):
         set_level(self.state, level)
 
     def show_taken(self, taken: bool) -> None:
-        """Show whether to continue or overwrite if the output folder already holds files."""
+        """Ask whether to continue or overwrite if the output folder already contains files."""
         self.taken.setVisible(taken)
 
     def show_end(self, text: str, folder: Path | None, report: Path | None) -> None:
-        """Show the results of a run and their folder; `report` is None without a report."""
+        """Show the results of a run and their folder; `report` is None if there is no report."""
         self._folder, self._report = folder, report
         self.result.setText(text)
         self.end.setVisible(folder is not None)
@@ -280,7 +283,7 @@ class BatchPage(QWidget):
         return column(
             heading(tr("Score folders of masks")),
             rows["reference"],
-            row(name_of(tr("Model")), name_of(tr("Its masks")), 1),
+            row(name_of(tr("Model")), name_of(tr("Masks")), 1),
             self.models,
             rows["clinical"],
             self.clinical_summary,
@@ -312,14 +315,14 @@ class BatchPage(QWidget):
         self.start = button(
             "batch_start",
             tr("Start"),
-            tr("Scores every case. An unreadable file affects only its own case."),
+            tr("Scores every case; an unreadable file affects only its own case."),
             lambda: self._request_start(None),
             primary=True,
         )
         self.cancel = button(
             "batch_cancel",
             tr("Cancel"),
-            tr("Stops the run; it can be continued later."),
+            tr("Stops the run, which can be continued later."),
             self.cancel_wanted.emit,
         )
         self.log = tool_button(
@@ -360,7 +363,7 @@ class BatchPage(QWidget):
         self.show_table = button(
             "batch_table",
             tr("Show table"),
-            tr("Shows the cases, worst first, below the image."),
+            tr("Shows the cases below the image, with the worst first."),
             self.table_wanted.emit,
         )
         self.end = column(self.result, row(self.show_table, self.open_report, self.open_folder, 1))
@@ -371,7 +374,6 @@ class BatchPage(QWidget):
         self.profile_text.setText(_PROFILE_TEXTS.get(profile.name, profile.source))
 
     def _offer_out(self) -> None:
-        """Name the output folder after the model, unless the user chose a name."""
         start_at = self.reference.text() or str(Path.home())
         self.models.start_at = self.form.start_at = start_at
         if self._scores is None or self.out.text() not in ("", self._offered_out):
@@ -393,7 +395,7 @@ class BatchPage(QWidget):
             needed = {
                 "reference folder": chosen.reference,
                 "prediction folder": models,
-                "folder for the results": chosen.out,
+                "results folder": chosen.out,
             }
             empty = " and the ".join(name for name, value in needed.items() if not value)
             self.say(tr("Choose the {names} first.", names=empty), "warning")
@@ -411,7 +413,7 @@ class BatchPage(QWidget):
                 minimum_group=options.minimum_group,
                 unusable=options.unusable,
             )
-        except ValueError as error:  # a rule that needs a worst value, which the profile lacks
+        except ValueError as error:  # The rule needs a worst value, which the profile lacks.
             self.say(tr("Nothing was started: {error}", error=error), "warning")
             return
         self.show_taken(False)

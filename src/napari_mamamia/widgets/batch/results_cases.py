@@ -54,8 +54,8 @@ _ANY: Final = {
 _TIPS: Final = {
     STATUS: tr("Shows only cases with one status."),
     SIZE: tr(
-        "Shows only small, moderate or large tumours: by the 20th and 80th percentile of the "
-        "reference volume, and by 20 and 50 mm if the clinical table has a diameter."
+        "Shows only small, moderate or large tumours, by the 20th and 80th percentile of the "
+        "reference volume, or by 20 and 50 mm if the clinical table has a diameter."
     ),
     FAILURE: tr("Shows only cases with one kind of failure."),
     TAG: tr("Shows only cases with one tag."),
@@ -81,14 +81,17 @@ class FilterBar(QWidget):
         self.variable = self._make_combo("results_variable", tr("Group variable to filter by."))
         self.value = self._make_combo("results_group", tr("Shows only cases of one group."))
         self.variable.currentIndexChanged.connect(lambda _at: self._fill_groups())
-        words = tr("Shows only cases that contain these words in any text column.")
+        words = tr("Shows only cases with these words in any text column.")
         self.search: QLineEdit = named(QLineEdit(), "results_search", words)
         self.search.setPlaceholderText(tr("search"))
         self.search.setClearButtonEnabled(True)
         self.search.setMinimumWidth(_LEAST_WIDTH)
         self.search.textChanged.connect(lambda _text: self._say_changed())
         self.clear = tool_button(
-            "results_clear", tr("Clear"), tr("Shows all cases again, worst first."), self.clear_all
+            "results_clear",
+            tr("Clear"),
+            tr("Shows all cases again, with the worst first."),
+            self.clear_all,
         )
         self.clear.setProperty("framed", True)
         self.count: QLabel = named(QLabel(), "results_count", tr("Number of cases in the table."))
@@ -152,12 +155,11 @@ class FilterBar(QWidget):
         self._fit_lines()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Arrange the filters in one line, or in two if one is too narrow."""
+        """Arrange the filters in one line, or in two lines if one line is too narrow."""
         super().resizeEvent(event)
         self._fit_lines()
 
     def _fit_lines(self) -> None:
-        """Arrange the combo boxes in lines of equally wide cells."""
         boxes = (self.status, self.size, self.variable, self.value, self.failure, self.tag)
         has_groups = self.variable.currentData() is not None
         cells = [cell for cell in (*boxes, self.clear) if cell is not self.value or has_groups]
@@ -227,14 +229,13 @@ def _list_items(box: QComboBox) -> list[str]:
 
 
 def _choose_item(box: QComboBox, data: object) -> None:
-    """Choose the item with `data`, or the first if there is none."""
     places = [
         index for index in range(box.count()) if data is not None and box.itemData(index) == data
     ]
     box.setCurrentIndex(places[0] if places else 0)
 
 
-# Selection and order of the rows of the case table, computed at once or in a thread.
+# Selection and order of the rows of the case table, computed immediately or in a thread.
 
 _AT_ONCE: Final = 5000
 """Maximum number of rows that are filtered and sorted in the GUI thread, in a few ms."""
@@ -244,7 +245,7 @@ _LANE: Final = "results_order"
 
 
 class CaseOrder(QObject):
-    """Answers queries; for a large table only the newest query is answered.
+    """A sorter that runs queries; for a large table only the newest query is run.
 
     The signal `ordered` carries the table and its `Selection`.
     """
@@ -323,7 +324,7 @@ class CasesTab(QWidget):
     # ---------------------------------------------------------------- for others
 
     def show_table(self, table: CaseTable | None, title: str) -> None:
-        """Show all cases of another run, worst first."""
+        """Show all cases of another run, with the worst first."""
         self._table, self._is_new = table, True
         self.summary.set_texts(title, re.split(" · |: ", title)[0])
         self.summary.setToolTip(f"{_RUN_TIP}: {title}")
@@ -372,7 +373,6 @@ class CasesTab(QWidget):
         return self.rows.place_of(case_key(self._current)) if self._current else None
 
     def _mark_current(self) -> None:
-        """Highlight the row of the open case without scrolling to it."""
         row = self._place_of_current()
         if row is None:
             self.table.clearSelection()
@@ -386,8 +386,8 @@ class CasesTab(QWidget):
             CaseTableView(),
             "results_table",
             tr(
-                "Double-click a case or press Enter to open it with its errors in colour. Click a "
-                "title to sort. Right-click to set tags."
+                "Double-click a case or press Enter to open the case with its errors in colour. "
+                "Click a title to sort. Right-click to set tags."
             ),
         )
         self.table.setModel(self.rows)
@@ -397,6 +397,7 @@ class CasesTab(QWidget):
         self.table.horizontalHeader().setHighlightSections(False)
         self.table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         self.table.horizontalHeader().setMinimumSectionSize(40)
+        self.table.horizontalHeader().setStretchLastSection(True)
         self.table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.table.customContextMenuRequested.connect(self._open_menu)
         self.table.opened.connect(lambda at: self.case_chosen.emit(self.rows.case_id(at)))
@@ -410,7 +411,7 @@ class CasesTab(QWidget):
         self.models.currentIndexChanged.connect(lambda at: self.model_chosen.emit(at))
         self.models.hide()
         self.legend = label("results_legend", _legend_text(), tr("Meaning of the cell colours."))
-        # next to the title: the filters below need the full width
+        # This control is next to the title because the filters below need the full width.
         title = row(self.summary, self.models, self.filters.search, self.filters.count)
         title.layout().setStretch(0, 1)
         layout = QVBoxLayout(self)

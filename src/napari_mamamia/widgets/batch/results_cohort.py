@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Final
 
-from qtpy.QtCore import Qt, Signal
+from qtpy.QtCore import QEvent, QObject, Qt, Signal
 from qtpy.QtGui import QImage, QPixmap, QResizeEvent, QTextOption
 from qtpy.QtWidgets import (
     QComboBox,
@@ -22,12 +22,14 @@ from napari_mamamia.scoring.report.text import ReportTable
 from napari_mamamia.widgets.controls.controls import button, named, row
 
 _LEAST_FIGURE: Final = 240
+_SHARES: Final = (300, 200)
+"""Shares of the text and the figure, larger than the least sizes of both."""
 _NOTHING: Final = tr("<p>Nothing has been scored yet: the Batch page scores folders of masks.</p>")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Figure:
-    """A figure of the run: its title and image."""
+    """A figure of the run with its title and image."""
 
     title: str
     image: QImage
@@ -49,7 +51,7 @@ class CohortTab(QWidget):
         self.page.setOpenLinks(False)
         self.page.setWordWrapMode(
             QTextOption.WrapMode.WordWrap
-        )  # without it, Qt breaks lines inside numbers
+        )  # Without this, Qt breaks lines inside numbers.
         self.figure: QComboBox = named(QComboBox(), "cohort_figure", tr("Figure to show."))
         self.figure.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         policy = QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
@@ -58,15 +60,14 @@ class CohortTab(QWidget):
         self.report = button(
             "cohort_report",
             tr("Open report"),
-            tr(
-                "Opens report.html in the browser: the same numbers, figures and pictures of cases."
-            ),
+            tr("Opens report.html in the browser, with the same numbers, figures and case images."),
             self.report_wanted.emit,
         )
         self.picture: QLabel = named(QLabel(), "cohort_picture", tr("The figure."))
         self.picture.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.picture.setMinimumSize(_LEAST_FIGURE, 60)
         self.picture.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Ignored)
+        self.picture.installEventFilter(self)
         self._lay_out()
         self.show_page("", has_report=False)
         self.show_figures(())
@@ -87,9 +88,19 @@ class CohortTab(QWidget):
         self._draw_figure()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Scale the figure to the available space."""
+        """Place the figure below the text if the tab is higher than wide."""
         super().resizeEvent(event)
-        self._draw_figure()
+        is_high = self.height() > self.width()
+        orientation = Qt.Orientation.Vertical if is_high else Qt.Orientation.Horizontal
+        if self.parts.orientation() != orientation:
+            self.parts.setOrientation(orientation)
+            self.parts.setSizes(_SHARES)
+
+    def eventFilter(self, _picture: QObject | None, event: QEvent | None) -> bool:
+        """Scale the figure to the available space."""
+        if event is not None and event.type() == QEvent.Type.Resize:
+            self._draw_figure()
+        return False
 
     # -------------------------------------------------------------------- inner
 
@@ -102,9 +113,8 @@ class CohortTab(QWidget):
         self.parts = QSplitter(Qt.Orientation.Horizontal)
         self.parts.addWidget(self.page)
         self.parts.addWidget(side)
-        self.parts.setStretchFactor(0, 3)
-        self.parts.setStretchFactor(1, 2)
-        self.parts.splitterMoved.connect(lambda *_: self._draw_figure())
+        for at, share in enumerate(_SHARES):
+            self.parts.setStretchFactor(at, share)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 4, 0, 0)
         layout.addWidget(self.parts)

@@ -1,4 +1,4 @@
-"""Qt table model of the scored cases: the selected rows in order."""
+"""Qt table model of the scored cases, with the selected rows in order."""
 
 import math
 from collections.abc import Callable
@@ -19,9 +19,9 @@ _LEAST_WIDTH: Final = 56
 _TITLE_MARGIN: Final = 30
 _LETTER_WIDTH: Final = 5.5
 POOR_DICE: Final = 0.5
-"""A Dice below this value is poor: fewer voxels are shared than differ. Our choice."""
+"""Dice below which a result is poor, because fewer voxels are shared than differ (our choice)."""
 GOOD_DICE: Final = 0.7
-"""A Dice of at least this value is good (Zijdenbos et al., IEEE Trans. Med. Imaging 13, 1994)."""
+"""Dice from which a result is good (Zijdenbos et al., IEEE Trans. Med. Imaging 13, 1994)."""
 _CAUTION: Final = (ScoreStatus.REFERENCE_EMPTY, ScoreStatus.BOTH_EMPTY)
 
 Cell = tuple[CaseTable, int]
@@ -30,7 +30,7 @@ Cell = tuple[CaseTable, int]
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A column: title with unit, description, sort key and value; numbers have digits."""
+    """A column with title and unit, description, sort key, value and number of digits."""
 
     title: str
     tip: str
@@ -58,7 +58,6 @@ _TINTED: Final = {
 
 
 def _metric_column(spec: MetricSpec) -> _Column:
-    """Return the column of a metric."""
     way = spec.in_tables
     title = f"{spec.heading} [{way.unit}]" if way.unit else spec.heading
     tip = spec.meaning[:1].upper() + spec.meaning[1:] + _TINTED.get(spec.name, "")
@@ -76,6 +75,9 @@ def _find_reason(cell: Cell) -> str:
     return row.reason or row.warning
 
 
+_METRICS: Final = tuple(metrics_at(Place.CASES))
+_N_FIRST: Final = 2
+"""Number of metrics before the failures, which a narrow table should not hide."""
 _COLUMNS: Final = (
     _Column("case", tr("Name of the case."), "case", lambda c: c[0].rows[c[1]].case_id, 104),
     _Column(
@@ -85,7 +87,7 @@ _COLUMNS: Final = (
         lambda c: name_status(c[0].rows[c[1]]),
         112,
     ),
-    *(_metric_column(spec) for spec in metrics_at(Place.CASES)),
+    *(_metric_column(spec) for spec in _METRICS[:_N_FIRST]),
     _Column(
         "failure",
         tr("Types of failure, determined from the two masks."),
@@ -93,6 +95,7 @@ _COLUMNS: Final = (
         _list_kinds,
         150,
     ),
+    *(_metric_column(spec) for spec in _METRICS[_N_FIRST:]),
     _Column(
         tr("tags"),
         tr("Readers' tags; right-click a row to add or remove them."),
@@ -198,7 +201,7 @@ class ResultsModel(QAbstractTableModel):
         return 0 if parent is not None and parent.isValid() else len(_COLUMNS)
 
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
-        """Request another order; column -1 means worst first."""
+        """Request another order; column -1 sorts the worst cases first."""
         key = _COLUMNS[column].sort if 0 <= column < len(_COLUMNS) else WORST_FIRST
         self.sort_wanted.emit(key, order == Qt.SortOrder.AscendingOrder)
 
@@ -231,7 +234,7 @@ class ResultsModel(QAbstractTableModel):
 
     def _find_cell(self, place: int) -> Cell:
         if self._table is None or self._shown is None:
-            raise IndexError(tr("expected a case at position {place}, found none", place=place))
+            raise IndexError(tr("expected a case at position {place}, but found none", place=place))
         return self._table, self._shown.row_at(place)
 
     def _describe_cell(self, index: QModelIndex) -> str:
@@ -257,7 +260,6 @@ def _format_value(value: Any, digits: int) -> str:
 
 
 def _choose_tint(column: int, row: CaseScore) -> QColor | None:
-    """Return the background colour of a cell, or None if its value is good or unknown."""
     kind = ""
     if column == _DICE:
         kind = dice_kind(row.dsc)

@@ -1,4 +1,4 @@
-"""Review of scored cases: opening a row shows the case with its errors in colour."""
+"""Review of scored cases, in which opening a row shows the case with its errors in colour."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -19,10 +19,10 @@ from napari_mamamia.widgets.viewer.opening import Opening
 
 
 class ResultsReview(WindowPart):
-    """Connects the case table, the open case and the agreement colours.
+    """The connection of the case table, the open case and the agreement colours.
 
     A review starts when a row is opened and lasts while the agreement colours are on. During a
-    review every opened case shows its two scored masks, and the actions Next and Previous follow
+    review, every opened case shows its two scored masks, and the actions Next and Previous follow
     the table as sorted and filtered. The signal `case_wanted` requests to open a case;
     `picture_wanted` reports that the case of the row is already open.
     """
@@ -63,12 +63,12 @@ class ResultsReview(WindowPart):
             self._follow_case()
 
     def open_case(self, case_id: str) -> None:
-        """Open a case of the table at its largest error, with errors in colour."""
+        """Open a case in the table at its largest error, with errors in colour."""
         if self._opened is not None and not self._session.lists(self._opened):
             name = self._opened.data_set.name
             self._notifier.warn(
                 tr(
-                    "{case_id} was scored in the data set {name}: open that first.",
+                    "{case_id} was scored in the data set {name}: open that data set first.",
                     case_id=case_id,
                     name=name,
                 )
@@ -77,7 +77,10 @@ class ResultsReview(WindowPart):
         own_id = self._list_own_ids().get(case_key(case_id))
         if own_id is None:
             self._notifier.warn(
-                tr("{case_id} is not in the open data set: open its folder first.", case_id=case_id)
+                tr(
+                    "{case_id} is not in the open data set: open the folder of the case first.",
+                    case_id=case_id,
+                )
             )
             return
         self.case_wanted.emit()
@@ -90,13 +93,12 @@ class ResultsReview(WindowPart):
             self._cases.open_case(own_id)
 
     def leave(self) -> None:
-        """End the review: cases opened later show their own masks again."""
+        """End the review, so that cases opened later show their own masks again."""
         self._is_review = False
 
     # -------------------------------------------------------------------- inner
 
     def _scored_id(self) -> str:
-        """Return the id of the open case if its data set was scored, otherwise ""."""
         context, scored = self._session.context, self._opened
         if scored is not None and (context is None or context.opened.place != scored.place):
             return ""
@@ -106,7 +108,6 @@ class ResultsReview(WindowPart):
         self._own_ids, self._is_review = {}, False
 
     def _list_own_ids(self) -> Mapping[str, str]:
-        """Return the case ids as the open data set spells them, by case-insensitive keys."""
         opened = self._session.opened
         if not self._own_ids and opened is not None:
             cases = opened.data_set.cases
@@ -114,7 +115,6 @@ class ResultsReview(WindowPart):
         return self._own_ids
 
     def _set_queue(self) -> None:
-        """Let the actions Next and Previous follow the table as sorted and filtered."""
         if self._is_review:
             own_ids = self._list_own_ids()
             keys = self._table.rows.case_keys()
@@ -125,7 +125,6 @@ class ResultsReview(WindowPart):
         self._is_review = self._is_review and on
 
     def _follow_case(self) -> None:
-        """Show the scored masks of the opened case."""
         case, model = self._session.case, self._model
         if not self._is_review or case is None or model is None or not self._scored_id():
             return

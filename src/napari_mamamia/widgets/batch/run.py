@@ -25,14 +25,14 @@ from napari_mamamia.widgets.base.service_record import Services
 from napari_mamamia.widgets.batch.page import BatchRequest
 from napari_mamamia.widgets.batch.results_cohort import Figure, page_of
 
-# Progress of a batch over all its models: a share for the bar, and a text.
+# Progress of a batch over all its models, as a fraction for the bar and as text.
 
 _COUNT: Final = re.compile(r"^[\d,]+ of [\d,]+ cases")
 """Start of the progress text of `services.batch.batch` while cases are counted."""
 
 
 class RunPace:
-    """Total progress of models that are scored one after the other, each with its case count.
+    """Total progress of models that are scored one after another, from their case counts.
 
     Examples
     --------
@@ -53,7 +53,10 @@ class RunPace:
         self._pace = Pace(self._counts[0] if counts else 0)
 
     def follow(self, progress: Progress, now_s: float) -> tuple[float, str]:
-        """Return the share done (0 to 1, never decreasing) and a text; `now_s` is any clock."""
+        """Return the finished fraction (0 to 1, never decreasing) and a text.
+
+        `now_s` is any clock's time.
+        """
         if _COUNT.match(progress.text):
             self._count_progress(progress)
         line = self._pace.line(progress, now_s)
@@ -81,7 +84,7 @@ class RunPace:
 
 _POLL_S: Final = 0.1
 _FIGURE_WIDTH: Final = 1600
-"""Width in pixels of a stored figure, which is larger than the panel."""
+"""Width in pixels of a stored figure, which exceeds the width of the panel."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,7 +110,7 @@ class ModelAnswer:
 
     @property
     def title(self) -> str:
-        """A line with model, profile and counts."""
+        """A line with the model, the profile and the counts."""
         model = self.summary.model
         left_out = model.n_cases - model.n_scored
         return tr_n(
@@ -143,8 +146,8 @@ class BatchAnswer:
 class BatchRun:
     """A run in a worker thread; `pace` follows its progress.
 
-    `before` is the previous run: if it was cancelled, it may still be closing its files, so that
-    this run waits for it.
+    `before` is the previous run, for which this run waits because a cancelled run may still be
+    closing its files.
     """
 
     def __init__(
@@ -239,7 +242,7 @@ class BatchRun:
         figures = []
         folder = self._wanted.out / FIGURES
         for saved in self._services.saved_figures(folder, model.name if comparison else ""):
-            # QImage instead of QPixmap: Qt does not allow pixmaps in worker threads.
+            # QImage is used because Qt does not allow QPixmap in worker threads.
             image = QImage.fromData(saved.png)
             if not image.isNull():
                 wide = min(image.width(), _FIGURE_WIDTH)

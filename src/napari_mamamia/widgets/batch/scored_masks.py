@@ -15,7 +15,7 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 
 class ScoredMasks(WindowPart):
-    """Shows the scored files of the open case instead of its usual reference and prediction."""
+    """The scored files of the open case, shown instead of its usual reference and prediction."""
 
     def __init__(self, context: WindowContext, reviewing: Reviewing) -> None:
         super().__init__(context)
@@ -46,7 +46,7 @@ class ScoredMasks(WindowPart):
         case = self._session.case
         if case is None:
             return
-        # Set before the masks: the listeners to the masks use it.
+        # Set before the masks, because the listeners to the masks use it.
         self._session.counting = counting
         roles = {mask.role for mask in masks.masks}
         if Role.PREDICTION not in roles:

@@ -1,4 +1,4 @@
-"""A folder with an unknown layout: the user describes the layout in a dialog."""
+"""Dialog in which the user describes the unknown layout of a folder."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 
 class LayoutQuestion(WindowPart):
-    """Opens the dialog if a folder's layout is uncertain; stores the answer next to the folder."""
+    """A dialog for uncertain layouts, which stores the user's description next to the folder."""
 
     def __init__(self, context: WindowContext, page: CasesPage, listing: Listing) -> None:
         super().__init__(context)
@@ -64,7 +64,7 @@ class LayoutQuestion(WindowPart):
         try:
             keep_layout_text(path, text, overwrite=True)
         except MamamiaError as error:
-            self._notifier.fail(tr("Keeping the layout"), error)
+            self._notifier.fail(tr("Saving the layout"), error)
             return
         dialog.accept()
         self.dialog = None

@@ -21,7 +21,7 @@ _OF_STUDY: Final = tr(
 
 
 class CasesFlow(WindowPart):
-    """Connects the page and the session with listing, opening and saving.
+    """The controller that connects the page and the session with listing, opening and saving.
 
     The signal `folder_recognised` carries a folder that contains a ranking but no data set.
     """
@@ -80,7 +80,7 @@ class CasesFlow(WindowPart):
         if self._reads_study():
             return
 
-        # Another data set may be listed by the time the mask is saved.
+        # Another data set may be listed when the mask has been saved.
         def still_listed() -> None:
             if opened is self._session.opened:
                 self._opening.open_case(case_id)
@@ -97,7 +97,6 @@ class CasesFlow(WindowPart):
             self._notifier.hint(tr("This is the {end} case of the list.", end=end))
 
     def _reads_study(self) -> bool:
-        """Return whether this window shows a review study; if so, also show a message."""
         if self._session.study:
             self._notifier.hint(_OF_STUDY.format(self._session.study))
         return bool(self._session.study)

@@ -24,21 +24,21 @@ _MOST_PROBLEMS = 4
 
 
 class LayoutDialog(QDialog):
-    """Describes how the files of a folder are laid out, with a preview that follows typing.
+    """A dialog to describe the layout of a folder's files, with a preview that follows typing.
 
-    The signal `text_changed` carries a description to preview, `layout_wanted` the description for
-    opening the folder.
+    The signal `text_changed` carries a description to preview, and `layout_wanted` the description
+    for opening the folder.
 
     Parameters
     ----------
     root
         The folder.
     text
-        The description to start from.
+        The initial description.
     candidates
         Names of known layouts that fit the folder.
     text_of
-        Returns the description of a candidate.
+        Function that returns the description of a candidate.
     """
 
     text_changed = Signal(str)
@@ -68,7 +68,7 @@ class LayoutDialog(QDialog):
         )
         self.text.setFrameShape(QFrame.Shape.Box)
         self.text.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
-        self.result = label("layout_result", tip=tr("The cases that this description gives."))
+        self.result = label("layout_result", tip=tr("The cases that this description yields."))
         self.result.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.problems = label("layout_problems", tip=tr("What does not fit this description."))
         self.open = button(
@@ -108,7 +108,7 @@ class LayoutDialog(QDialog):
         self.open.setEnabled(False)
 
     def show_preview(self, preview: LayoutPreview) -> None:
-        """Show the cases that the description yields; it can be used if there is at least one."""
+        """Show the cases that the description yields; allow its use if there is a case."""
         self.result.setText("\n".join(preview.lines) or preview.error)
         set_level(self.result, "error" if preview.error else "")
         more = len(preview.problems) - _MOST_PROBLEMS

@@ -29,11 +29,12 @@ _ONE_DATA_SET: Final = tr(
 
 
 class Listing(WindowPart):
-    """Lists a data set, lists it again for another reader, and opens one of its cases.
+    """The listing of a data set for the current reader, and the opening of its cases.
 
     The signal `layout_unknown` carries a folder with an unknown or uncertain layout, and the error;
     `dicom_refused` carries a DICOM folder that cannot be opened without the choices of an import.
-    `opening_changed` carries the name of what is being opened, "" at the end.
+    `opening_changed` carries the name of the data set or case that is being opened, or "" at the
+    end.
     """
 
     layout_unknown = Signal(object, object)
@@ -55,7 +56,7 @@ class Listing(WindowPart):
     ) -> None:
         """List a data set, then open `then_case`, or the only case.
 
-        `remembers` says whether the data set and a given `workspace` are stored in the preferences.
+        `remembers` is whether the data set and any given `workspace` are stored in the preferences.
         """
         hidden = self._session.blinding
 
@@ -77,7 +78,7 @@ class Listing(WindowPart):
         self._opening.warm_up()
 
     def _report_end(self) -> None:
-        if not self._jobs.is_running("list"):  # a newer request may have replaced this one
+        if not self._jobs.is_running("list"):  # A newer request may have replaced this request.
             self.opening_changed.emit("")
 
     def _on_failure(self, path: Path, error: Exception) -> None:
@@ -89,12 +90,11 @@ class Listing(WindowPart):
             self._notifier.fail(tr("Opening {name}", name=path.name or path), error)
 
     def _can_be_imported(self, path: Path) -> bool:
-        """Return whether the Import page can show a folder that cannot be opened as it is."""
         is_free = not self._session.blinding.is_blind and not self._session.study
         return is_free and self._services.recognise(path) is LayoutKind.DICOM
 
     def change_workspace(self, folder: Path) -> None:
-        """Store the masks of this data set in another folder from now on."""
+        """Store future masks of this data set in another folder."""
         opened = self._session.opened
         if opened is not None:
             self.open_data_set(opened.data_set.root, self._session.listed_id or None, folder)
@@ -107,7 +107,7 @@ class Listing(WindowPart):
         opened = self._services.open_data_set(
             path, workspace, blinding=session.blinding, reader=session.reader, names=session.names
         )
-        # A mask can be opened as the image of a case, from a folder of masks.
+        # A mask from a mask folder can be opened as the image of a case.
         is_other = read_now is not None and opened.data_set.root != read_now.opened.data_set.root
         if session.blinding.is_blind and is_other:
             raise HiddenError(_ONE_DATA_SET)
@@ -128,7 +128,7 @@ class Listing(WindowPart):
     def _show_list(
         self, opened: OpenDataSet, rows: tuple[CaseRow, ...], then_case: str | None
     ) -> None:
-        self._jobs.cancel("open")  # the warnings of the previously listed data set
+        self._jobs.cancel("open")  # These are the warnings of the previously listed data set.
         is_same_reader = opened.workspace.reader == self._session.reader
         self._session.set_data_set(opened.read_by(self._session.reader))
         self._session.set_rows(rows)
@@ -147,7 +147,7 @@ class Listing(WindowPart):
             self._opening.open_case(then_case)
 
     def _on_reader(self) -> None:
-        # A listing in progress checks the reader itself.
+        # A listing in progress checks the reader.
         if not self._jobs.is_running("list"):
             self.list_again()
 

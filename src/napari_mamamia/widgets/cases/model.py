@@ -1,7 +1,7 @@
-"""Qt model of the case table, which sorts and searches 1,506 rows by precomputed keys.
+"""Qt model of the case table, which sorts and searches thousands of rows by precomputed keys.
 
-A QSortFilterProxyModel calls Python for both sides of each comparison; sorting a list of ready keys
-is fast in Python.
+A QSortFilterProxyModel calls Python for both sides of each comparison; sorting a list of
+precomputed keys is fast in Python.
 """
 
 import re
@@ -25,7 +25,7 @@ _SKIPPED_FIELDS: Final = ("case_id", "other", "acquisition_times_s")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its title, its tooltip, and a function for the text of a row (None if unknown)."""
+    """A column with title, tooltip, and a function for the text of a row (None if unknown)."""
 
     title: str
     tip: str
@@ -34,7 +34,11 @@ class Column:
 
 BASIC_COLUMNS: Final = (
     Column("case", tr("Name of the case"), lambda row: row.case_id),
-    Column("ph.", tr("Number of phases"), lambda row: row.n_phases),
+    Column(
+        "ph.",
+        tr("Number of phases. Those of a DICOM study are counted when it is opened"),
+        lambda row: row.n_phases,
+    ),
     Column(
         "ref.",
         tr("Whether there is a reference mask"),
@@ -91,7 +95,7 @@ def clinical_columns(rows: Sequence[CaseRow]) -> tuple[Column, ...]:
 
 
 class CaseTableModel(QAbstractTableModel):
-    """Cases as rows. `show_rows` replaces them, `set_search` filters, `sort` orders."""
+    """Cases as rows, which `show_rows` replaces, `set_search` filters and `sort` orders."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -103,7 +107,9 @@ class CaseTableModel(QAbstractTableModel):
         self._matching: list[int] = []
         self._groups: dict[str, list[int]] = {}
         self._open: set[str] = set()
-        self._open_before: set[str] | None = None  # before the search, which unfolds all patients
+        self._open_before: set[str] | None = (
+            None  # This precedes the search, which unfolds all patients.
+        )
         self._shown: list[int | str] = []
         self._search = ""
         self._sorting: tuple[int, bool] | None = None
@@ -144,18 +150,18 @@ class CaseTableModel(QAbstractTableModel):
         self.endResetModel()
 
     def case_id(self, row: int) -> str:
-        """Return the id of the case in a displayed row, "" for the row of a patient."""
+        """Return the id of the case in a displayed row, or "" for the row of a patient."""
         entry = self._shown[row]
         return "" if isinstance(entry, str) else self._rows[entry].case_id
 
     def case_ids(self) -> list[str]:
-        """Return the ids of the cases that match the search, in order, also of folded patients."""
+        """Return the ids of the cases that match the search, in order, even if folded."""
         return [self._rows[index].case_id for index in self._matching]
 
     def open_group(self, row: int, is_open: bool | None = None) -> bool:
-        """Unfold or fold the exams of a patient; return whether the row is that of a patient.
+        """Unfold or fold the exams of a patient; return whether the row belongs to a patient.
 
-        Without `is_open`, the state is changed.
+        Without `is_open`, the state is toggled.
         """
         patient = self._shown[row]
         if not isinstance(patient, str):
@@ -178,7 +184,7 @@ class CaseTableModel(QAbstractTableModel):
         return True
 
     def group_row(self, row: int) -> int:
-        """Return the row of the patient to whom a displayed row belongs, -1 without patients."""
+        """Return the row of the patient to whom a displayed row belongs, or -1 without patients."""
         return next((at for at in range(row, -1, -1) if isinstance(self._shown[at], str)), -1)
 
     def show_case(self, case_id: str) -> int:
@@ -226,7 +232,7 @@ class CaseTableModel(QAbstractTableModel):
         return self._columns[section].tip if role == Qt.ItemDataRole.ToolTipRole else None
 
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
-        """Sort the rows by a column: numbers by value, text naturally, unknown values last."""
+        """Sort by a column: numbers by value, text in natural order, unknown values last."""
         self.layoutAboutToBeChanged.emit()
         old_indices = [(index, self._shown[index.row()]) for index in self.persistentIndexList()]
         backwards = order == Qt.SortOrder.DescendingOrder
@@ -279,7 +285,6 @@ class CaseTableModel(QAbstractTableModel):
                 self._shown += [patient, *(exams if patient in self._open else ())]
 
     def _group_rows(self, shown: Sequence[int]) -> dict[str, list[int]]:
-        """Return the rows of each patient, or nothing if no patient has several exams."""
         groups: dict[str, list[int]] = {}
         for index in shown:
             files = self._rows[index].files
@@ -289,15 +294,14 @@ class CaseTableModel(QAbstractTableModel):
         return groups if has_several else {}
 
     def _group_data(self, patient: str, column: int, role: int) -> Any:
-        """Return the text, tooltip or font of the row of a patient."""
         exams = self._groups[patient]
         if role == Qt.ItemDataRole.DisplayRole and column == 0:
             sign = "▾" if patient in self._open else "▸"
             return f"{sign} {patient} ({len(exams)})"
         if role == Qt.ItemDataRole.ToolTipRole:
             return tr_n(
-                "{patient}: {n} exam. Enter unfolds or folds it.",
-                "{patient}: {n} exams. Enter unfolds or folds them.",
+                "{patient}: {n} exam. Enter unfolds or folds the exam.",
+                "{patient}: {n} exams. Enter unfolds or folds the exams.",
                 len(exams),
                 patient=patient,
             )
@@ -320,7 +324,6 @@ _FIRST, _LAST = 0, 1
 
 
 def _make_sort_key(value: Any) -> tuple[int, float, str]:
-    """Return the sort key of a value: numbers by size, text in natural order."""
     if value is None or value == "":
         return (_LAST, 0.0, "")
     if isinstance(value, bool | int | float):

@@ -1,4 +1,4 @@
-"""The Cases page: choose a data set, find a case, open it."""
+"""The Cases page, to choose a data set and to find and open a case."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -44,11 +44,11 @@ _CASE_WIDTH = 60
 _MOST_CASE_WIDTH = 150
 _COLUMN_WIDTHS = (_CASE_WIDTH, 30, 32, 50, 52, 60)
 _LARGER, _WIDER = 1.2, 1.7
-"""Scale of text and columns if the list has the full width of the window; chosen by eye."""
+"""Scale of text and columns if the list has the full width of the window (our choice)."""
 _IMPORT = tr("Import DICOM…")
 _NOTHING_OPEN = tr(
-    "Choose what to open, or drop it here. Your images are never changed; your masks are saved in "
-    "a separate folder."
+    "Choose a data set, or drop it here. Your images are never changed, and your masks are saved "
+    "in a separate folder."
 )
 
 
@@ -56,7 +56,7 @@ _LEAST_ROWS: Final = 2
 
 
 class CaseTable(QTableView):
-    """The table of cases; Enter and double-click open a case, other keys go to the window."""
+    """The table of cases; Enter and double-click open a case, and other keys go to the window."""
 
     opened = Signal(int)
 
@@ -90,7 +90,7 @@ class CaseTable(QTableView):
         return QSize(super().sizeHint().width(), self.minimumSizeHint().height())
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Open a case on Enter, fold or unfold a patient with Left and Right.
+        """Open a case on Enter; fold or unfold a patient on Left and Right.
 
         Letters are ignored, because they are shortcuts of the window.
         """
@@ -105,7 +105,6 @@ class CaseTable(QTableView):
             super().keyPressEvent(event)
 
     def _fold(self, key: int) -> bool:
-        """Fold or unfold the patient of the current row; return whether the row has one."""
         model = self.model()
         row = self.currentIndex().row()
         if not isinstance(model, CaseTableModel) or row < 0:
@@ -118,11 +117,12 @@ class CaseTable(QTableView):
 
 
 class CasesPage(QWidget):
-    """The Cases page: folder, search, table.
+    """The Cases page with folder, search and table.
 
-    The signals `folder_chosen` and `workspace_chosen` carry a path, `case_chosen` a case id;
-    `queue_changed` reports that the order or choice of rows changed. `page_wanted` carries the name
-    of another page for work on many cases; `predict_wanted` and `leaderboard_wanted` carry nothing.
+    The signals `folder_chosen` and `workspace_chosen` carry a path, and `case_chosen` a case id.
+    `queue_changed` reports that the order or selection of rows changed. `page_wanted` carries the
+    name of another page for work on many cases; `predict_wanted` and `leaderboard_wanted` carry no
+    value.
     """
 
     folder_chosen = Signal(object)
@@ -150,12 +150,12 @@ class CasesPage(QWidget):
     # ------------------------------------------------------------- for the dock
 
     def show_nothing(self) -> None:
-        """Show what can be opened, with a button for the next step."""
+        """Show the possible sources, with a button for the next step."""
         self._set_open(False)
         self.note.setText(_NOTHING_OPEN)
 
     def show_opening(self, name: str) -> None:
-        """Show what is being opened instead of the choice of what to open; "" for nothing."""
+        """Show the name of the data set that is being opened; "" shows the choices."""
         if self.table.isHidden():
             self.start.setVisible(not name)
             self.note.setText(tr("Opening {name}…", name=name) if name else _NOTHING_OPEN)
@@ -202,7 +202,10 @@ class CasesPage(QWidget):
             self.table.selectRow(row)
 
     def choose_next(self) -> None:
-        """Select the first case without a refined mask, or else the first case; Enter opens it."""
+        """Select the first case without a refined mask, or otherwise the first case.
+
+        Enter opens the case.
+        """
         queue = self.queue()
         if self.table.currentIndex().isValid() or not queue:
             return
@@ -234,7 +237,7 @@ class CasesPage(QWidget):
     def set_wide(self, is_wide: bool) -> None:
         """Use a larger font while the list has the full width, for reading at a distance.
 
-        Texts that wrap in the narrow list fit on one line then, so that more rows are visible.
+        Text that wraps in the narrow list then fits on one line, so more rows are visible.
         """
         self._is_wide = is_wide
         ways = QBoxLayout.Direction
@@ -243,7 +246,7 @@ class CasesPage(QWidget):
             lines.setDirection(ways.LeftToRight if is_wide else ways.TopToBottom)
             for index, share in enumerate(shares):
                 lines.setStretch(index, share if is_wide else 0)
-            lines.activate()  # a hidden page would report its former size forever
+            lines.activate()  # A hidden page would always report its former size.
         self.layout().invalidate()
         self.table.setStyleSheet("")
         points = self.table.font().pointSizeF()
@@ -277,8 +280,8 @@ class CasesPage(QWidget):
             "cases_import",
             _IMPORT,
             tr(
-                "Makes cases from a DICOM folder, a whole study or a zip; you can also drop them "
-                "here."
+                "Imports cases from a DICOM folder, a whole study or a zip file, which you can "
+                "also drop here."
             ),
             self.import_wanted.emit,
         )
@@ -294,7 +297,7 @@ class CasesPage(QWidget):
         self.search: QLineEdit = named(
             QLineEdit(),
             "cases_search",
-            tr("Show only cases that contain these words in any column"),
+            tr("Shows only cases with these words in any column"),
         )
         self.search.setPlaceholderText(tr("search"))
         self.search.setClearButtonEnabled(True)
@@ -308,7 +311,9 @@ class CasesPage(QWidget):
         self.columns.setMenu(QMenu(self.columns))
         self.columns.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.table: CaseTable = named(
-            CaseTable(), "cases_table", tr("Double-click or Enter opens a case; a title sorts")
+            CaseTable(),
+            "cases_table",
+            tr("Double-click a case or press Enter to open it; click a title to sort."),
         )
         self.table.setModel(self.model)
         self.table.setSortingEnabled(True)
@@ -323,7 +328,7 @@ class CasesPage(QWidget):
         self.change = tool_button(
             "cases_workspace_change",
             tr("Change…"),
-            tr("Chooses a different folder for your masks of this data set and remembers it."),
+            tr("Chooses and stores a different folder for your masks of this data set."),
             self._choose_workspace,
         )
         self._work_line = row(self.workspace, self.change)
@@ -343,11 +348,10 @@ class CasesPage(QWidget):
         layout.addStretch()
 
     def _make_many(self) -> QWidget:
-        """Return the buttons that open the selected case or start work on all cases."""
         self.open = button(
             "cases_open",
             tr("Open case"),
-            tr("Opens the chosen case (Enter, or a double-click)."),
+            tr("Opens the selected case, like Enter or a double-click."),
             self._open_chosen,
             primary=True,
         )
@@ -395,7 +399,6 @@ class CasesPage(QWidget):
             self._open_row(index.row())
 
     def _open_row(self, row: int) -> None:
-        """Open the case of a row, or unfold or fold its patient."""
         if not self.model.open_group(row):
             self.case_chosen.emit(self.model.case_id(row))
 
@@ -421,7 +424,7 @@ class CasesPage(QWidget):
 
     def _choose_workspace(self) -> None:
         start = str(self._workspace.parent) if self._workspace else str(Path.home())
-        chosen = QFileDialog.getExistingDirectory(self, tr("Keep your masks in"), start)
+        chosen = QFileDialog.getExistingDirectory(self, tr("Folder for your masks"), start)
         if chosen:
             self.workspace_chosen.emit(Path(chosen))
 

@@ -1,4 +1,4 @@
-"""The start of the Cases page, while no data set is open: what can be opened, and recent ones."""
+"""The start of the Cases page while no data set is open, with sources and recent data sets."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ _MOST_RECENT: Final = 5
 class StartPage(QWidget):
     """Buttons that open exams, a data set, a review study, the demo or a recent data set.
 
-    The signal `path_chosen` carries a folder or file; `demo_wanted` carries nothing.
+    The signal `path_chosen` carries a folder or file; `demo_wanted` carries no value.
     """
 
     path_chosen = Signal(object)
@@ -35,31 +35,31 @@ class StartPage(QWidget):
         self._add_line(
             *("start_folder", tr("Open folder…")),
             tr("A DICOM exam, a patient's folder or a data set"),
-            tr("Opens a folder as it is; nothing in it is changed."),
+            tr("Opens a folder without changing its files."),
             self._browse_folder,
             primary=True,
         )
         self._add_line(
             *("start_zip", tr("Open zip…")),
-            tr("DICOM files in a zip; they are imported as a case"),
-            tr("Shows the exams in a zip, to import them."),
+            tr("DICOM files in a zip file, which are imported as a case"),
+            tr("Shows the exams in a zip file for import."),
             self._browse_zip,
         )
         self._add_line(
             *("start_study", tr("Open review study…")),
-            tr("A study that several readers read"),
+            tr("A study with several readers"),
             tr("Opens the folder of a review study."),
             self._browse_study,
         )
         self._add_line(
             *("start_demo", tr("Open demo")),
             tr("12 phantom cases with known tumours"),
-            tr("Makes phantom cases in your documents folder, or opens those made before."),
+            tr("Creates phantom cases in your documents folder, or opens existing phantom cases."),
             self.demo_wanted.emit,
         )
 
     def set_recent(self, folders: Sequence[Path]) -> None:
-        """List the data sets that were opened before, the latest first."""
+        """List the data sets that were opened before, with the latest first."""
         for widget in self._recent:
             discard(widget)
         self._recent = [heading(tr("Recent"))] if folders else []

@@ -2,5 +2,5 @@
 
 Text widths are never given in pixels (see `table_fit`). Every control has a tooltip and an
 objectName, set by `controls.named`. `page` is the base class of pages, `drops` reads dropped paths,
-`inputs` reports mouse presses, keys and mouse moves.
+and `inputs` reports mouse presses, keys and mouse moves.
 """

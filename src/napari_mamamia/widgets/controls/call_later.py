@@ -6,17 +6,17 @@ from typing import Final
 
 from qtpy.QtCore import QObject, QTimer
 
-# Referenced here, so that garbage collection does not find them. A collection in another thread
-# clears objects at once, but Qt deletes a timer only later, in its own thread: until then it
-# would call a cleared function, which ends the program.
+# The timers are referenced here, so that garbage collection does not find them. A collection in
+# another thread clears objects immediately, but Qt deletes a timer later, in its own thread.
+# Until then, the timer would call a cleared function, which ends the program.
 _WAITING: Final[dict[QTimer, Callable[[], object]]] = {}
 
 
 def call_later(owner: QObject, act: Callable[[], object], *, after_ms: int = 0) -> None:
-    """Call `act` in a later event-loop iteration, unless Qt has deleted `owner` by then.
+    """Call `act` in a later event-loop iteration, unless Qt has deleted `owner` before.
 
-    `QTimer.singleShot` has no owner: after the window was closed, its function would use deleted Qt
-    objects, and PyQt6 would abort the program.
+    `QTimer.singleShot` has no owner, so after the window is closed, its function would use deleted
+    Qt objects, and PyQt6 would abort the program.
     """
     timer = QTimer(owner)
     _WAITING[timer] = act

@@ -1,4 +1,4 @@
-"""The colours of masks, the same in the window, the report and the docs.
+"""The colours of masks in the window, the report and the documentation.
 
 Source: the colour-blind safe palette of M. Okabe and K. Ito, "Color Universal Design" (2008).
 """
@@ -36,7 +36,7 @@ OTHER_LESION_WIDTH: Final = 1.5
 """Width of the outlines of lesions that are not being painted; they are light grey and dashed."""
 
 OTHER_LESION_CASING: Final = 1.25
-"""Width of their casing, so that both cover the outline of the prediction below."""
+"""Width of the casing of these outlines; line and casing cover the prediction's outline below."""
 
 AGREEMENT_COLOURS: Final = {"correct": "#CCCCCC", "false": "#D55E00", "missed": "#0072B2"}
 """Colours of voxels where a mask agrees with the reference, is too large, or is too small."""
@@ -53,9 +53,9 @@ MARK_COLOURS: Final = {
 }
 """Colours of drawings on the Refine page.
 
-They show the voxels that a press would add or erase; voxels added (yellow) and removed (reddish
-purple) since the start; the start mask; an outline being drawn; and voxels that label evidence
-keeps inside (blue) or outside (orange).
+The colours show voxels that a press would add or erase, voxels that were added (yellow) or removed
+(reddish purple) since the start, the start mask, an outline that is being drawn, and voxels that
+label evidence keeps inside (blue) or outside (orange).
 """
 
 TINTS: Final = {"caution": "#4DE69F00", "problem": "#66D55E00"}
@@ -65,20 +65,21 @@ WARNING_COLOURS: Final = {"dark": "#E69F00", "light": "#8F4500"}
 ERROR_COLOURS: Final = {"dark": "#FF8A5C", "light": "#A8001C"}
 """Text colours of warnings and errors in napari's dark and light theme.
 
-Their contrast to the backgrounds (#262930, #EFEBE9) is at least 4.5 (WCAG 2.1).
+The contrast to the backgrounds (#262930, #EFEBE9) is at least 4.5 (WCAG 2.1).
 """
 
 QUIET_COLOUR: Final = "#7c8088"
 """Grey of the dash for an unknown value.
 
-The dash is a symbol, so that a contrast of 3:1 (WCAG 2.1) to the tables of both napari themes
-(#262930, #2C323A, #EFEBE9) suffices. This colour is not used for text.
+The dash is a symbol, for which a contrast of 3:1 (WCAG 2.1) to the tables of both napari themes
+(#262930, #2C323A, #EFEBE9) is sufficient. This colour is not used for text.
 """
 
 QUIET_TEXT_COLOURS: Final = {"dark": "#BEBFC1", "light": "#4C4C4E"}
 """Colours of less important text, such as the name of a hidden mask.
 
-The contrast is at least 4.5 as for warnings, also to napari's fields (#424A54, #C5C3C1).
+As for warnings, the contrast is at least 4.5, including the contrast to napari's fields (#424A54,
+#C5C3C1).
 """
 
 OUTLINE_VOXELS: Final = 1

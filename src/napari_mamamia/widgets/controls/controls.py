@@ -1,4 +1,4 @@
-"""Named controls, each with an objectName and a tooltip, with the same look on every page."""
+"""Controls with an objectName and a tooltip, which look the same on every page."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -53,15 +53,15 @@ _FIELDS = QComboBox, QLineEdit, QAbstractSpinBox
 
 
 class FittedLabel(QLabel):
-    """A short text that is never cut off: no layout makes it narrower than its text.
+    """A label that no layout makes narrower than its text, so that the text is never cut off.
 
     Parameters
     ----------
     text
         The initial text.
     samples
-        Other texts that it must have room for, so that lines below each other, or a growing number,
-        stay in place.
+        Other strings that must fit, so that lines below each other, or a growing number, stay in
+        position.
     """
 
     def __init__(self, text: str = "", samples: Iterable[str] = ()) -> None:
@@ -82,12 +82,12 @@ class FittedLabel(QLabel):
 
 
 def row_name(text: str, among: Iterable[str]) -> FittedLabel:
-    """Return the name in front of a row, as wide as the widest name in `among`."""
+    """Return the label in front of a row, as wide as the widest name in `among`."""
     return FittedLabel(text, among)
 
 
 class FormFold(QWidget):
-    """A collapsible part of a form; while it is collapsed, a line summarises its content."""
+    """A collapsible part of a form, with a summary line while it is collapsed."""
 
     def __init__(self, name: str, text: str, tip: str, *parts: QWidget) -> None:
         super().__init__()
@@ -116,9 +116,9 @@ class FormFold(QWidget):
 def named(widget: Any, name: str, tip: str) -> Any:
     """Set the objectName and tooltip of a widget, and return the widget.
 
-    The line edit of a spin box and the bar of a tab widget get both as well. A screen reader reads
-    a short accessible name and the tooltip as the description. The name is the widget's text, or
-    else the text before it in its `row`, or else the words of its objectName.
+    The line edit of a spin box and the bar of a tab widget get the same. A screen reader reads a
+    short accessible name, and the tooltip as the description. The name is the widget's text, or
+    otherwise the preceding text in its `row`, or otherwise the words of its objectName.
     """
     widget.setObjectName(name)
     widget.setToolTip(tip)
@@ -141,11 +141,11 @@ def named(widget: Any, name: str, tip: str) -> Any:
 
 def _let_tab_go(widget: Any) -> None:
     if isinstance(widget, QAbstractItemView):
-        widget.setTabKeyNavigation(False)  # otherwise Tab would cycle through its cells for ever
+        widget.setTabKeyNavigation(False)  # Otherwise Tab would cycle through its cells forever.
     elif isinstance(widget, QPlainTextEdit):
         widget.setTabChangesFocus(True)
     elif isinstance(widget, QScrollArea):
-        widget.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # its content has the keyboard focus
+        widget.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # Its content has the keyboard focus.
 
 
 def button(
@@ -192,9 +192,9 @@ def line() -> QFrame:
 
 
 def row(*widgets: QWidget | int) -> QWidget:
-    """Return a row of widgets; an integer stands for a stretch.
+    """Return a row of widgets; an integer is a stretch.
 
-    A field takes its accessible name from the text before it.
+    A field takes its accessible name from the preceding text.
     """
     for before, field in pairwise(widgets):
         if isinstance(before, QLabel) and isinstance(field, _FIELDS):
@@ -203,7 +203,7 @@ def row(*widgets: QWidget | int) -> QWidget:
 
 
 def call_by(control: QWidget, text: str) -> None:
-    """Set the accessible name of a control to a short text, such as the text before it."""
+    """Set the accessible name of a control to a short text, such as the preceding text."""
     words = _read_words(text)
     if words:
         control.setAccessibleName(words)
@@ -213,10 +213,10 @@ def call_by(control: QWidget, text: str) -> None:
 
 
 def refresh_accessible_text(widget: QWidget) -> None:
-    """Update the accessible name and description of a control after its texts changed.
+    """Update the accessible name and description of a control after its text has changed.
 
-    A button is named by its text without symbols, unless `call_by` named it; the text of a label is
-    used unchanged.
+    The name of a button is its text without symbols, unless `call_by` set a name; the text of a
+    label is used unchanged.
     """
     widget.setAccessibleDescription(widget.toolTip())
     words = _read_words(widget.text()) if isinstance(widget, QAbstractButton) else ""
@@ -225,7 +225,7 @@ def refresh_accessible_text(widget: QWidget) -> None:
 
 
 def column(*widgets: QWidget | int) -> QWidget:
-    """Return a column of widgets; an integer stands for a stretch."""
+    """Return a column of widgets; an integer is a stretch."""
     return _make_box(QVBoxLayout(), widgets)
 
 
@@ -235,7 +235,7 @@ class Fold(QWidget):
     Parameters
     ----------
     name, text, tip
-        Of the line: its objectName, text and tooltip.
+        The objectName, text and tooltip of the header line.
     content
         The widget that it shows or hides.
     """
@@ -266,7 +266,7 @@ def discard(widget: QWidget) -> None:
 
     The control is deleted in the next event-loop iteration. Until then its signals are blocked,
     because a hidden field loses the keyboard focus and would emit a signal. The control and its
-    children cannot be found by name any more.
+    children can no longer be found by name.
     """
     for child in (widget, *widget.findChildren(QWidget)):
         child.blockSignals(True)
@@ -384,7 +384,7 @@ def _read_words(text: str) -> str:
 
 
 def _speak_name(name: str) -> str:
-    """Return the words of an objectName without its page, such as "choose clinical".
+    """Return the words of an objectName without the page, such as "choose clinical".
 
     Examples
     --------
@@ -407,7 +407,6 @@ def _name_by_tip(tip: str) -> str:
 
 
 def _set_property(widget: QWidget, name: str, value: object) -> None:
-    """Set a property that the style sheet uses, and apply the style sheet again."""
     if widget.property(name) != value:
         widget.setProperty(name, value)
         widget.style().unpolish(widget)

@@ -20,7 +20,7 @@ Settings = TypeVar("Settings")
 
 @dataclass(frozen=True, slots=True)
 class Browse:
-    """The browse button of a path: objectName, tooltip, dialog title; no `kinds` for folders."""
+    """The browse button of a path field; for folders, `kinds` is empty."""
 
     name: str
     tip: str
@@ -30,7 +30,7 @@ class Browse:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """How an option is displayed; see `option`."""
+    """The display properties of an option (see `option`)."""
 
     label: str
     name: str
@@ -50,13 +50,13 @@ def option(default: Any, label: str, name: str, tip: str, **details: Any) -> Any
     Parameters
     ----------
     default
-        Initial value. A bool is a check box, an int a number, None or a text a line of text;
-        with `choices` it is one of their values.
+        Initial value. A bool is shown as a check box, an int as a number field, and None or a
+        string as a text field; with `choices`, the value is one of the choices.
     label, name, tip
-        Label in front of the field ("" for none), its objectName and its tooltip.
+        The label in front of the field ("" for none), and the objectName and tooltip of the field.
     details
         `text` of a check box; `choices` as (value, text, tooltip); `bounds`, `unit` and the text
-        for the `lowest` value of a number; `placeholder` of a text; `browse` for a path.
+        for the `lowest` value of a number; `placeholder` of a text field; `browse` for a path.
     """
     return field(default=default, metadata={_OPTION: Option(label, name, tip, **details)})
 
@@ -71,14 +71,14 @@ class Form(QObject, Generic[Settings]):
     record
         The settings record.
     labels
-        Texts that the labels are aligned with.
+        Labels with which the labels of this form are aligned.
 
     Attributes
     ----------
     fields, rows
         The field of each option, and its row with label and browse button.
     start_at
-        Folder that dialogs open in if the field is empty.
+        Folder in which dialogs open if the field is empty.
     """
 
     changed = Signal()
@@ -99,7 +99,7 @@ class Form(QObject, Generic[Settings]):
             self.rows[one.name] = row(*cells, *([] if isinstance(widget, QLineEdit) else [1]))
 
     def settings(self) -> Settings:
-        """Return the settings as chosen; an option whose row is hidden has its default value."""
+        """Return the chosen settings; an option whose row is hidden has its default value."""
         return self._record(
             **{
                 one.name: self._read(one.metadata[_OPTION], self.fields[one.name])

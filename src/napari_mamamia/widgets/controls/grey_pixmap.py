@@ -20,8 +20,8 @@ def grey_pixmap(pixels: NDArray[np.uint8], width: int, height: int) -> QPixmap:
     rows, columns = pixels.shape
     image = QImage(pixels.tobytes(), columns, rows, columns, QImage.Format.Format_Grayscale8)
     return QPixmap.fromImage(
-        # It owns its bytes, because Python's are freed with this function, and an equal size is
-        # not copied.
+        # The image must own its bytes, because Python's bytes are freed with this function, and
+        # an image of equal size is not copied.
         image.copy().scaled(
             max(1, width),
             max(1, height),
@@ -39,9 +39,9 @@ def slice_pixmap(picture: SlicePicture, side: int) -> QPixmap:
 
 
 def square_pixmap(picture: SlicePicture | None, side: int) -> QPixmap:
-    """Return a slice centred in a square, so that texts next to images are aligned.
+    """Return a slice centred in a square, so that text next to images is aligned.
 
-    For None the square is empty.
+    If `picture` is None, the square is empty.
     """
     square = _make_empty_pixmap(side)
     if picture is not None:

@@ -1,6 +1,6 @@
-"""User input in any window of this program: mouse presses, keys, mouse moves.
+"""User input in any window of this program: mouse presses, keys and mouse moves.
 
-`PressGuard` and `TypingGuard` keep input from controls for which the user did not mean it.
+`PressGuard` and `TypingGuard` block input that was not meant for a control.
 """
 
 from contextlib import suppress
@@ -26,14 +26,14 @@ _INPUTS: Final = _PRESSES | {QEvent.Type.KeyPress, QEvent.Type.MouseMove, QEvent
 
 
 class InputWatch(QObject):
-    """Reports each input to a window of this program between `begin` and `end`.
+    """A reporter of all input to windows of this program between `begin` and `end`.
 
-    The signal `acted` is emitted for every input, `pressed` for mouse presses, with the screen
-    position.
+    The signal `acted` is emitted for every input, and `pressed`, with the screen position, for
+    mouse presses.
 
     The event filter is installed on windows, never on the application. An application passes the
-    events of all objects to its filters, even of controls that are being created or deleted, and a
-    partly deleted filter would crash the program.
+    events of all objects to its filters, including controls that are being created or deleted, and
+    a partly deleted filter would crash the program.
     """
 
     acted = Signal()
@@ -50,7 +50,7 @@ class InputWatch(QObject):
     def end(self) -> None:
         """Stop watching."""
         application: Any = QGuiApplication.instance()
-        with suppress(TypeError):  # ended before, by a close that was refused
+        with suppress(TypeError):  # Already ended by a close that was refused.
             application.focusWindowChanged.disconnect(self._follow_window)
         for window in application.topLevelWindows():
             with suppress(RuntimeError):
@@ -69,7 +69,7 @@ class InputWatch(QObject):
 
     def _follow_window(self, window: QWindow | None) -> None:
         if window is not None:
-            # garbage collection may delete a window while others are visited
+            # Garbage collection may delete a window while others are visited.
             with suppress(RuntimeError):
                 window.installEventFilter(self)
 
@@ -77,7 +77,7 @@ class InputWatch(QObject):
 _FIELDS: Final = (QLineEdit, QPlainTextEdit, QTextEdit, QAbstractSpinBox)
 _CONTROLS: Final = (QAbstractButton, QComboBox, QAbstractItemView, QAbstractSlider, *_FIELDS)
 _SHAKE: Final = 4
-"""Movement in pixels between the clicks of a double-click that is not meant as a movement."""
+"""Movement in pixels between the clicks of a double-click that counts as no movement."""
 _KEYS: Final = frozenset({QEvent.Type.ShortcutOverride, QEvent.Type.KeyPress})
 
 
@@ -88,10 +88,10 @@ def is_typing() -> bool:
 
 
 class PressGuard(InputWatch):
-    """Ignores mouse presses on a control that appeared under the resting pointer.
+    """A filter that ignores mouse presses on a control that appeared under the resting pointer.
 
-    A page that changes puts other controls under the pointer. Such a control takes a press after
-    the pointer has moved, so that the second click of a double-click has no effect on it. Menus,
+    When a page changes, other controls appear under the pointer. Such a control accepts a press
+    only after the pointer has moved, so the second click of a double-click has no effect. Menus,
     dialogs and the image are not guarded.
 
     Parameters
@@ -113,7 +113,7 @@ class PressGuard(InputWatch):
         if kind == kinds.MouseMove:
             self._follow_pointer(event.globalPosition().toPoint())
         elif kind == kinds.Wheel:
-            self._is_aimed = False  # scrolling moves the controls on purpose
+            self._is_aimed = False  # Scrolling moves the controls on purpose.
         elif kind in _PRESSES:
             control = self._find_control(event.globalPosition().toPoint())
             is_other = control is not None and control is not self._aimed_at
@@ -135,7 +135,6 @@ class PressGuard(InputWatch):
         self._aimed_at, self._place, self._is_aimed = control, place, True
 
     def _find_control(self, place: QPoint) -> QWidget | None:
-        """Return the control below a point of the screen, or None for none that is guarded."""
         widget = QApplication.widgetAt(place)
         while widget is not None and not isinstance(widget, _CONTROLS):
             widget = widget.parentWidget()
@@ -144,10 +143,10 @@ class PressGuard(InputWatch):
 
 
 class TypingGuard(InputWatch):
-    """Keeps keys from shortcuts while the text field that the user writes in is disabled.
+    """A filter that blocks shortcuts while the text field in use is disabled.
 
     A page disables its controls while a case loads. The field gets the keyboard focus back when it
-    is enabled; until then keys have no effect. A mouse press ends the waiting.
+    is enabled; until then, keys have no effect. A mouse press ends this state.
     """
 
     def __init__(self, parent: QObject) -> None:
@@ -157,13 +156,13 @@ class TypingGuard(InputWatch):
         application.focusChanged.connect(self._follow_focus)
 
     def eventFilter(self, _window: QObject, event: Any) -> bool:
-        """Give a key to the waiting field, or to nobody while the field is disabled."""
+        """Pass a key to the waiting field, or ignore the key while the field is disabled."""
         kind, field = event.type(), self._field
         if kind in _PRESSES:
             self._field = None
         if field is None or kind not in _KEYS:
             return False
-        with suppress(RuntimeError):  # the field may have been deleted
+        with suppress(RuntimeError):  # The field may have been deleted.
             if field.isVisible() and not field.isEnabled():
                 event.accept()
                 return True

@@ -1,4 +1,4 @@
-"""A list of a few wrapped lines of text, as high as its first lines."""
+"""A list of a few wrapped lines of text, which is as high as its first lines."""
 
 from typing import Final
 
@@ -24,8 +24,8 @@ class LineList(QListWidget):
         self.setWordWrap(True)
 
     def fit(self) -> None:
-        """Fit the height to the first lines; must be called after the lines changed."""
-        # A scroll bar that comes and goes would break the lines elsewhere.
+        """Fit the height to the first lines; must be called after the lines change."""
+        # A scroll bar that appears and disappears would change the line breaks.
         bar = Qt.ScrollBarPolicy
         has_bar = self.count() > _MOST_ROWS
         self.setVerticalScrollBarPolicy(
@@ -45,6 +45,6 @@ class LineList(QListWidget):
 
 
 def make_line_list(name: str, tip: str) -> LineList:
-    """Return a list, with its name and tooltip, that shows its lines in full."""
+    """Return a list with a name and a tooltip that shows its lines in full."""
     lines: LineList = named(LineList(), name, tip)
     return lines

@@ -9,7 +9,7 @@ from napari_mamamia.widgets.controls.page_area import ALL, PageArea
 
 
 class Page(QWidget):
-    """Shows the page's content, or what is missing and a button that leads there.
+    """A page that shows its content, or a missing requirement and a button that leads to it.
 
     The signal `cases_wanted` requests the Cases page. Subclasses fill `body` (a vertical layout).
     """
@@ -39,7 +39,7 @@ class Page(QWidget):
         self.need(tr("Open a case first."))
 
     def need(self, what: str) -> None:
-        """Show what is missing; "" shows the content of the page."""
+        """Show a missing requirement; "" shows the content of the page."""
         self.missing.setText(what)
         self.missing.setVisible(bool(what))
         self.to_cases.setVisible(bool(what))

@@ -19,7 +19,7 @@ _BESIDE = 4
 _LEAST_LINES = 2.5
 _TURNED_BY_WHEEL = (QAbstractSpinBox, QComboBox, QAbstractSlider)
 ALL: Final = 1000
-"""Stretch of the one part of a page that takes the height left by the others."""
+"""Stretch of the part of a page that takes all remaining height."""
 
 
 class PageArea(QScrollArea):
@@ -35,9 +35,9 @@ class PageArea(QScrollArea):
     name
         The area's objectName.
     is_part
-        Whether this is the middle of a page, which then sets the width of the whole page.
+        Whether the area is the middle of a page and sets the width of the whole page.
     is_fitted
-        Whether it is never higher than its page, however much room there is.
+        Whether the area is never higher than its page.
     """
 
     def __init__(
@@ -55,14 +55,14 @@ class PageArea(QScrollArea):
 
     @property
     def whole_width(self) -> int:
-        """Width in pixels of the whole page with hidden controls, plus a scroll bar.
+        """The width in pixels of the whole page, including hidden controls and a scroll bar.
 
         A page without a case hides its content, but the width of the dock must fit this content.
         """
         page = self.widget()
         parts = page.findChildren(QWidget)
         for widget in parts:
-            # Before it is shown a part has neither font nor padding of the style sheet.
+            # Before it is shown, a part has neither the font nor the padding of the style sheet.
             widget.ensurePolished()
         inside = [widget.minimumSizeHint().width() for widget in parts if not widget.isWindow()]
         return int(max(page.minimumSizeHint().width(), *inside, 0)) + self._bar_width
@@ -80,7 +80,7 @@ class PageArea(QScrollArea):
     def _fit_height(self) -> None:
         page = self.widget()
         high = page.heightForWidth(self.viewport().width())
-        edges = self.height() - self.viewport().height()  # the style sheet's
+        edges = self.height() - self.viewport().height()  # This is the value of the style sheet.
         self.setMaximumHeight(max(high, page.minimumSizeHint().height()) + edges)
 
     def sizeHint(self) -> QSize:
@@ -96,7 +96,7 @@ class PageArea(QScrollArea):
         return QSize(wide if self._is_part else 8 * line, int(_LEAST_LINES * line))
 
     def keyPressEvent(self, event: Any) -> None:
-        """Leave keys to the window: PgDn is the next hanging step, and Tab would scroll here."""
+        """Pass keys to the window, because PgDn is the next hanging step and Tab would scroll."""
         event.ignore()
 
     def showEvent(self, event: Any) -> None:
@@ -104,12 +104,14 @@ class PageArea(QScrollArea):
         super().showEvent(event)
         for kind in _TURNED_BY_WHEEL:
             for control in self.widget().findChildren(kind):
-                if not isinstance(control, QScrollBar):  # of a list, or of an area in this page
+                if not isinstance(
+                    control, QScrollBar
+                ):  # Scroll bars of a list, or of an area in this page.
                     control.installEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Let the wheel scroll the page even if the pointer is over a control."""
-        # A scroll area also watches its own scroll bars, through which the wheel scrolls it.
+        # A scroll area also watches its scroll bars, through which the wheel scrolls it.
         is_turned = isinstance(watched, _TURNED_BY_WHEEL) and not isinstance(watched, QScrollBar)
         if event.type() == QEvent.Type.Wheel and is_turned and not watched.hasFocus():
             event.ignore()

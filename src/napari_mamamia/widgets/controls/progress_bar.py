@@ -9,9 +9,9 @@ from qtpy.QtWidgets import QProgressBar  # noqa: TID251 - what is mended here
 class ProgressBar(QProgressBar):
     """A progress bar without text, whose value and range may be set at any time.
 
-    Qt's own bar redraws itself and all pending parts of the window immediately, even in the middle
-    of a change. If layers are being removed, napari's layer list raises an error then, and PyQt6
-    aborts the program.
+    Qt's bar redraws itself and all pending parts of the window immediately, even in the middle of a
+    change. If layers are being removed, napari's layer list then raises an error, and PyQt6 aborts
+    the program.
     """
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ from qtpy.QtWidgets import QScrollArea, QWidget
 from napari_mamamia.widgets.controls.call_later import call_later
 
 _LAID_OUT_MS: Final = 500
-"""Time in ms for layout of wrapped text; later scrolling could disturb the user."""
+"""Time in ms for the layout of wrapped text; later scrolling could disturb the user."""
 
 
 def reveal(control: QWidget) -> None:
@@ -24,7 +24,7 @@ def reveal(control: QWidget) -> None:
 
 
 class _Reveal(QObject):
-    """Keeps a control visible for half a second; deleted together with the control."""
+    """An object that keeps a control visible for half a second and is deleted with the control."""
 
     def __init__(self, control: QWidget, area: QScrollArea) -> None:
         super().__init__(control)
@@ -35,7 +35,7 @@ class _Reveal(QObject):
         call_later(self, self.deleteLater, after_ms=_LAID_OUT_MS)
 
     def eventFilter(self, _control: QObject | None, event: QEvent | None) -> bool:
-        """Scroll after the control was resized or moved."""
+        """Scroll after the control is resized or moved."""
         if event is not None and event.type() in (QEvent.Type.Resize, QEvent.Type.Move):
             call_later(self, self.scroll)
         return False

@@ -1,4 +1,4 @@
-"""Texts that are shortened if they do not fit."""
+"""Text that is shortened if it does not fit."""
 
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ _SHORT_LETTERS: Final = 18
 _USUAL_LETTERS: Final = 17
 """Number of letters "x" that fit into Qt's default line edit."""
 _CURSOR: Final = 6
-"""Additional pixels that a placeholder needs in the field; chosen by eye."""
+"""Additional pixels that a placeholder needs in the field(our choice)."""
 
 
 class HintedField(QLineEdit):
@@ -30,7 +30,7 @@ class HintedField(QLineEdit):
     escaped = Signal()
 
     def event(self, event: QEvent | None) -> bool:
-        """Take Escape before it reaches the keys of the window."""
+        """Handle Escape before it reaches the shortcuts of the window."""
         if isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape:
             event.accept()
             if event.type() == QEvent.Type.KeyPress:
@@ -51,7 +51,7 @@ class NameLabel(QLabel):
     Parameters
     ----------
     letters
-        The number of average letters that it always has room for.
+        The number of average letters that always fit.
     """
 
     def __init__(self, letters: int = 6) -> None:

@@ -89,7 +89,6 @@ def _is_in(widget: QWidget, holder: QWidget) -> bool:
 
 
 def _find_next(root: QWidget, rooms: Sequence[QWidget], forward: bool) -> QWidget | None:
-    """Return the next control outside of `root` in Qt's order, without skipping the next room."""
     outside = _find_outside(root, forward)
     index = rooms.index(root) if root in rooms else len(rooms)
     for room in rooms[index + 1 :] if forward else rooms[:index][::-1]:
@@ -101,7 +100,6 @@ def _find_next(root: QWidget, rooms: Sequence[QWidget], forward: bool) -> QWidge
 
 
 def _find_room(start: QWidget | None, rooms: Sequence[QWidget], forward: bool) -> QWidget | None:
-    """Return the room that follows a control in Qt's own order."""
     widget, met = start, set[int]()
     while widget is not None and id(widget) not in met:
         met.add(id(widget))
@@ -113,7 +111,6 @@ def _find_room(start: QWidget | None, rooms: Sequence[QWidget], forward: bool) -
 
 
 def _find_outside(root: QWidget, forward: bool) -> QWidget | None:
-    """Return the next control outside of `root` that accepts Tab focus in Qt's own order."""
     step = QWidget.nextInFocusChain if forward else QWidget.previousInFocusChain
     widget = step(root)
     while widget is not None and widget is not root:
@@ -133,7 +130,6 @@ def _scroll_to(widget: QWidget) -> None:
 
 
 def _middle_in(widget: QWidget, area: QScrollArea) -> tuple[int, int, int, int]:
-    """Return the centre of a widget within a scroll area's content, and half of its size."""
     middle = widget.mapTo(area.widget(), QPoint(widget.width() // 2, widget.height() // 2))
     return middle.x(), middle.y(), widget.width() // 2, widget.height() // 2
 
@@ -162,7 +158,7 @@ class _Ring(QWidget):
 
 
 class FocusRing(QObject):
-    """Draws a ring around the control below `roots` that has the keyboard focus.
+    """A ring around the control below `roots` that has the keyboard focus.
 
     napari's style sheet does not show the focus, and additional borders would change the sizes of
     controls.
@@ -187,10 +183,10 @@ class FocusRing(QObject):
         self._place_ring()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Follow the control when it is moved, and hide the ring with it."""
+        """Move and hide the ring together with the control."""
         if event.type() in _FOLLOWED and watched is self._around:
-            # In a later iteration: showing a ring lays out its neighbours, and during their
-            # layout they would be left without any size.
+            # The ring is shown in a later iteration, because showing it lays out its neighbours,
+            # which would have no size during their layout.
             self._timer.start()
         return False
 
@@ -206,7 +202,6 @@ class FocusRing(QObject):
         self._place_ring()
 
     def _place_ring(self) -> None:
-        """Make the ring a sibling of the control, so that both scroll and hide together."""
         if self._ring is not None:
             self._ring.hide()
             self._ring.deleteLater()
@@ -216,7 +211,7 @@ class FocusRing(QObject):
         if around is None or holder is None or not around.isVisible():
             return
         room = QRect(around.geometry())
-        if isinstance(holder, QSplitter):  # a child of a splitter becomes one of its panes
+        if isinstance(holder, QSplitter):  # A child of a splitter would become one of its panes.
             holder, room = around, around.rect()
         self._ring = _Ring(holder, self._colour)
         self._ring.destroyed.connect(self._forget_ring)
@@ -225,7 +220,7 @@ class FocusRing(QObject):
         self._ring.show()
 
     def _forget_control(self) -> None:
-        # When a control is deleted, another may already have the keyboard focus.
+        # When a control is deleted, another control may already have the keyboard focus.
         if self.sender() is self._around:
             self._around = None
 

@@ -9,14 +9,15 @@ from napari_mamamia.widgets.controls.targets import LEAST, USUAL_LINE
 
 
 class TableFit(QObject):
-    """Sets the sizes of rows and columns of a table, and updates them with the font size.
+    """An object that fits the rows and columns of a table to its font size.
 
     Parameters
     ----------
     table
         The table.
     widths
-        Widths of the columns, with napari's usual text; none leaves them to the table.
+        Widths of the columns at napari's default font size; if empty, the table determines the
+        widths.
     """
 
     def __init__(self, table: QTableView, widths: Sequence[int] = ()) -> None:
@@ -29,7 +30,7 @@ class TableFit(QObject):
 
     @property
     def row_height(self) -> int:
-        """The current height of a row in pixels, large enough to click."""
+        """The current height of a row in pixels, which is large enough to click."""
         return round(LEAST * self._share)
 
     def set_widths(self, widths: Sequence[int]) -> None:

@@ -57,7 +57,10 @@ class Slider(_Target, QSlider):
 
 
 class ChoiceRows(QStyledItemDelegate):
-    """Draws the rows of an open combo box like list rows; Qt's own rows are only 23 pixels high."""
+    """A delegate that draws the rows of an open combo box like list rows.
+
+    Qt's rows are only 23 pixels high.
+    """
 
     def sizeHint(self, option: QStyleOptionViewItem, index: QModelIndex) -> QSize:
         """Return the usual size, at least 24 pixels high."""

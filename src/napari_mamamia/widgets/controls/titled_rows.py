@@ -11,7 +11,7 @@ class TitledRows(QAbstractTableModel):
     Attributes
     ----------
     titles
-        (title, tooltip) of each column.
+        The (title, tooltip) pair of each column.
     rows
         The data of each row.
     """

@@ -1,4 +1,4 @@
-"""Texts that wrap even within long names and paths, so that nothing is cut off."""
+"""Text that wraps even within long names and paths, so that nothing is cut off."""
 
 import re
 from typing import Any, Final
@@ -11,7 +11,7 @@ from napari_mamamia.core.texts import tr
 
 _BREAK: Final = "\u200b"
 _LONG: Final = re.compile(r"[^\s\u200b]{21,}")
-"""Words longer than this do not fit in a narrow panel with large text."""
+"""Pattern of words that do not fit in a narrow panel with large text."""
 _SIGN: Final = re.compile(r"(?<=[/\\_.,:;=&?+@-])(?=\w)")
 _RUN: Final = re.compile(r"[^\s\u200b]{20}(?=[^\s\u200b])")
 
@@ -45,7 +45,7 @@ class WrappedLabel(QLabel):
         self._words = text
         wrapped = text if Qt.mightBeRichText(text) else _LONG.sub(_break_word, text)
         super().setText(wrapped)
-        # otherwise a screen reader reads each break
+        # Otherwise a screen reader would read each break.
         self.setAccessibleName("" if wrapped == text else text)
 
     def keyPressEvent(self, event: Any) -> None:
@@ -57,7 +57,7 @@ class WrappedLabel(QLabel):
             super().keyPressEvent(event)
 
     def contextMenuEvent(self, event: Any) -> None:
-        """Show a context menu to copy the selection, or everything."""
+        """Show a context menu to copy the selection or the whole text."""
         menu = QMenu(self)
         copy = menu.addAction(tr("Copy"), self._copy_selected)
         copy.setEnabled(self.hasSelectedText())

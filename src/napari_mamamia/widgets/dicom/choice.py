@@ -1,4 +1,4 @@
-"""The user's choices for a study: whether to import it, case id, series, clock and phases."""
+"""The user's choices for a study: import or not, case id, series, clock and phases."""
 
 from dataclasses import dataclass, replace
 
@@ -14,7 +14,7 @@ from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.dicom.finding import FoundStudy, ImportSettings
 from napari_mamamia.services.dicom.remedies import SETTINGS, apply_remedy
 
-_UNSORTED = tr("this breast is being analysed: wait, or undo below")
+_UNSORTED = tr("this breast is being analysed: wait, or undo the split below")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +22,10 @@ class StudyChoice:
     """The choices for one study on the page.
 
     `found` has the id that the user chose. If `parts` or `clock` is None, the import decides;
-    `phases` are the selected phases. `left_out` says whether unreadable files are left out, `joins`
-    whether two breasts become one case, and `side` that this is one breast of a study that becomes
-    two cases. `applied` are the remedies that were clicked; `origin` is the index of the study in
-    its source.
+    `phases` are the selected phases. `left_out` is whether unreadable files are left out, and
+    `joins` whether two breasts become one case. `side` is set if this is one breast of a study that
+    becomes two cases. `applied` are the remedies that were clicked; `origin` is the index of the
+    study in its source.
     """
 
     found: FoundStudy
@@ -124,7 +124,7 @@ class StudyChoice:
         return replace(self, applied=self.applied[:-1])
 
     def of_each_breast(self) -> tuple["StudyChoice", "StudyChoice"]:
-        """Return the choices for the left and the right breast as two cases, not analysed yet."""
+        """Return the choices for the left and the right breast as two cases to be analysed."""
         study = replace(self.found, exam=None, problem=_UNSORTED)
         whole = replace(self, found=study, is_wanted=False, phases=(), parts=None, joins=False)
         first, right = (
@@ -137,7 +137,7 @@ class StudyChoice:
         if part == UNREADABLE_FILES:
             return replace(self, left_out=not counts)
         parts = self.ticked | {part} if counts else self.ticked - {part}
-        # The ticks replace the remedies that name parts.
+        # The check boxes replace the remedies that name parts.
         applied = tuple(r for r in self.applied if r.option not in {"use", "leave_out"})
         return replace(self, parts=parts, applied=applied) if parts else self
 
@@ -156,7 +156,6 @@ def _all_phases(found: FoundStudy) -> tuple[int, ...]:
 
 
 def _default_ticks(found: FoundStudy) -> frozenset[Group]:
-    """Return the parts with phases; for a rejected study, the undecided parts."""
     is_refused = found.exam is None
     return frozenset(
         row.selectors

@@ -1,4 +1,4 @@
-"""Show the studies of a source on the Import page, analyse them again, check the import."""
+"""Show the studies in a source on the Import page, analyse them again, and check the import."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,14 +21,14 @@ from napari_mamamia.widgets.dicom.series import SeriesModel
 from napari_mamamia.widgets.dicom.text import found_text, kept_text
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
-# Pictures in the table of a study, read one at a time in a thread, each once.
+# Images in the table of a study are read once each, one at a time, in a thread.
 
 _LANE: Final = "import picture"
 _NO_IMAGE: Final = tr("no MR image to show")
 
 
 class PartPictures(WindowPart):
-    """Loads the images of the visible rows, and keeps them until `forget`."""
+    """A loader that reads the images of the visible rows and stores them until `forget`."""
 
     def __init__(self, context: WindowContext, model: SeriesModel) -> None:
         super().__init__(context)
@@ -88,14 +88,14 @@ _LANES = ("import judge", "import preview", "import check")
 
 
 class Choosing(WindowPart):
-    """Connects the page with the jobs that follow each choice.
+    """The connection of the page with the jobs that follow each choice.
 
     Attributes
     ----------
     looked
-        The inspected source, None before and after.
+        The inspected source, or None before and after.
     choices
-        The current choices for its studies.
+        The current choices for the studies.
     """
 
     def __init__(self, context: WindowContext, page: ImportPage) -> None:
@@ -104,7 +104,9 @@ class Choosing(WindowPart):
         self.looked: InspectedStudies | None = None
         self.choices: list[StudyChoice] = []
         self._at = 0
-        self._unsorted: dict[int, StudyChoice] = {}  # by index; the last is sorted next
+        self._unsorted: dict[
+            int, StudyChoice
+        ] = {}  # Indices of studies; the last one is analysed next.
         self._previews: dict[int, StudyPreview] = {}
         self._pictures = PartPictures(context, page.study.model)
         self._check: ImportCheck | None = None
@@ -125,7 +127,7 @@ class Choosing(WindowPart):
     # ---------------------------------------------------------- for the flow
 
     def take(self, looked: InspectedStudies) -> None:
-        """Show the studies found, with all studies checked that can be imported."""
+        """Show the studies found, and check all studies that can be imported."""
         self.looked = looked
         self.choices = [first_choice(study, index) for index, study in enumerate(looked.studies)]
         self.show()
@@ -141,7 +143,7 @@ class Choosing(WindowPart):
         self._ask_check()
 
     def wanted(self) -> list[WantedStudy]:
-        """Return the studies to import with the user's choices; none before the check."""
+        """Return the studies to import with the user's choices; empty before the check."""
         form, check = self._page.form, self._check
         if check is None:
             return []
@@ -169,7 +171,6 @@ class Choosing(WindowPart):
     # ------------------------------------------------------------ the study shown
 
     def _show_study(self, at: int) -> None:
-        """Show one study, with its images and checks if available."""
         self._at = at
         choice = self.choices[at]
         self._page.study.show_choice(choice)
@@ -184,7 +185,6 @@ class Choosing(WindowPart):
             self._ask_preview(at)
 
     def _describe_place(self, at: int) -> str:
-        """Return a text with the folder of a study, noting a neutral id if it has one."""
         looked = self.looked
         if looked is None:
             return ""
@@ -255,11 +255,9 @@ class Choosing(WindowPart):
         self._page.show_found(self.choices, found_text(list(by_origin.values())))
 
     def _part_breasts(self) -> None:
-        """Split the displayed study into two cases, one for each breast."""
         self._replace_choices([self._at], self._current_choice.of_each_breast())
 
     def _undo_remedy(self) -> None:
-        """Undo the last applied remedy; two cases split from one study are merged again."""
         choice = self._current_choice
         if choice.applied or self.looked is None:
             self._judge_study(choice.without_last_remedy())
@@ -272,7 +270,6 @@ class Choosing(WindowPart):
         self._replace_choices(places, [whole.with_id(name)])
 
     def _replace_choices(self, gone: Sequence[int], new: Sequence[StudyChoice]) -> None:
-        """Replace some choices by new ones, and analyse each new choice."""
         first, after, moved = gone[0], gone[0] + len(gone), len(new) - len(gone)
         self.choices[first:after] = new
         self._unsorted = {
@@ -291,13 +288,11 @@ class Choosing(WindowPart):
         self._ask_check()
 
     def _judge_study(self, choice: StudyChoice) -> None:
-        """Analyse the displayed study next; it cannot be imported until then."""
         self._unsorted.pop(self._at, None)
         self._unsorted[self._at] = choice
         self._judge_next()
 
     def _judge_next(self) -> None:
-        """Analyse the next waiting study, one at a time; check the import after the last."""
         if not self._unsorted:
             self._ask_check()
             return
@@ -309,7 +304,7 @@ class Choosing(WindowPart):
         )
 
         def take(study: FoundStudy) -> None:
-            # keep an id that was typed meanwhile
+            # Keep an id that was typed in the meantime.
             named = choice.with_id(self.choices[at].found.case_id)
             self._set_choice(at, named.with_found(study))
             self._previews.pop(at, None)
@@ -325,7 +320,7 @@ class Choosing(WindowPart):
             del self._unsorted[at]
             self._judge_next()
 
-        # A job that a newer one stops stays in `_unsorted` and is repeated after it.
+        # A job that a newer job stops stays in `_unsorted` and is repeated afterwards.
         self._jobs.start(
             "import judge",
             doing,
@@ -343,7 +338,6 @@ class Choosing(WindowPart):
     # ------------------------------------------------------------------ check
 
     def _ask_check(self) -> None:
-        """Check the ids and the folder; the import waits for the result."""
         self._check = None
         self._show_check()
         if self.looked is None or self._page.state is not ImportState.FOUND:
@@ -367,7 +361,6 @@ class Choosing(WindowPart):
         return [c for c in self.choices if c.is_wanted and c.found.exam is not None]
 
     def _show_check(self) -> None:
-        """Show the check of ids and folder, and whether the import can start."""
         choices, check, form = self._list_wanted(), self._check, self._page.form
         states = {} if check is None else dict(zip(map(id, choices), check.ids, strict=False))
         current = self.choices[self._at] if self.choices else None
@@ -383,12 +376,11 @@ class Choosing(WindowPart):
         )
 
     def _find_obstacle(self, wanted: list[StudyChoice], *, any_is_there: bool) -> str:
-        """Return what prevents the import, or "" if nothing does."""
         check = self._check
         if check is None or not wanted:
             return tr("No study that can be imported is selected.") if check else ""
         if check.target_problem:
-            return tr("The data set cannot take the case: see above.")
+            return tr("The case cannot be added to the data set: see above.")
         faults = [choice.problem for choice in wanted if choice.problem]
         if faults:
             return faults[0]
@@ -407,7 +399,6 @@ class Choosing(WindowPart):
         return "" if not any_is_there or self._page.form.replace.isChecked() else _THERE
 
     def _can_open(self) -> bool:
-        """Return whether the source is one whole DICOM study in a folder, to be opened in place."""
         looked = self.looked
         if looked is None or looked.folder != looked.source or len(self.choices) != 1:
             return False

@@ -23,7 +23,7 @@ _STOPPED: Final = tr("Stopped: finished cases are kept, and no case is incomplet
 class ImportFlow(WindowPart):
     """Connects the page, the session and the jobs of an import.
 
-    The signal `shown_wanted` requests the page, `left` the previous page.
+    The signal `shown_wanted` requests this page, and `left` the previous page.
     """
 
     shown_wanted = Signal()
@@ -152,7 +152,6 @@ class ImportFlow(WindowPart):
         self._list_imported()
 
     def _list_imported(self) -> None:
-        """List the imported cases now, if listing was stopped earlier."""
         imported, self._imported = self._imported, None
         if imported is None or self._jobs.is_running("list"):
             return

@@ -23,13 +23,13 @@ _DATES: Final = (
     (
         Dates.DROP,
         tr("leave out the exam's date"),
-        tr("No date is kept; times are seconds since the first phase."),
+        tr("No date is kept, and times are seconds since the first phase."),
     ),
     (
         Dates.SHIFT,
         tr("shift the exam's date"),
         tr(
-            "The date is moved back by 1 to 365 days, by the same number for all exams of a "
+            "The date is shifted back by 1 to 365 days, by the same number for all exams of a "
             "patient."
         ),
     ),
@@ -37,7 +37,7 @@ _DATES: Final = (
 
 
 class ImportForm(QWidget):
-    """The form of an import; `changed` reports every change, `id_edited` carries the new id."""
+    """The form of an import; `changed` reports every change, and `id_edited` carries the new id."""
 
     changed = Signal()
     id_edited = Signal(str)
@@ -55,18 +55,21 @@ class ImportForm(QWidget):
         self.replace: CheckBox = named(
             CheckBox(tr("replace the existing case")),
             "import_replace",
-            tr("Write its images, times and patient file again; masks in your workspace stay."),
+            tr(
+                "Overwrites the images, times and patient file of the case, but keeps the masks in "
+                "your workspace."
+            ),
         )
         self.replace.toggled.connect(lambda _on: self.changed.emit())
         self.target: QLineEdit = named(
             QLineEdit(),
             "import_target",
-            tr("Data set in the MAMA-MIA layout to which the case is added."),
+            tr("The data set in the MAMA-MIA layout to which the case is added."),
         )
         self.target.textEdited.connect(self._take_own_target)
         self.target.textChanged.connect(lambda _text: self.changed.emit())
         browse = button(
-            "import_target_browse", "…", tr("Choose another data set."), self._browse_folder
+            "import_target_browse", "…", tr("Chooses another data set."), self._browse_folder
         )
         self.target_state = label("import_target_state", tip=tr("The problem of this folder."))
         self.dates: QComboBox = named(
@@ -100,7 +103,7 @@ class ImportForm(QWidget):
 
     @property
     def wanted_dates(self) -> Dates:
-        """How the import treats dates."""
+        """The treatment of dates during the import."""
         return Dates(self.dates.currentData())
 
     def offer_target(self, folder: Path) -> None:

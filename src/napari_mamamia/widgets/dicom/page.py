@@ -40,7 +40,8 @@ from napari_mamamia.widgets.dicom.form import ImportForm
 from napari_mamamia.widgets.dicom.study import StudyView
 from napari_mamamia.widgets.dicom.text import study_text
 
-# Several studies of one source: a row with a tick and an id each; a click shows one below.
+# Several studies in one source have one row each, with a check box and an id; a click shows the
+# study below.
 
 _TITLES: Final = (
     ("study", tr("The id of the study's case; ticked studies are imported.")),
@@ -138,9 +139,9 @@ class StudiesTable(QTableView):
 
 _STEPS: Final = 1000
 _WHAT: Final = tr(
-    "Drop a DICOM folder, a whole study or a zip on the window, or choose one. Check its contents "
-    "and confirm the phases; it is then added to a data set as a case, and opened. The DICOM "
-    "files are only read."
+    "Drop a DICOM folder, a whole study or a zip file on the window, or choose one. Check the "
+    "contents and confirm the phases. The exam is then added to a data set as a case, and opened. "
+    "The DICOM files are never changed."
 )
 
 
@@ -157,7 +158,7 @@ class ImportState(Enum):
 class ImportPage(QWidget):
     """The Import page.
 
-    The signal `source_wanted` carries a path, `study_shown` a row, `study_toggled` a row and a
+    The signal `source_wanted` carries a path, `study_shown` a row, and `study_toggled` a row and a
     bool.
     """
 
@@ -276,7 +277,7 @@ class ImportPage(QWidget):
         self.back = tool_button(
             "import_back",
             tr("✕ Close"),
-            tr("Go back to the cases without importing."),
+            tr("Returns to the cases without importing."),
             self._close_page,
         )
         self.source: QLineEdit = named(
@@ -286,11 +287,11 @@ class ImportPage(QWidget):
         self.folder = button(
             "import_folder",
             tr("Folder…"),
-            tr("Choose a folder of DICOM files."),
+            tr("Chooses a folder of DICOM files."),
             self._browse_folder,
         )
         self.zip = button(
-            "import_zip", tr("Zip…"), tr("Choose a zip of DICOM files."), self._browse_zip
+            "import_zip", tr("Zip…"), tr("Chooses a zip file of DICOM files."), self._browse_zip
         )
         self.note = label("import_note", tip=tr("The source, or the studies found in it."))
         self.progress: ProgressBar = named(
@@ -301,7 +302,7 @@ class ImportPage(QWidget):
         self.cancel = button(
             "import_cancel",
             tr("Stop"),
-            tr("Stop the job; no case is left incomplete."),
+            tr("Stops the job without leaving an incomplete case."),
             self.cancel_wanted.emit,
         )
         self.blocked = label("import_blocked", tip=tr("What prevents the import."))
@@ -309,27 +310,27 @@ class ImportPage(QWidget):
         self.start = button(
             "import_start",
             tr("Import 1 case"),
-            tr("Write the phases as NIfTI with their times, and open the first case."),
+            tr("Writes the phases as NIfTI with their times, and opens the first case."),
             self.import_wanted.emit,
             primary=True,
         )
         self.open = button(
             "import_open",
             tr("Open without importing"),
-            tr("Show the DICOM files in place as a case; nothing is written."),
+            tr("Shows the DICOM files as a case without writing anything."),
             self.open_wanted.emit,
         )
         self.to_cases = button(
             "import_to_cases",
             tr("Show the cases"),
-            tr("Go to the list of cases."),
+            tr("Goes to the list of cases."),
             self._close_page,
             primary=True,
         )
         self.to_table = button(
             "import_to_table",
             tr("Back to the table"),
-            tr("Show the studies again."),
+            tr("Shows the studies again."),
             self.table_wanted.emit,
         )
 

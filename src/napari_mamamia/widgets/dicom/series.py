@@ -20,13 +20,16 @@ _TITLES: Final = (
     (
         "series",
         tr(
-            "Number and description; slices x rows x columns, spacing in mm; the middle slice, "
-            "larger under the mouse pointer; ticked series are used."
+            "Number, description, matrix (slices x rows x columns), spacing in mm and middle "
+            "slice of each series; ticked series are used."
         ),
     ),
     (
         tr("Contents"),
-        tr("Phases and times of the series, or why it is left out; number of its images."),
+        tr(
+            "Phases and times of the series or the reason for leaving it out, and the number of "
+            "images."
+        ),
     ),
 )
 _WIDTHS: Final = (0.6, 0.4)
@@ -102,7 +105,7 @@ class SeriesModel(TitledRows):
         return flags
 
     def setData(self, index: QModelIndex, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
-        """Emit `toggled` after the user changed a check box; updated rows follow."""
+        """Emit `toggled` when the user changes a check box; updated rows follow."""
         selectors = self.rows[index.row()].selectors
         if role != Qt.ItemDataRole.CheckStateRole or not selectors:
             return False
@@ -115,7 +118,6 @@ class SeriesModel(TitledRows):
         return "\n".join(part for part in (series_text(series), matrix_text(series)) if part)
 
     def _draw_picture(self, at: int) -> QPixmap:
-        """Return a square image of the middle slice, empty until the slice is read."""
         if at not in self._drawn:
             picture = self._found.get(at)
             self._drawn[at] = (
@@ -133,7 +135,6 @@ class SeriesModel(TitledRows):
         return text if picture is None else picture_tip(picture, text)
 
     def _may_be_chosen(self, series: SeriesRow) -> bool:
-        """Return whether a series can be checked; a duplicate has no selector of its own."""
         is_twin = not series.phases and any(
             row.phases and row.selectors == series.selectors for row in self.rows
         )
@@ -147,7 +148,7 @@ class SeriesModel(TitledRows):
 
 
 class SeriesTable(QTableView):
-    """The table of series, with wrapped text, as high as its rows up to a third of the window."""
+    """The table of series with wrapped text, as high as its rows or a third of the window."""
 
     def __init__(self) -> None:
         super().__init__()

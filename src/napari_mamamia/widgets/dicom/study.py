@@ -36,7 +36,7 @@ from napari_mamamia.widgets.dicom.text import (
     warning_text,
 )
 
-# Phases of a study as pictures with a tick each, by which the user keeps them.
+# Phases of a study are shown as images with a check box each.
 
 _SIDE: Final = 76
 _CELL: Final = 84
@@ -59,7 +59,7 @@ class PhaseStrip(QWidget):
         self._grid.setSpacing(4)
 
     def show_phases(self, texts: Sequence[str], kept: Sequence[int]) -> None:
-        """Show the texts of the phases; images follow later."""
+        """Show the descriptions of the phases; images follow later."""
         for cell in self._cells:
             discard(cell)
         self.boxes, self._pictures, self._cells = [], [], []
@@ -83,7 +83,7 @@ class PhaseStrip(QWidget):
         box: CheckBox = named(
             CheckBox(text),
             f"import_phase_{index}",
-            tr("Make {phase} part of the case.", phase=phase_name(index)),
+            tr("Makes {phase} part of the case.", phase=phase_name(index)),
         )
         box.setChecked(is_kept)
         box.toggled.connect(lambda on: self.toggled.emit(index, on))
@@ -118,17 +118,17 @@ class PhaseStrip(QWidget):
 
 
 _BY_ITSELF: Final = "automatic"
-_TICK: Final = tr("tick only the series to be used in the table")
-_CLICK: Final = tr("click the right answer below")
+_TICK: Final = tr("tick only the series to use in the table")
+_CLICK: Final = tr("click the correct answer below")
 
 
 class StudyView(QWidget):
     """The view of one study.
 
-    Signals: `part_toggled` (selectors, bool), `phase_toggled` (number, bool) and `clock_chosen`
-    report choices. `breasts_joined` carries whether two breasts become one case, `breasts_parted`
-    requests two cases. `remedy_chosen` carries a remedy for the problem, `remedy_undone` requests
-    to undo the last remedy.
+    The signals `part_toggled` (selectors, bool), `phase_toggled` (number, bool) and `clock_chosen`
+    report choices. `breasts_joined` carries whether two breasts become one case, and
+    `breasts_parted` requests two cases. `remedy_chosen` carries a remedy for the problem, and
+    `remedy_undone` requests to undo the last remedy.
     """
 
     breasts_parted = Signal()
@@ -148,7 +148,7 @@ class StudyView(QWidget):
         self.table: SeriesTable = named(
             SeriesTable(),
             "import_series",
-            tr("Contents of the study; ticked series are used."),
+            tr("The series of the study; ticked series are used."),
         )
         self.table.setModel(self.model)
         self.place = label("import_place", tip=tr("Folder of this study's files."))
@@ -158,21 +158,21 @@ class StudyView(QWidget):
         self.join: CheckBox = named(
             CheckBox(tr("join the two breasts into one case")),
             "import_join",
-            tr("Put both breasts on one voxel grid, with zeros between them."),
+            tr("Puts both breasts on one voxel grid, with zeros between them."),
         )
-        # Not `toggled`, which also fires when `show_choice` sets the box.
+        # Not `toggled`, which is also emitted when `show_choice` sets the box.
         self.join.clicked.connect(self.breasts_joined)
         self.part = button(
             "import_part",
             tr("Make two cases, left and right"),
-            tr("Make a case for each breast: ID_left and ID_right, each with its own times."),
+            tr("Makes a case for each breast, ID_left and ID_right, with separate times."),
             self.breasts_parted.emit,
         )
         self.breasts = column(self.part, self.join)
         self.remedies = column()
         self.remedies.setObjectName("import_remedies")
         self.undo = button(
-            "import_undo", tr("Undo"), tr("Undo the last change."), self.remedy_undone.emit
+            "import_undo", tr("Undo"), tr("Undoes the last change."), self.remedy_undone.emit
         )
         self.phases_title = heading(tr("Phases to keep"))
         self.phases = PhaseStrip()
@@ -234,18 +234,17 @@ class StudyView(QWidget):
         """Show why the study cannot be imported, and the problems of its series."""
         wrong = [row.problem for row in choice.found.rows if row.problem]
         rows = [row for row in choice.found.rows if row.use is Use.ASKED]
-        # Two breasts have controls of their own.
+        # Two breasts have separate controls.
         remedies = [remedy for remedy in choice.remedies if remedy.option != "sides"]
         can_tick = choice.found.exam is None and len(rows) > 1
         steps = tr(" – or ").join([_CLICK] * bool(remedies) + [_TICK] * can_tick)
-        advice = tr("Here: {steps}", steps=steps) if steps else ""
+        advice = tr("On this page: {steps}", steps=steps) if steps else ""
         self._offer_remedies(remedies, choice)
         messages = dict.fromkeys(filter(None, (choice.problem, *wrong, advice)))
         self.problem.setText("\n".join(map(sentence, messages)))
         self.problem.setVisible(bool(messages))
 
     def _offer_remedies(self, remedies: Sequence[Remedy], choice: StudyChoice) -> None:
-        """Show a button for each remedy, and one that undoes the last remedy."""
         layout = self.remedies.layout()
         while layout.count():
             discard(layout.takeAt(0).widget())
@@ -254,7 +253,7 @@ class StudyView(QWidget):
                 button(
                     f"import_remedy_{index}",
                     remedy_text(remedy),
-                    tr("Analyse the study again with this setting."),
+                    tr("Analyses the study again with this setting."),
                     partial(self.remedy_chosen.emit, remedy),
                 )
             )

@@ -48,7 +48,7 @@ def series_text(series: SeriesRow) -> str:
 
 
 def kind_text(series: SeriesRow, times_s: Sequence[float] | None) -> str:
-    """Return a series' phases with times, or why it is left out, and its image count."""
+    """Return a series' phases and times, or why it is left out, and the image count."""
     images = tr_n(
         "{n} image",
         "{n} images",
@@ -79,7 +79,7 @@ def _name_phases(phases: Sequence[int]) -> str:
 
 
 def matrix_text(series: SeriesRow) -> str:
-    """Return the matrix and spacing of a series on separate lines, "" if unknown."""
+    """Return the matrix and spacing of a series on separate lines, or "" if unknown."""
     if series.n_slices == 0:
         return ""
     rows, columns = series.size
@@ -89,7 +89,6 @@ def matrix_text(series: SeriesRow) -> str:
 
 
 def _format_mm(length: float) -> str:
-    """Return a spacing with two decimals, below 0.1 mm with three significant digits."""
     return f"{length:.3g}" if length < 0.1 else f"{round(length, 2):g}"
 
 
@@ -99,7 +98,7 @@ def phase_text(index: int, times_s: Sequence[float] | None) -> str:
 
 
 def remedy_text(remedy: Remedy) -> str:
-    """Return what a remedy does, or "" if this page cannot apply it.
+    """Return the effect of a remedy, or "" if this page cannot apply the remedy.
 
     Examples
     --------
@@ -125,7 +124,6 @@ def remedy_text(remedy: Remedy) -> str:
 
 
 def _group_text(group: Iterable[Selector]) -> str:
-    """Return a description of the parts that selectors match, the narrowest first."""
     values: dict[str, list[str]] = {}
     for selector in group:
         values.setdefault(selector.key, []).append(selector.value)
@@ -159,7 +157,7 @@ def with_full_stop(text: str) -> str:
 
 
 def study_text(found: FoundStudy) -> str:
-    """Return a line about a study for the list of several."""
+    """Return a line about a study for the list of studies."""
     day = f"{found.day} · " * bool(found.day)
     if found.exam is None:
         return f"{day}refused"
@@ -176,7 +174,7 @@ def study_text(found: FoundStudy) -> str:
 
 
 def found_text(studies: Sequence[FoundStudy]) -> str:
-    """Return the number of studies and images of a source, and what was left out."""
+    """Return the number of studies and images in a source, and the omitted files."""
     n_images = sum(study.n_images for study in studies)
     n_foreign = max((study.n_foreign for study in studies), default=0)
     n_refused = sum(study.exam is None for study in studies)
@@ -201,14 +199,14 @@ def found_text(studies: Sequence[FoundStudy]) -> str:
         )
     archives = dict.fromkeys(name for study in studies for name in study.archives)
     zips = "".join(
-        tr(" {name} is a zip and was not opened: import it separately.", name=Path(name).name)
+        tr(" {name} is a zip file and was not opened: import it separately.", name=Path(name).name)
         for name in archives
     )
     return "; ".join(lines) + "." + zips
 
 
 def clock_text(exam: Exam | None) -> str:
-    """Return a text on the clocks that order and time the phases; "" if there are none."""
+    """Return a text about the clocks that order and time the phases, or ""."""
     if exam is None or len(exam.stacks) == 1:
         return ""
     chosen = exam.choice.chosen
@@ -221,7 +219,7 @@ def clock_text(exam: Exam | None) -> str:
 
 
 def kept_text(kept: Sequence[tuple[str, object]]) -> str:
-    """Return a text on the header facts that are kept, and on what is left out."""
+    """Return a text about the header facts that are kept and those that are removed."""
     parts = ", ".join(
         f"{_KEPT_NAMES.get(name, name)} {value}{_UNITS.get(name, '')}" for name, value in kept
     )
@@ -238,7 +236,7 @@ def kept_text(kept: Sequence[tuple[str, object]]) -> str:
 def result_text(
     summary: ImportSummary, refused: Sequence[FoundStudy], out: Path
 ) -> tuple[str, str]:
-    """Return the result of an import to `out`, and its level: "hint", "warning" or "error"."""
+    """Return the result text of an import to `out`, and the level "hint", "warning" or "error"."""
     n_cases = len(summary.imported)
     lines = [
         tr_n("{n} case imported into {out}.", "{n} cases imported into {out}.", n_cases, out=out)
@@ -261,7 +259,6 @@ def result_text(
 
 
 def _allow_breaks(text: str) -> str:
-    """Return a text that may wrap after punctuation in names."""
     for mark in "_-./":
         text = text.replace(mark, f"{mark}{_MAY_BREAK}")
     return text

@@ -1,1 +1,1 @@
-"""The only dock of a viewer: it holds the viewer and connects pages, drops and tools."""
+"""The only dock of a viewer, which refers to the viewer and connects pages, drops and tools."""

@@ -1,4 +1,4 @@
-"""Controller of blinded reading: header text, locked pages, and recorded unblinding."""
+"""Controller of blinded reading, with header text, locked pages and recorded unblinding."""
 
 from qtpy.QtCore import Signal
 
@@ -17,14 +17,15 @@ from napari_mamamia.widgets.viewer.opening import Opening
 
 _ENDING = tr("Recording the end of the blinded reading")
 _OF_STUDY = tr(
-    "Hidden data stay hidden in the window of a study: only the study's lead may change this."
+    "Hidden data stay hidden in a study window, because only the study's lead may change this."
 )
 
 
 class BlindFlow(WindowPart):
-    """Follows the blinding. `ended` reports that a blinded reading was ended and recorded.
+    """The controller of the blinding.
 
-    The data set is opened again then, because the open one contains none of the hidden data.
+    `ended` reports that a blinded reading was ended and recorded. The data set is then opened
+    again, because the open data set contains none of the hidden data.
     """
 
     ended = Signal()
@@ -53,7 +54,7 @@ class BlindFlow(WindowPart):
         self._follow_blinding()
 
     def why_shut(self, page: str) -> str:
-        """Return why a page is locked, or "" if it is not."""
+        """Return why a page is locked, or "" if the page is not locked."""
         return why_hidden(self._session.blinding, PAGES[page])
 
     def end(self) -> None:
@@ -81,7 +82,7 @@ class BlindFlow(WindowPart):
         case, context, reader = self._session.case, self._session.context, self._session.reader
         if not all_saved or case is None or context is None or not reader:
             return
-        # Releases the journal, which records the event.
+        # This releases the journal, which records the event.
         self._session.close_case()
 
         def refuse(error: Exception) -> None:

@@ -1,4 +1,4 @@
-"""The line above the image: case, hanging, active tool, saved state, reader."""
+"""The line above the image with case, hanging steps, active tool, saved state and reader."""
 
 from typing import Any, Final
 
@@ -34,11 +34,11 @@ _OTHER: Final = "#CCCCCC"
 
 
 class CaseLine(ReadingOrder, QToolBar):
-    """The line above the image: case and position, hanging steps, active tool, saved state, reader.
+    """The line above the image, with case, hanging steps, active tool, saved state and reader.
 
-    Most of its controls are borrowed from the header and the hanging bar, so that nothing is shown
-    twice. The signal `turn_off_wanted` requests to turn the tool off; `panel_wanted` requests the
-    panel, which shows a message.
+    Most of its controls are borrowed from the header and the hanging bar, so nothing is shown
+    twice. The signal `turn_off_wanted` requests to turn off the tool, and `panel_wanted` requests
+    the panel, which shows a message.
     """
 
     turn_off_wanted = Signal()
@@ -55,23 +55,25 @@ class CaseLine(ReadingOrder, QToolBar):
         self._armed = ""
         self.chips = {step: self._make_chip(step) for step in HangingStep}
         self.armed = tool_button(
-            "line_armed", "", tr("Turns the tool off."), self.turn_off_wanted.emit
+            "line_armed", "", tr("Turns off the tool."), self.turn_off_wanted.emit
         )
         self.armed.hide()
         self.notice = tool_button("line_notice", "", tr("Shows the panel."), self.panel_wanted.emit)
         self.notice.hide()
         holder = QWidget()
-        holder.setMinimumWidth(1)  # otherwise the window could not be narrower than these controls
+        holder.setMinimumWidth(1)  # Otherwise the window could not be narrower than these controls.
         self._line = QHBoxLayout(holder)
         self._line.setContentsMargins(8, 1, 8, 1)
         self._line.setSpacing(5)
         self.addWidget(holder)
         for control in (*self.chips.values(), self.armed, self.notice):
-            control.setParent(holder)  # otherwise each is a window of its own until there is a line
+            control.setParent(
+                holder
+            )  # Otherwise each control would be a separate window until the line exists.
         bar.walked.connect(self._show_hanging)
 
     def settle(self) -> None:
-        """Take over the controls after the line is in the window."""
+        """Take over the controls after the line is inserted into the window."""
         header, bar = self._header, self._bar
         self._add_controls(header.previous, header.case, header.position, header.next)
         self._line.addSpacing(10)
@@ -96,12 +98,14 @@ class CaseLine(ReadingOrder, QToolBar):
         """Show the name of the active tool in its drawing colour."""
         self.armed.setVisible(tool is not None)
         if tool is None:
-            self._fit_words()  # its omitted controls have room again
+            self._fit_words()  # The omitted controls fit again.
             return
         colour = _COLOURS.get(tool.owner, _OTHER)
         self._armed = f"● {tr(tool.name)}"
         self.armed.setStyleSheet(f"background-color: {colour}; color: black; padding: 1px 6px;")
-        self.armed.setToolTip(tr("Active tool: {name}; click to turn it off.", name=tr(tool.name)))
+        self.armed.setToolTip(
+            tr("Active tool: {name}; click to turn off the tool.", name=tr(tool.name))
+        )
         self._fit_words()
         refresh_accessible_text(self.armed)
 
@@ -130,7 +134,7 @@ class CaseLine(ReadingOrder, QToolBar):
         return chip
 
     def _click_step(self, step: HangingStep) -> None:
-        self.chips[step].setChecked(step is self._step)  # until it is on screen
+        self.chips[step].setChecked(step is self._step)  # Until the line is visible.
         if step is self._step:
             self.own_view_wanted.emit()
         else:
@@ -142,13 +146,13 @@ class CaseLine(ReadingOrder, QToolBar):
             is_there = plan is not None and shown_step in plan.steps
             chip.setVisible(is_there)
             chip.setChecked(is_there and shown_step is step)
-            more = tr("click again to restore your own view") if shown_step is step else ""
+            more = tr("click again to restore your view") if shown_step is step else ""
             chip.setToolTip("; ".join(text for text in (tr(shown_step.words), more) if text))
         self._bar.choose.setVisible(plan is not None)
         self._fit_words()
 
     def _fit_words(self) -> None:
-        """Shorten texts that do not fit: first the steps, then the active tool, last the case.
+        """Shorten text that does not fit: first the steps, then the active tool, and last the case.
 
         The steps are also in the menu, and the image shows how to use the active tool.
         """
@@ -170,4 +174,4 @@ def fix_bar(bar: QToolBar, name: str) -> None:
     bar.toggleViewAction().setVisible(False)
     bar.setContextMenuPolicy(Qt.ContextMenuPolicy.PreventContextMenu)
     for more in bar.findChildren(QToolButton):
-        named(more, f"{name}_more", tr("Shows the controls for which there is no room."))
+        named(more, f"{name}_more", tr("Shows the controls that do not fit."))

@@ -1,4 +1,4 @@
-"""The MAMA-MIA dock: header and pages of one viewer. Only this module holds the viewer."""
+"""The MAMA-MIA dock with header and pages; only this module refers to the viewer."""
 
 from collections.abc import Callable
 from functools import partial
@@ -44,7 +44,7 @@ from napari_mamamia.widgets.viewer.scene import Scene
 _WIDTH: Final = 340
 _MARGIN: Final = 8
 _RESULTS_SHARE: Final = 0.45
-"""Results' share of the window's height, chosen by eye: shows seven teams at 720 pixels."""
+"""Fraction of the window's height for the results, which shows seven teams at 720 pixels."""
 
 
 class MamamiaDock(ReadingOrder, DockParts):
@@ -53,17 +53,17 @@ class MamamiaDock(ReadingOrder, DockParts):
     Parameters
     ----------
     napari_viewer
-        The viewer, a `ViewerModel`, or napari's proxy of one.
+        The viewer, a `ViewerModel`, or napari's proxy of a viewer.
     services
         The calls that the pages make; tests pass fakes.
     is_gradual
-        Whether `making` is left to the caller, and pages are placed by `fill_step_by_step` or on
-        request.
+        Whether the caller runs the steps in `making`, and pages are inserted by `fill_step_by_step`
+        or on request.
 
     Attributes
     ----------
     making
-        The remaining steps to complete it, in this order.
+        The remaining steps that complete the panel, in order.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class MamamiaDock(ReadingOrder, DockParts):
         if is_gradual:
             self.offscreen_parent = QWidget()
             self.destroyed.connect(self.offscreen_parent.deleteLater)
-            # While it has no children that Qt would style again.
+            # At this time the widget has no children that Qt would style again.
             self.setStyleSheet(style_sheet(theme_colours(self.viewer)))
         tend_canvas(main_view(self.viewer))
         draw_writing_once(main_view(self.viewer))
@@ -124,7 +124,6 @@ class MamamiaDock(ReadingOrder, DockParts):
             widget.hide()
 
     def _end_offscreen_parent(self) -> None:
-        """Delete the offscreen window; a window that outlives the application causes a crash."""
         if self.offscreen_parent is not self:
             direct = Qt.FindChildOption.FindDirectChildrenOnly
             for widget in self.offscreen_parent.findChildren(QWidget, options=direct):
@@ -133,7 +132,6 @@ class MamamiaDock(ReadingOrder, DockParts):
             self.offscreen_parent = self
 
     def _report_plugins(self) -> None:
-        """Show the plug-ins that were left out."""
         if problems := list_problems():
             self.notifier.warn("\n".join(problem.text for problem in problems))
 
@@ -159,7 +157,7 @@ class MamamiaDock(ReadingOrder, DockParts):
 
     def close_down(self) -> bool:
         """Save changes and stop all jobs when the window closes; return False if saving failed."""
-        # First of all: stopping all jobs would stop a save that is running.
+        # This comes first, because stopping all jobs would stop a running save.
         all_saved = self.editing.save_now()
         for call_on_close in self.on_close:
             call_on_close()
@@ -177,7 +175,7 @@ class MamamiaDock(ReadingOrder, DockParts):
         self.planes.close()
         self.scene.stack.spares.close()
         self.scene.cool_down()
-        # If it is not saved the window stays open once, and its journal is still written.
+        # If the mask is not saved, the window stays open once, and the journal is still written.
         if all_saved or self.docking.was_warned:
             self.editing.close()
         return all_saved
@@ -203,7 +201,8 @@ class MamamiaDock(ReadingOrder, DockParts):
 
     def _join_rooms(self) -> None:
         if main_view(self.viewer) is not None and not self.is_gradual:
-            # While the window starts: later Qt styles new widgets in 0.3 s of one iteration.
+            # This is done while the window starts, because later Qt would style new widgets in
+            # one iteration of 0.3 s.
             self.pages.make_pages()
         rooms = self.case_line, self, self.results
         self.focus_ring = FocusRing(*rooms)
@@ -261,8 +260,8 @@ class MamamiaDock(ReadingOrder, DockParts):
         self._connect_import()
         self._connect_many()
         self.opening.case_shown.connect(self._focus_image)
-        # napari measures their room again at each range, and the old case's masks are removed
-        # later.
+        # napari measures their size again at each range, and the masks of the old case are
+        # removed later.
         for signal in (self.opening.case_shown, self.viewer.dims.events.range):
             signal.connect(self._fit_sliders)
         for follow in (self.header_flow.show, self.kinetics.flow.refresh):
@@ -293,7 +292,6 @@ class MamamiaDock(ReadingOrder, DockParts):
         self.cases_flow.folder_recognised.connect(lambda opener, path: opener.open(self, path))
 
     def _connect_many(self) -> None:
-        """Connect the actions of the work list that affect all cases."""
         page = self.cases_page
         page.predict_wanted.connect(self.predict_flow.all.start)
         self.follow_results_button(page.leaderboard, page.leaderboard_wanted, "Leaderboard")
@@ -336,7 +334,7 @@ class MamamiaDock(ReadingOrder, DockParts):
         fit_slider_texts(main_view(self.viewer))
 
     def _focus_image(self) -> None:
-        # Keyboard users keep the focus there, and what is being written stays in its field.
+        # Keyboard users keep the focus there, and typed text stays in its field.
         if not self.results.has_keyboard() and not is_typing():
             focus_canvas(self.viewer)
 
@@ -345,42 +343,37 @@ class MamamiaDock(ReadingOrder, DockParts):
         act()
 
     def _come_back(self) -> bool:
-        """Show the panel again on Esc if only the image was visible and no tool is active."""
         is_due = self.fold.is_alone and self.active_tool.tool is None
         if is_due:
             self.fold.unfold()
         return is_due
 
     def _close_panel(self) -> None:
-        """Close the table of keys, otherwise the results below the image, on Esc."""
         if self.pages.shows_keys:
             self.pages.toggle_keys()
         elif self.bottom.is_shown:
             self.bottom.fold()
 
     def _give_room(self, is_list: bool) -> None:
-        """Give the work list the image area, or the space next to the image."""
         self._is_list = is_list
         self.header.show_image_controls(not is_list)
         self.step_flow.follow_picture(not is_list)
         self._set_wide(is_list)
 
     def _share_room(self, has_results: bool) -> None:
-        """Stack the controls of the list if the results leave too little width for one line."""
         if self._is_list:
-            self._set_wide(True)  # the width for which it is measured
+            self._set_wide(True)  # This is the width for which it is measured.
             lines = (self._top.minimumSize(), self.cases_page.minimumSizeHint())
             needed = max(line.width() for line in lines) + 2 * _MARGIN
             room = self.bottom.share_left * self.window().width()
             self._set_wide(not has_results or needed <= room)
 
     def _set_wide(self, is_wide: bool) -> None:
-        """Put the header next to the steps while the list fills the image area, to save height."""
         ways = QBoxLayout.Direction
         self._top.setDirection(ways.RightToLeft if is_wide else ways.TopToBottom)
         self._top.setStretchFactor(self.header, 1 if is_wide else 0)
         self.cases_page.set_wide(is_wide)
-        self.layout().activate()  # otherwise the dock's width would depend on the previous lines
+        self.layout().activate()  # Otherwise the dock's width would depend on the previous lines.
 
     def _put_aside(self) -> None:
         self.active_tool.turn_off()

@@ -22,61 +22,64 @@ _LENT: Final = tr("napari's {} are hidden until the results panel is folded")
 _LETTERS: Final = 46
 _MOST_SHARE: Final = 0.4
 _MOST_NEEDED: Final = 0.55
-"""Width limits of the panel: average letters, and the largest shares of the window's width.
+"""Largest fraction of the window's width for a page that needs more than the usual width.
 
-The first share limits the width for the letters; a page that needs more width gets up to the second
-share, for example at 1280 pixels with text at 200 %.
+The other limits are the usual width in average letters, and its largest fraction of the window's
+width. A page needs more width, for example, at 1280 pixels with text at 200 %.
 """
 _SMALLEST: Final = (1024, 600)
 _TOO_SMALL: Final = tr(
-    "This window needs a screen of {} x {} pixels, but this one has {} x {}: fold the panel "
-    "with F9, or choose smaller text in napari's preferences."
+    "This window needs a screen of {} x {} pixels, but this one has {} x {}: fold the panel with "
+    "F9, or choose a smaller font in napari's preferences."
 )
 _SHRUNK: Final = tr(
-    "This window needs {} x {} pixels, but it has {} x {}: enlarge it, or fold the panel with F9."
+    "This window needs {} x {} pixels, but has {} x {}: enlarge the window, or fold the panel "
+    "with F9."
 )
 _OF_SCREEN: Final = 0.85
-"""Share of a small screen from which a window counts as maximised.
+"""Fraction of a small screen from which a window counts as maximised.
 
 Our choice: the first window takes 0.9 of the screen's height.
 """
 _SIZE_SETTLES_MS: Final = 300
 _LAID_OUT_MS: Final = 200
-"""Time in ms until pages are laid out with another font; chosen by eye."""
+"""Time in ms until pages are laid out with another font(our choice)."""
 _BARS: Final = 60
-"""Height in pixels of the window's menu and status bar; chosen by eye."""
+"""Height in pixels of the window's menu and status bar(our choice)."""
 _NOT_SAVED: Final = tr(
-    "Your mask is not saved, so the window stays open: fix the problem shown "
-    "above and save, or close the window again to lose the last changes"
+    "Your mask is not saved, so the window stays open: fix the problem shown above and save, or "
+    "close the window again to discard the last changes"
 )
 
 
 class Docking(WindowPart):
-    """Follows the panel and its window.
+    """The docking of the panel in its window.
 
-    Signals: `shown` reports that the panel became visible, `hidden` that its controls were hidden,
-    `closed` that it was closed, and `window_came` that the user returned to the window. `fitting`
-    is emitted once, before the window is moved into its screen.
+    The signal `shown` reports that the panel became visible, `hidden` that its controls were
+    hidden, `closed` that the panel was closed, and `window_came` that the user returned to the
+    window. `fitting` is emitted once, before the window is moved into its screen.
 
     Parameters
     ----------
     width
         The width that the pages need, in pixels.
     measured
-        A text of the panel: it has the font of the style rules, which the panel has not.
+        A label in the panel, which has the font of the style rules, unlike the panel.
     close_down
-        Saves and stops all jobs before the window closes; False if something is not saved.
+        Function that saves and stops all jobs before the window closes, and returns False if
+        something is not saved.
 
     Attributes
     ----------
     home
-        The dock of the panel, None before it was docked.
+        The dock of the panel, or None before it is docked.
     docks
-        The docks it was put into since it was last at home; `place` empties this.
+        The docks into which the panel was put since it was last in its own dock. `place` empties
+        this list.
     is_folding
-        While this is set the panel is hidden and its tool stays active.
+        Whether the panel is hidden while its tool stays active.
     is_filling
-        While this is set pages are added to the panel, and its width waits for `end_filling`.
+        Whether pages are being added to the panel, whose width is set by `end_filling`.
     """
 
     shown = Signal()
@@ -110,8 +113,8 @@ class Docking(WindowPart):
         self._size_settled.setSingleShot(True)
         self._size_settled.timeout.connect(self._report_size)
         self._notifier.said.connect(self._note_said)
-        # Between two docks the panel has no parent for a moment: only later is that known from
-        # removal.
+        # Between two docks the panel briefly has no parent, which only later can be distinguished
+        # from removal.
         self._orphaned = QTimer(self)
         self._orphaned.setSingleShot(True)
         self._orphaned.timeout.connect(self._outlive_dock)
@@ -125,7 +128,7 @@ class Docking(WindowPart):
             self.home.hide()
 
     def make_room(self, share: float) -> None:
-        """Hide napari's docks on the left if the results need `share` of the height below them."""
+        """Hide napari's left docks if the results below need the fraction `share` of the height."""
         window = self._main_window
         if not isinstance(window, QMainWindow):
             return
@@ -138,7 +141,7 @@ class Docking(WindowPart):
             self._notifier.hint(_LENT.format(" and ".join(map(_title_of, docks))))
 
     def give_room_back(self) -> None:
-        """Show the docks again that `make_room` hid."""
+        """Show the docks that `make_room` has hidden."""
         for dock in self._made_room:
             dock.show()
         self._made_room = []
@@ -154,7 +157,7 @@ class Docking(WindowPart):
             return
         away = fit_window(window, self._width())
         if away:
-            window.setGeometry(before)  # its previous room, without hidden docks
+            window.setGeometry(before)  # This is its previous space, without hidden docks.
             self.take_width()
             self._notifier.hint(_PUT_AWAY.format(" and ".join(away)))
 
@@ -176,7 +179,7 @@ class Docking(WindowPart):
         width = min(width, round(_MOST_NEEDED * window.width()))
         layout = window.layout()
         if layout is not None:
-            layout.activate()  # an image that was just shown has no size yet
+            layout.activate()  # An image that was just shown has no size yet.
         window.resizeDocks([self.home], [width], Qt.Orientation.Horizontal)
 
     def widen(self, width: int) -> None:
@@ -185,7 +188,6 @@ class Docking(WindowPart):
             self.take_width()
 
     def _follow_font(self, _event: object = None) -> None:
-        """Apply a new font size after the pages are laid out with it."""
         call_later(self._panel, lambda: self.widen(self._width()), after_ms=_LAID_OUT_MS)
 
     def _follow_panel(self, event: QEvent) -> None:
@@ -196,10 +198,9 @@ class Docking(WindowPart):
             self.shown.emit()
             call_later(self._panel, self._fit_later_)
         elif event.type() == QEvent.Type.Hide and not event.spontaneous() and not self.is_folding:
-            self.hidden.emit()  # a minimised window keeps its tool active
+            self.hidden.emit()  # A minimised window keeps its tool active.
 
     def _note_dock(self) -> None:
-        """Remember the docks that contain the panel, and detect the removal of its own dock."""
         dock = self._panel.parent()
         if isinstance(dock, QDockWidget):
             self.docks.append(dock)
@@ -207,26 +208,23 @@ class Docking(WindowPart):
             self._orphaned.start()
 
     def _outlive_dock(self) -> None:
-        """Keep the panel in the window after the dock is removed."""
         if self._panel.parent() is not None:
             return
         self.home, self.docks = None, []
         self.put_aside()
         window = self._main_window
         if window is not self._panel:
-            # `dock_of` searches the window's children: without a parent a second panel would be
-            # created.
+            # `dock_of` searches the window's children, so without a parent a second panel would
+            # be created.
             self._panel.setParent(window)
             self._panel.hide()
 
     @property
     def _main_window(self) -> QWidget:
-        """The viewer's window, even while the panel is floating or its dock is closed."""
         view = main_view(self._scene.viewer)
         return self._panel.window() if view is None else view.window()
 
     def _fit_later_(self) -> None:
-        """Measure the pages in a separate iteration, because styling them takes 40 ms first."""
         if not self._is_fitted and self.home is not None and not self.is_filling:
             self._width()
             call_later(self._panel, self._fit_into_screen)
@@ -237,7 +235,6 @@ class Docking(WindowPart):
         self._fit_later_()
 
     def _fit_into_screen(self) -> None:
-        """Move the window into its screen once; napari shows it after creating the docks."""
         window = self._panel.window()
         if self._is_fitted or self.home is None or not isinstance(window, QMainWindow):
             return
@@ -253,7 +250,6 @@ class Docking(WindowPart):
             self._notifier.hint(_PUT_AWAY.format(" and ".join(away)))
 
     def _report_size(self) -> None:
-        """Report the required size if the window is too small; remove the report when it fits."""
         window = self._main_window
         if not self._is_fitted or not isinstance(window, QMainWindow) or window.isHidden():
             return
@@ -267,7 +263,6 @@ class Docking(WindowPart):
         self._last_said = text
 
     def _warn_twice(self, text: str) -> None:
-        """Warn now, and again after the first list and the first case, which clear the message."""
         clearing = {"list", "open"}
 
         def warn_again(ticket: RunningJob, _outcome: object) -> None:
@@ -281,7 +276,7 @@ class Docking(WindowPart):
     def _follow_window(self, event: Any) -> bool:
         """Save before the window closes; if saving fails, keep the window open once.
 
-        This does not work for `viewer.close()`, which removes the layers first.
+        The window cannot be kept open for `viewer.close()`, which removes the layers first.
         """
         if event.type() == QEvent.Type.WindowActivate:
             self.window_came.emit()
@@ -290,7 +285,7 @@ class Docking(WindowPart):
         if event.type() == QEvent.Type.Close:
             if asks_before_close(self._main_window, event):
                 return True
-            self.give_room_back()  # before napari saves the window's geometry
+            self.give_room_back()  # This precedes napari's saving of the window geometry.
         if event.type() != QEvent.Type.Close or self._close_down() or self.was_warned:
             return False
         if self._scene.layer(Role.PHASE) is None:
@@ -302,25 +297,25 @@ class Docking(WindowPart):
 
 
 _LEAST_IMAGE: Final = 400
-"""Minimum width of the image in pixels; chosen by eye."""
+"""Minimum width of the image in pixels (our choice)."""
 
 
 _SHARE: Final = (0.92, 0.90)
 _MOST: Final = (1600, 1000)
-"""Maximum size of a first window in pixels; our choice."""
+"""Maximum size of the first window in pixels (our choice)."""
 
 
 def find_screen_room(window: QWidget) -> QRect:
     """Return the available area of the screen that contains the window's centre.
 
-    `QWidget.screen` is still the first screen if napari has just moved its window.
+    `QWidget.screen` still returns the first screen if napari has just moved its window.
     """
     screen = QGuiApplication.screenAt(window.frameGeometry().center()) or window.screen()
     return screen.availableGeometry()
 
 
 def find_first_place(window: QMainWindow) -> QRect:
-    """Return the geometry of a first window: most of its screen, centred."""
+    """Return the centred geometry of a first window, which covers most of its screen."""
     room = find_screen_room(window)
     frame, inside = window.frameGeometry(), window.geometry()
     edges = (frame.width() - inside.width(), frame.height() - inside.height())
@@ -334,7 +329,7 @@ def find_first_place(window: QMainWindow) -> QRect:
 
 
 def say_too_small(window: QMainWindow) -> str:
-    """Return the size that a window below 1024 x 600 pixels needs, or "" if it fits.
+    """Return the size that a window below 1024 x 600 pixels needs, or "" if it is large enough.
 
     On a screen that is hardly larger, the available area is most of the screen; a screen that is
     too small is reported at the start. A minimised window keeps its size.
@@ -350,8 +345,8 @@ def say_too_small(window: QMainWindow) -> str:
 def fit_window(window: QMainWindow, width: int) -> list[str]:
     """Move a window into its screen.
 
-    If our dock of `width` and napari's docks on the left leave too little space for the image,
-    napari's docks are hidden. The user can show them again from napari's Window menu.
+    If the panel's dock of `width` and napari's docks on the left leave too little space for the
+    image, napari's docks are hidden. The user can show them again from napari's Window menu.
 
     Returns
     -------
@@ -376,7 +371,6 @@ def _title_of(dock: QDockWidget) -> str:
 
 
 def _room_of(window: QMainWindow) -> QRect:
-    """Return the inner area available to a window: the screen without its bars and frame."""
     whole, inside = window.frameGeometry(), window.geometry()
     return find_screen_room(window).adjusted(
         inside.left() - whole.left(),
@@ -395,17 +389,17 @@ def _docks_on_the_left(window: QMainWindow) -> list[QDockWidget]:
 def _bring_into(window: QMainWindow, room: QRect) -> None:
     layout = window.layout()
     if layout is not None:
-        # Until then the window keeps the minimum size that it had with the hidden docks.
+        # Until then, the window keeps the minimum size that it had with the hidden docks.
         layout.activate()
     inside = window.geometry()
     size = inside.size().boundedTo(room.size())
     if size != inside.size():
         window.resize(size)
-    # Right and bottom of a QRect are its last pixels, hence the 1.
+    # Right and bottom of a QRect are its last pixels, so 1 is added.
     right, bottom = room.right() - size.width() + 1, room.bottom() - size.height() + 1
     x = max(min(inside.left(), right), room.left())
     y = max(min(inside.top(), bottom), room.top())
     if (x, y) != (inside.left(), inside.top()):
-        # `move` positions the frame, whereas `geometry` is the inside.
+        # `move` positions the frame, whereas `geometry` is the inner area.
         frame = window.frameGeometry()
         window.move(x - inside.left() + frame.left(), y - inside.top() + frame.top())

@@ -1,4 +1,4 @@
-"""Drops on the window: DICOM, studies, rankings and data sets; others are left to napari.
+"""Drops of DICOM, studies, rankings and data sets on the window; napari handles other drops.
 
 Otherwise napari asks for each folder which reader plugin to use.
 """
@@ -23,11 +23,11 @@ from napari_mamamia.widgets.controls.drops import dropped_paths
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _FOR_NAPARI: Final = Qt.KeyboardModifier.AltModifier | Qt.KeyboardModifier.ShiftModifier
-"""Modifiers that leave a drop to napari: Alt to choose a reader, Shift to stack."""
+"""Modifiers with which napari handles a drop: Alt to choose a reader, Shift to stack."""
 
 
 class Dropping(WindowPart):
-    """Handles drops on the dock, and on napari's view while the dock exists.
+    """A handler of drops on the dock, and on napari's view while the dock exists.
 
     The signal `cases_wanted` requests the page with the cases of a dropped data set;
     `dicom_dropped` carries a folder with DICOM files. Paths that a feature opens are passed to the
@@ -45,7 +45,7 @@ class Dropping(WindowPart):
         self.watch_part(panel)
 
     def watch_part(self, part: QWidget) -> None:
-        """Handle drops on one of our widgets in the window."""
+        """Handle drops on a widget of this program in the window."""
         self._parts.append(part)
         part.setAcceptDrops(True)
         part.installEventFilter(self)
@@ -63,7 +63,9 @@ class Dropping(WindowPart):
         is_one = len(paths) == 1
         try:
             opener = find_opener(paths[0]) if is_one else None
-        except SaveError as error:  # the share does not respond: it is not read for anything else
+        except (
+            SaveError
+        ) as error:  # The share does not respond, so it is not read for anything else.
             self._notifier.warn(plain_text(error))
             return True
         if opener is not None:
@@ -80,12 +82,12 @@ class Dropping(WindowPart):
         return True
 
     def take_or_open(self, paths: list[Path]) -> None:
-        """Handle a drop on the dock; try to open unknown paths too, so that the error is shown."""
+        """Handle a drop on the dock; also try to open unknown paths, so that an error is shown."""
         if not self.take(paths) and paths:
             self._open_path(paths[0])
 
     def open_sources(self, paths: list[Path], case_id: str | None = None) -> None:
-        """Open what a user named or chose; a DICOM folder is opened as it is, without an import."""
+        """Open the sources that a user chose; a DICOM folder is opened without an import."""
         kind, path = self._services.find_source(paths)
         if kind is SourceKind.VOLUMES:
             self._jobs.start(
@@ -104,7 +106,7 @@ class Dropping(WindowPart):
         self._cases.open_data_set(path, case_id)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Handle a drop before napari asks for a reader; drops on our widgets are always ours."""
+        """Handle a drop before napari asks for a reader, including any drop on the panel."""
         if any(watched is widget for widget in self._parts):
             return self._take_on_part(event)
         if event.type() != QEvent.Type.Drop:
@@ -120,7 +122,6 @@ class Dropping(WindowPart):
         return True
 
     def _take_on_part(self, event: Any) -> bool:
-        """Accept local files and folders: open DICOM or a data set, or show an error."""
         if event.type() not in (QEvent.Type.DragEnter, QEvent.Type.Drop):
             return False
         paths = dropped_paths(event)

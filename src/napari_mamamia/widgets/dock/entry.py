@@ -1,8 +1,8 @@
-"""Entry point of the panel: modules are imported in a thread, the panel is built in steps.
+"""Entry point of the panel, which imports modules in a thread and builds the panel in steps.
 
-A menu click imports this module, which imports nothing of the panel. Without a running event loop
-(napari's command line, notebooks and scripts) the panel is created at once, and `dock_of` completes
-a waiting panel.
+A menu click imports this module, which does not import the panel. Without a running event loop
+(napari's command line, notebooks and scripts), the panel is created immediately, and `dock_of`
+completes a waiting panel.
 """
 
 import logging
@@ -52,7 +52,7 @@ _NOT_MADE: Final = tr(
     "details are in napari's log"
 )
 _NO_WINDOW: Final = tr(
-    "expected napari's window for the panel of MAMA-MIA, but there is none: open one, for "
+    "expected napari's window for the panel of MAMA-MIA, but there is none: open a window, for "
     "example with mamamia view, and choose the menu entry there"
 )
 _log = logging.getLogger(__name__)
@@ -71,12 +71,12 @@ def guest_for_menu(page: str, use: "Use | None" = None) -> QWidget:
 def show_later(viewer: Any, page: str, use: "Use | None" = None) -> None:
     """Show the viewer's panel on a page, and call `use` with the panel.
 
-    This happens at once if the panel exists or no event loop runs, otherwise step by step.
+    The panel is shown immediately if it exists or no event loop runs, otherwise step by step.
 
     Raises
     ------
     MamamiaError
-        If there is no window: no viewer, or only a model.
+        If there is no window, because there is no viewer or only a model.
     """
     view = None if viewer is None else main_view(bare(viewer))
     if view is None:
@@ -94,7 +94,7 @@ def show_later(viewer: Any, page: str, use: "Use | None" = None) -> None:
 
 
 def finish_waiting(window: QWidget) -> None:
-    """Complete the waiting panels of a window at once."""
+    """Complete the waiting panels of a window immediately."""
     waiting = window.findChild(WaitingPanel)
     if waiting is not None:
         waiting.finish()
@@ -129,10 +129,12 @@ class WaitingPanel(QWidget):
         self._pages: set[str] = set()
         words = QLabel(tr("Loading MAMA-MIA..."))
         words.setObjectName("mamamia_waiting_words")
-        words.setToolTip(tr("The panel appears in a few seconds; the image can be used meanwhile."))
+        words.setToolTip(
+            tr("The panel will appear in a few seconds; the image can already be used.")
+        )
         words.setAlignment(Qt.AlignmentFlag.AlignCenter)
         QVBoxLayout(self).addWidget(words)
-        self.setMinimumWidth(_WIDTH)  # otherwise the image would be moved twice
+        self.setMinimumWidth(_WIDTH)  # Otherwise the image would be moved twice.
         self._look = QTimer(self)
         self._look.timeout.connect(self._go_on)
         self._look.start(_LOOK_MS)
@@ -142,13 +144,13 @@ class WaitingPanel(QWidget):
             Thread(target=self._import_panel, name="mamamia imports").start()
 
     def ask(self, request: PageRequest) -> None:
-        """Add a request; of several requested pages, the last one is shown."""
+        """Add a request; if several pages are requested, the last page is shown."""
         self._asked.append(request)
         if self._home is not None:
             self._show_words()
 
     def finish(self) -> None:
-        """Complete the panel at once, and run all requests."""
+        """Complete the panel immediately, and run all requests."""
         self._imported = self._imported or outcome_of(_import_panel)
         outcome = outcome_of(self._take_turns)
         if isinstance(outcome, Failed):
@@ -163,8 +165,8 @@ class WaitingPanel(QWidget):
         return bool(super().event(event))
 
     def _import_panel(self) -> None:
-        # Each full collection would visit all of napari's objects again: 0.2 to 0.5 s, with the
-        # interpreter's lock held.
+        # Each full collection would visit all of napari's objects again, which takes 0.2 to 0.5 s
+        # while the interpreter's lock is held.
         with uncollected():
             self._imported = outcome_of(_import_panel)
 
@@ -176,7 +178,6 @@ class WaitingPanel(QWidget):
             self._give_way(is_gradual=True)
 
     def _take_turn(self) -> bool:
-        """Run one step for the panel or a requested page; return whether steps remain."""
         if self._asked and self._home is None:
             self._show_words()
         elif isinstance(self._imported, Failed):
@@ -186,7 +187,8 @@ class WaitingPanel(QWidget):
             self._panel = import_module(_PLACE).begin_panel(self._viewer, self._home)
             self._steps = self._panel.making
         elif self._panel is not None and self._steps:
-            # Removed from the list before it runs, because the event loop may run within it.
+            # The step is removed from the list before it runs, because the event loop may run
+            # within the step.
             self._steps.pop(0)()
         elif self._panel is not None:
             pages = [
@@ -214,7 +216,6 @@ class WaitingPanel(QWidget):
             pass
 
     def _list_due(self) -> list[PageRequest]:
-        """Return the requests to run; a page followed by another page need not be shown."""
         return [
             request
             for request in self._asked
@@ -229,7 +230,6 @@ class WaitingPanel(QWidget):
             _fulfil_request(self._viewer, request, is_gradual)
 
     def _take_back(self) -> None:
-        """Cancel the requests; a panel under construction is completed for the next request."""
         self._asked.clear()
         if self._panel is None:
             self._leave_window()
@@ -254,7 +254,6 @@ class WaitingPanel(QWidget):
         show_error(tr(text).format(_=type(error).__name__, error=error))
 
     def _drop_panel(self) -> None:
-        """Remove the widgets of a panel that could not be created."""
         panel, self._panel = self._panel, None
         self._leave_window()
         if panel is not None:
@@ -262,7 +261,6 @@ class WaitingPanel(QWidget):
             panel.deleteLater()
 
     def _leave_window(self) -> None:
-        """Delete the placeholder, and also the dock unless the panel uses it."""
         self._look.stop()
         home, self._home = self._home, None
         if home is not None and self._panel is None:
@@ -272,8 +270,7 @@ class WaitingPanel(QWidget):
 
 
 def _send_away(viewer: Any, widget: QWidget) -> None:
-    """Remove a widget from the window together with the dock that napari created for it."""
-    with suppress(LookupError):  # the caller of the command has not docked it
+    with suppress(LookupError):  # The caller of the command has not docked it.
         viewer.window.remove_dock_widget(widget)
     widget.setParent(None)
     widget.deleteLater()
@@ -287,7 +284,7 @@ def _import_panel() -> None:
 def _is_imported() -> bool:
     return hasattr(
         sys.modules.get(_PLACE), "show_dock"
-    )  # functions of a module are the last resort
+    )  # Functions of a module are the last resort.
 
 
 def _fulfil_request(viewer: Any, request: PageRequest, is_gradual: bool) -> None:

@@ -1,7 +1,8 @@
-"""Reading mode: napari's panels are hidden, and a line above the image replaces our panel.
+"""Reading mode, in which napari's panels are hidden and a line above the image replaces our panel.
 
-napari's panels, menu and status bar take half of the width from the image. They are hidden in
-reading mode and restored unchanged afterwards. Nothing of this is saved in napari's settings.
+napari's panels, menu and status bar take half of the width from the image. In reading mode they are
+hidden, and afterwards they are restored unchanged. None of these changes is saved in napari's
+settings.
 """
 
 from collections.abc import Callable
@@ -31,18 +32,18 @@ _STRIP: Final = 24
 
 
 _NAPARIS: Final = ("layer list", "layer controls")
-"""Names of napari's own docks; docks of other plugins stay visible."""
+"""Names of napari's docks; docks of other plugins stay visible."""
 
 
 class ReadingMode(WindowPart):
-    """Hides napari's controls during reading; `is_on` says whether reading mode is active.
+    """The reading mode, which hides napari's controls; `is_on` is whether the mode is active.
 
-    `is_wanted` says whether the program starts in reading mode.
+    `is_wanted` is whether the program starts in reading mode.
 
-    The signal `entering` is emitted before anything is hidden, `leaving` before it is restored, and
-    when the window closes. The window geometry before reading mode, and before the window grew for
-    its content on a low screen, is restored before napari saves its settings. Otherwise napari
-    would save a size that no user chose.
+    The signal `entering` is emitted before controls are hidden, and `leaving` before they are
+    restored and when the window closes. The window geometry before reading mode, and before the
+    window grew for its content on a low screen, is restored before napari saves its settings.
+    Otherwise napari would save a size that no user chose.
     """
 
     entering = Signal()
@@ -74,7 +75,7 @@ class ReadingMode(WindowPart):
         window = self._find_window()
         self.is_wanted = False
         self.enter()
-        self._place, self._own_places = None, []  # napari sized the window while it was hidden
+        self._place, self._own_places = None, []  # napari sized the window while it was hidden.
         if window is None or has_own_window_size() or window.isMaximized():
             return
         self._place, self._own_places = window.geometry(), [find_first_place(window)]
@@ -86,7 +87,9 @@ class ReadingMode(WindowPart):
         if window is None or self.is_on:
             return
         self.entering.emit()
-        layout: Any = window.layout()  # after a close that was refused, see `_go_back`
+        layout: Any = (
+            window.layout()
+        )  # This occurs after a close that was refused (see `_go_back`).
         layout.setSizeConstraint(layout.SizeConstraint.SetDefaultConstraint)
         docks = window.findChildren(QDockWidget)
         parts = [dock for dock in docks if dock.objectName() in _NAPARIS and not dock.isFloating()]
@@ -107,7 +110,7 @@ class ReadingMode(WindowPart):
         self.entered.emit()
 
     def leave(self) -> None:
-        """Show the controls again that were visible before."""
+        """Show the controls that were visible before."""
         if not self.is_on:
             return
         self.leaving.emit()
@@ -140,7 +143,6 @@ class ReadingMode(WindowPart):
         return False
 
     def _note_growth(self, window: QMainWindow, before: QSize, now: QSize) -> None:
-        """Remember the previous size if the content of the window made it grow."""
         if now == before or now != before.expandedTo(window.minimumSize()):
             return
         corner = window.geometry().topLeft()
@@ -151,7 +153,7 @@ class ReadingMode(WindowPart):
     def _go_back(self) -> None:
         window = self._find_window()
         if window is not None and self._place and window.geometry() in self._own_places:
-            # The content may now need more room than before: napari would save that size.
+            # The content may now need more space than before, and napari would save that size.
             layout: Any = window.layout()
             layout.setSizeConstraint(layout.SizeConstraint.SetNoConstraint)
             window.setMinimumSize(0, 0)
@@ -164,10 +166,10 @@ class ReadingMode(WindowPart):
 
 
 class PanelFold(WindowPart):
-    """Collapses the panel to a strip at the window's edge, or shows only image and line.
+    """The panel's collapse to a strip at the window's edge, or to image and line only.
 
-    Shortcuts of a hidden widget do not work, so that the panel's shortcuts are moved to the strip
-    or the line.
+    Shortcuts of a hidden widget do not work, so the panel's shortcuts are moved to the strip or the
+    line.
     """
 
     def __init__(
@@ -195,7 +197,7 @@ class PanelFold(WindowPart):
         self._notifier.said.connect(self._keep_message)
 
     def follow_results(self, bottom: BottomDock) -> None:
-        """Also hide the results while only the image is shown."""
+        """Hide the results too while only the image is shown."""
         self._bottom = bottom
 
     def actions(self) -> dict[str, Callable[..., object]]:
@@ -242,7 +244,7 @@ class PanelFold(WindowPart):
     def unfold(self) -> None:
         """Show the panel again."""
         if self.is_folded and self._docking.home is not None:
-            self._docking.home.show()  # the rest follows, as after napari's menu Window
+            self._docking.home.show()  # Other changes follow, as after napari's Window menu.
 
     def _follow_panel(self) -> None:
         if not self.is_folded:
@@ -268,11 +270,11 @@ class PanelFold(WindowPart):
 
 
 class WorkListRoom(WindowPart):
-    """Gives the work list the image area while no case is open in reading mode.
+    """The use of the image area for the work list while no case is open in reading mode.
 
     The image returns as soon as a case is being opened, so that the canvas is visible and has its
-    final size before layers are added. The signal `taken` carries whether the list gets the image
-    area, before it takes it.
+    final size before layers are added. The signal `taken`, which is emitted before the change,
+    carries whether the list gets the image area.
     """
 
     taken = Signal(bool)
@@ -293,7 +295,7 @@ class WorkListRoom(WindowPart):
 
     def _follow_step(self, *_events: object) -> None:
         home: Any = self._docking.home
-        # An import's messages and its first case are shown side by side.
+        # The messages of an import and its first case are shown side by side.
         is_news = self._pages.is_importing and self._session.case is not None
         is_list = self._pages.step == WORK_LIST.name and not is_news
         is_list = is_list and not self._session.is_coming

@@ -22,7 +22,7 @@ _CLEARS_MESSAGE = ("list", "open", "predict", "export", "report")
 
 
 class HeaderFlow(WindowPart):
-    """Connects the header, the session, the scene and the jobs."""
+    """The controller that connects the header, the session, the scene and the jobs."""
 
     def __init__(self, context: WindowContext, header: Header) -> None:
         super().__init__(context)
@@ -64,7 +64,7 @@ class HeaderFlow(WindowPart):
         self._header.set_masks(chips)
 
     def _show_ours(self, event: Any) -> None:
-        if tag_of(event.source) is not None:  # the layer may be removed together with its case
+        if tag_of(event.source) is not None:  # The layer may be removed together with its case.
             self.show()
 
     def _on_started(self, ticket: RunningJob) -> None:
@@ -97,7 +97,7 @@ _MM3_PER_ML = 1000.0
 
 
 class Jumping(WindowPart):
-    """Finds the next position to show, and moves the view there."""
+    """The search for the next position to show, and the movement of the view."""
 
     def __init__(
         self,
@@ -130,9 +130,9 @@ class Jumping(WindowPart):
             self._doubt.previous()
 
     def to_lesion(self) -> None:
-        """Go to the largest lesion of the most important visible mask; again: to the next one.
+        """Go to the largest lesion of the most important visible mask, or to the next lesion.
 
-        After the last one come the lesions of the visible reference that the mask misses.
+        After the last lesion follow the lesions of the visible reference that the mask misses.
         """
         layer = self._scene.shown_mask()
         if layer is None and self._reviewing.is_on:
@@ -141,7 +141,7 @@ class Jumping(WindowPart):
         mask = None if tag is None else self._session.mask(tag.role)
         if mask is None or tag is None:
             self._notifier.hint(
-                tr("No mask is shown: predict first, or show one in the line above.")
+                tr("No mask is shown: predict first, or show a mask in the line above.")
             )
             return
 

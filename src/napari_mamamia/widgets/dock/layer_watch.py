@@ -16,7 +16,7 @@ from napari_mamamia.widgets.viewer.projecting import Projecting
 
 
 class LayerWatch(WindowPart):
-    """Adopts a case that was added by other means, and reacts if the user deletes our layers."""
+    """The adoption of cases that were added by other means, and the handling of deleted layers."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class LayerWatch(WindowPart):
         events.removed.connect(self._on_removed)
 
     def adopt_later(self) -> None:
-        """Adopt a case of the viewer after all its layers were added."""
+        """Adopt a case in the viewer after all its layers are added."""
         self._adopt.start()
 
     def _adopt_case(self) -> None:
@@ -75,7 +75,6 @@ class LayerWatch(WindowPart):
             self.adopt_later()
 
     def _hide_foreign(self) -> None:
-        """Remove all layers that existed before a blinded reading began."""
         if self._session.blinding.is_blind:
             for layer in self._scene.viewer.layers:
                 self._hide_layer(layer)
@@ -84,7 +83,7 @@ class LayerWatch(WindowPart):
     def _hide_layer(self, layer: Any) -> None:
         """Hide a layer that was added by other means and may be a mask, and remove it later.
 
-        The layer is not removed at once, because napari has not finished adding it.
+        The layer is not removed immediately, because napari has not finished adding it.
         """
         layer.visible = False
         layer.metadata = {}

@@ -80,7 +80,7 @@ P = TypeVar("P", bound=QWidget)
 
 
 class DockParts(QWidget):
-    """Creates all widgets and controllers; `MamamiaDock` lays them out and connects them.
+    """All widgets and controllers; `MamamiaDock` arranges and connects them.
 
     A property creates its page or controller at the first access, for example when the page is
     first shown. The new controller reads the open data from the session.
@@ -88,12 +88,13 @@ class DockParts(QWidget):
     Attributes
     ----------
     is_gradual
-        Whether pages come into their places a turn each, or when they are asked for.
+        Whether each page is inserted in a separate event-loop iteration or on request.
     offscreen_parent
-        Holds what is in no place yet. Qt dresses all that is in a window, in one turn, each time
-        that it moves: in a panel that is gradual this is a widget that is never seen.
+        Parent of widgets that are not inserted yet. Qt styles all widgets of a window in one
+        iteration each time they move, so in a gradual panel this parent is a widget that is never
+        visible.
     on_close
-        What such parts do as the window closes.
+        Callbacks that run when the window closes.
     """
 
     is_gradual: bool
@@ -133,7 +134,6 @@ class DockParts(QWidget):
             self._ahead[name].setParent(self.pages.find_area(name).viewport())
 
     def _part_steps(self) -> list[Callable[[], object]]:
-        """Return the steps that create all widgets and controllers in order, 5 to 20 ms each."""
         return [
             self._make_controllers,
             self._make_lines,
@@ -387,7 +387,7 @@ class DockParts(QWidget):
         raise NotImplementedError
 
     def follow_results_button(self, control: QWidget, wanted: Any, name: str) -> None:
-        """Let a button show a tab of the results; hide the button if no feature has this tab."""
+        """Let a button show a results tab; hide the button if no feature has this tab."""
         control.setVisible(name in self.results.extra)
         wanted.connect(lambda: self.show_results(name))
 
@@ -404,7 +404,6 @@ class DockParts(QWidget):
         return panel
 
     def _hold_back(self, widget: P) -> P:
-        """Keep a widget under the offscreen parent until it is inserted into the panel."""
         if self.is_gradual:
             widget.setParent(self.offscreen_parent)
         return widget

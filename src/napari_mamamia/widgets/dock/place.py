@@ -2,10 +2,10 @@
 
 napari docks any widget that a menu command returns under the name of that command, and the next
 click on the same item only hides the dock. Our commands instead show the viewer's only panel in the
-dock MAMA-MIA, and return an empty placeholder to napari, which is deleted with its dock at once. So
-every click opens the page of the menu item, and the dock keeps the user's position and width. The
-panel is never moved to another dock, because Qt would style all its controls again, which takes a
-second or more.
+dock MAMA-MIA, and return an empty placeholder to napari, which is immediately deleted with its
+dock. Thus every click opens the page of the menu item, and the dock keeps the position and width
+that the user chose. The panel is never moved to another dock, because Qt would style all its
+controls again, which takes a second or more.
 """
 
 import json
@@ -38,7 +38,7 @@ _START_VARIABLE: Final = "MAMAMIA_START"
 def dock_of(viewer: Any) -> MamamiaDock | None:
     """Return the viewer's panel, docked or hidden in the window, or None if there is none.
 
-    A panel that is still loading is completed at once.
+    A panel that is still loading is completed immediately.
     """
     view = main_view(bare(viewer))
     if view is None:
@@ -51,8 +51,8 @@ def dock_of(viewer: Any) -> MamamiaDock | None:
 def show_dock(viewer: Any, page: str, *, is_gradual: bool = False) -> MamamiaDock:
     """Show the viewer's dock on a page, and return the panel.
 
-    The panel has all its pages. With `is_gradual` it has only the requested pages at first, and the
-    others follow step by step.
+    The panel has all its pages. With `is_gradual`, it has only the requested pages at first, and
+    the other pages follow step by step.
     """
     panel = dock_of(viewer) or make_panel(viewer)
     if not is_gradual:
@@ -77,7 +77,7 @@ def begin_panel(viewer: Any, home: Any) -> MamamiaDock:
 
 
 def settle_panel(panel: MamamiaDock, home: Any | None) -> None:
-    """Assign a completed panel to its dock; its other pages follow step by step."""
+    """Assign a completed panel to its dock; the other pages follow step by step."""
     _open_what_was_named(panel)
     if home is not None:
         home.setWidget(panel)
@@ -93,7 +93,6 @@ def _make_home(panel: MamamiaDock, dock: Any) -> None:
 
 
 def _send_home(viewer: Any, panel: MamamiaDock) -> None:
-    """Put the panel into its own dock, created if needed, and show the dock."""
     home = panel.docking.home
     guests = [dock for dock in panel.docking.docks if dock is not home]
     if home is None:
@@ -110,14 +109,14 @@ def _send_home(viewer: Any, panel: MamamiaDock) -> None:
     home.show()
     home.raise_()
     if panel.reading.is_wanted:
-        panel.reading.enter()  # before the window is shown, so that napari's frame never appears
+        panel.reading.enter()  # Before the window is shown, so that napari's frame never appears.
 
 
 def _open_what_was_named(panel: MamamiaDock) -> None:
     """Open the paths or the study given to ``mamamia view``, once, in the first dock.
 
     napari's command creates the dock before it shows the window; the data are opened afterwards.
-    The blinding is set before any data are opened; if the protocol cannot be read, nothing is
+    The blinding is set before any data are opened. If the protocol cannot be read, nothing is
     opened.
     """
     names = (_SOURCES_VARIABLE, _CASE_VARIABLE, _BLIND_VARIABLE, _PROTOCOL_VARIABLE)

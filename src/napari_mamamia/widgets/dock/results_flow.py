@@ -1,4 +1,4 @@
-"""Controller of the bottom panel: tables of a run, tags, the log, and curves."""
+"""Controller of the bottom panel with the tables of a run, tags, the log and curves."""
 
 from collections.abc import Callable
 from typing import Final
@@ -25,14 +25,14 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 _CONTRAST: Final = "contrast"
 _TAGS: Final = "results_tags"
 _HUNG_SHARE: Final = 0.34
-"""Share of the window's height for the curve of a hanging step, less than half at 1280x720."""
+"""Fraction of the window's height for the curve of a hanging step."""
 
 
 class ResultsFlow(WindowPart):
-    """Shows a finished run, one model at a time.
+    """The display of a finished run, one model at a time.
 
-    Only the newest state of each model's table is kept. Low contrast, which needs the images, is
-    added when it has been computed; tags are updated after every change.
+    Only the newest state of each model's table is kept. The failure type "low contrast", which
+    needs the images, is added after its computation, and tags are updated after every change.
     """
 
     def __init__(
@@ -107,13 +107,13 @@ class ResultsFlow(WindowPart):
             self._look_for_contrast(at, model)
 
     def _look_for_contrast(self, at: int, model: ModelAnswer) -> None:
-        """Compute the contrast from the images in a thread; the table stays usable meanwhile."""
         answer, services = self._answer, self._services
         scores, pairs, settings = model.summary.model, model.pairs, model.settings
 
         def work() -> CaseTable:
             looks = services.look_for_contrast(scores.rows, pairs, settings, model.images)
-            # Read here, not before: tags may have been added while images were read.
+            # Read here rather than earlier, because tags may have been added while images were
+            # read.
             return services.with_failures(self._tables[at], looks)
 
         def take(table: CaseTable) -> None:
@@ -130,12 +130,11 @@ class ResultsFlow(WindowPart):
         )
 
     def _add_tags(self) -> None:
-        """Insert the current tags into the displayed table."""
         if self._answer is None:
             return
         answer, index, table = self._answer, self._at, self._tables[self._at]
         tags = self._tagging.all_of(answer.opened)
-        # After the last tag was removed, the table still has its column and is created again.
+        # After the last tag is removed, the table still has its tag column and is created again.
         if not tags and table.facet("tag") is None:
             return
 
@@ -149,26 +148,23 @@ class ResultsFlow(WindowPart):
         )
 
     def _tag_case(self, case_id: str, tag: str, on: bool) -> None:
-        """Set or remove a tag of a case in the scored data set."""
         opened = None if self._answer is None else self._answer.opened
         self._tagging.tag(case_id, tag, on, opened)
 
     def _put_table(self, at: int, table: CaseTable) -> None:
-        """Store the newest state of a table, and update the display if it is visible."""
         self._tables[at] = table
         if at == self._at:
             self._panel.cases.update_table(table)
 
 
 class KineticsParts(WindowPart):
-    """Creates the controllers of Kinetics and Findings; all are deleted together.
+    """The controllers of Kinetics and Findings, which are deleted together.
 
     Attributes
     ----------
     case, map, ftv_box, ftv_live, curves, flow, motion, findings
-        The case's times; the map; the box of FTV and its numbers; the curve at the pointer; the
-        flow
-        of the page; its section Motion; the flow of page Findings.
+        The times of the case; the map; the FTV box and its numbers; the curve at the pointer; the
+        controllers of the Kinetics page, its Motion section and the Findings page.
     """
 
     def __init__(

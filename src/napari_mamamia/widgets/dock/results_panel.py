@@ -1,4 +1,4 @@
-"""The bottom panel: scored cases, cohort statistics, a leaderboard, curves, the log."""
+"""The bottom panel with scored cases, cohort statistics, a leaderboard, curves and the log."""
 
 from collections.abc import Callable
 from functools import partial
@@ -38,8 +38,11 @@ class LogTab(QWidget):
         self.lines.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
         note = label(
             "log_note",
-            tr("Cases are listed by their position in the data set, folders without their names."),
-            tr("The log contains no patient names, so that it can be sent with a problem report."),
+            tr(
+                "Cases are listed by their position in the data set, and folders without their "
+                "names."
+            ),
+            tr("The log contains no patient names, so you can send it with a problem report."),
         )
         self.copy = tool_button(
             "log_copy",
@@ -47,7 +50,7 @@ class LogTab(QWidget):
             tr("Copies the whole log, for example for a problem report."),
             self._copy_lines,
         )
-        self.empty = tool_button("log_clear", tr("Clear"), tr("Empties the log."), self.lines.clear)
+        self.empty = tool_button("log_clear", tr("Clear"), tr("Clears the log."), self.lines.clear)
         for tool in (self.copy, self.empty):
             tool.setProperty("framed", True)
         line = row(note, self.copy, self.empty)
@@ -76,7 +79,7 @@ class KeyTable(Protocol):
 
 
 class ResultsPanel(ReadingOrder, QWidget):
-    """The panel; `fold_wanted` requests to hide it; the tabs have their own signals.
+    """The bottom panel; `fold_wanted` requests to hide it, and the tabs have their own signals.
 
     `seen` reports that the panel became visible or hidden.
     """
@@ -95,7 +98,7 @@ class ResultsPanel(ReadingOrder, QWidget):
         self.tabs: QTabWidget = named(QTabWidget(), "results_tabs", "")
         self.tabs.tabBar().setToolTip(tr("Pages of this panel."))
         tabs: list[tuple[QWidget, str, str]] = [
-            (self.cases, tr("Case table"), tr("The scored cases, worst first.")),
+            (self.cases, tr("Case table"), tr("The scored cases, with the worst first.")),
             (
                 self.cohort,
                 tr("Cohort"),
@@ -105,16 +108,17 @@ class ResultsPanel(ReadingOrder, QWidget):
             (
                 self.curves,
                 tr("Curves"),
-                tr("Contrast curves of the pointer, the mask and pinned regions."),
+                tr("Contrast curves of the pointer position, the mask and pinned regions."),
             ),
             (self.log, tr("Log"), tr("The plugin's messages.")),
         ]
         self.pages: tuple[QWidget, ...] = tuple(page for page, _, _ in tabs)
         for page in self.pages:
-            # Not a child until `fill_steps`: children are styled in one iteration with the panel.
+            # The page is not a child until `fill_steps`, because children are styled in one
+            # iteration with the panel.
             page.setParent(parent)
             page.hide()
-        # On a small screen a page scrolls, and no window grows for it.
+        # On a small screen, a page scrolls instead of enlarging the window.
         self._areas = [
             PageArea(QWidget(), f"{page.objectName()}_results_area") for page in self.pages
         ]
@@ -147,7 +151,7 @@ class ResultsPanel(ReadingOrder, QWidget):
         self.seen.emit(True)
 
     def hideEvent(self, event: QHideEvent) -> None:
-        """Emit `seen`, because the panel was hidden."""
+        """Emit `seen`, because the panel is hidden."""
         super().hideEvent(event)
         self.seen.emit(False)
 
@@ -169,7 +173,7 @@ class ResultsPanel(ReadingOrder, QWidget):
         self._turn_to(self.curves)
 
     def show_extra(self, name: str) -> None:
-        """Show the tab of a feature, if there is one with this name."""
+        """Show the tab of a feature if a tab has this name."""
         if name in self.extra:
             self._turn_to(self.extra[name])
 

@@ -1,4 +1,4 @@
-"""The three steps of a case and the work list, each with pages as its sections."""
+"""The three steps of a case and the work list, whose sections are pages."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ class Step:
 
 WORK_LIST: Final = Step(
     tr("Work list"),
-    tr("Everything about many cases: open, import, score, leaderboard"),
+    tr("Work on many cases: open, import, score, leaderboard"),
     "work_list",
     list_sections("Work list"),
 )
@@ -501,7 +501,6 @@ class StepFlow(WindowPart):
         self._place_strip()
 
     def _place_strip(self) -> None:
-        """Show the display settings in their section, or as a strip over another section."""
         at_home = self._pages.page == "View"
         self._header.view.setEnabled(not at_home)
         is_shown = at_home or (self._header.view.isChecked() and self._has_picture)

@@ -188,7 +188,6 @@ class ExportPage(Page):
             self.target_asked.emit(Path(self.out.text().strip()))
 
     def _show_target(self) -> None:
-        """Show the folder's state, and whether an export can start."""
         state = TargetState.FREE if self._target is None else self._target.state
         taken = state in _TAKEN
         self.replace.setVisible(taken)

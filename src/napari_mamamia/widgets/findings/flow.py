@@ -119,7 +119,6 @@ class FindingsFlow(WindowPart):
 
     @property
     def _is_wanted(self) -> bool:
-        """Return whether the page shows measurements; Refine shows them for missing answers."""
         is_accepting = self._page_on_screen == ACCEPTING and self._is_described
         return self._page_on_screen == PAGE or is_accepting
 
@@ -130,7 +129,6 @@ class FindingsFlow(WindowPart):
     # ------------------------------------------------------------------ the case
 
     def _follow_case(self) -> None:
-        """Save pending answers, then follow the open case and the reader."""
         workspace, case_id = self._session.workspace, self._session.case_id
         self._page.need(self._why_not())
         of = None if workspace is None else (workspace, case_id, self._session.reader)
@@ -198,7 +196,6 @@ class FindingsFlow(WindowPart):
     # ---------------------------------------------------------------- measuring
 
     def _ask_lesions(self) -> None:
-        """Schedule a measurement if measurements are shown."""
         self._is_stale = True
         self._measure_later()
 
@@ -240,14 +237,12 @@ class FindingsFlow(WindowPart):
 
     @property
     def _is_described(self) -> bool:
-        """Return whether a reader answered anything; computed answers alone are not saved."""
         answers = self._findings.answers.items
         return bool(self._findings.landmarks.points) or any(
             not answer.is_computed for answer in answers
         )
 
     def _show_findings(self, *, anew: bool = False) -> None:
-        """Insert computed answers and show all; `anew` after loading other answers."""
         fill_in = self._services.findings.fill_in
         self._findings, self._facts = fill_in(self._form, self._findings, self._measured)
         page = self._page
@@ -317,7 +312,6 @@ class FindingsFlow(WindowPart):
         return value if value in (Side.RIGHT, Side.LEFT) else None
 
     def _add_lesion(self) -> None:
-        """Add a lesion without a mask, with the smallest free number."""
         places = {item.place.name for item in self._findings.answers.items}
         names = places | {lesion.name for lesion in self._facts.lesions or ()}
         number = next(n for n in range(1, len(names) + 2) if str(n) not in names)
@@ -430,7 +424,6 @@ class FindingsFlow(WindowPart):
         )
 
     def _go_on(self) -> None:
-        """Run the callbacks that wait for all writes, including replaced ones."""
         waiting, self._after = self._after, []
         for then in waiting:
             then()
@@ -457,5 +450,4 @@ class FindingsFlow(WindowPart):
 
 
 def _is_same_case(one: _Place, other: _Place) -> bool:
-    """Return whether both refer to the same case; workspaces may differ between readers."""
     return one[0].root == other[0].root and one[1] == other[1]

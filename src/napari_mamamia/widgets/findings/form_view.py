@@ -210,7 +210,6 @@ class FormView(QWidget):
         return tuple(question for question in questions if self._place in (None, question.place))
 
     def _list_measured(self) -> list[tuple[str, ...]]:
-        """Return the computed answers in the order of the questions."""
         answers = (one.answer for one in self._list_asked())
         return [
             answer.values if answer is not None and answer.is_computed else () for answer in answers
@@ -285,7 +284,6 @@ class FormView(QWidget):
             control.setFocus()
 
     def _make_head(self, place: Place) -> QWidget:
-        """Return the heading of a place; a lesion has a button to show it, or a note."""
         title, name = heading(name_place(place)), place.name
         if place.scope is not FieldScope.LESION or name not in self._notes:
             return title
@@ -318,14 +316,12 @@ class FormView(QWidget):
         self.answered.emit()
 
     def _is_folded(self, question: AskedQuestion) -> bool:
-        """Return whether a question about a single place is optional for the reader."""
         is_readers = question.field.measure is None and (
             question.is_required or bool(question.field.asked_if)
         )
         return self._place is not None and not is_readers
 
     def _make_fold(self, folded: list[AskedQuestion]) -> QWidget:
-        """Return the collapsed questions, with computed answers below."""
         texts = [
             format_answer(one)
             for one in folded
@@ -439,7 +435,6 @@ class FormView(QWidget):
         return [where for where in self._wrong if where in self._drawn]
 
     def _end_change(self) -> None:
-        """Mark invalid answers and emit `changed`; must follow every change of the form."""
         wrong = [self._wrong[where] for where in self._list_wrong()]
         self.warning.setText("\n".join(wrong))
         self.warning.setVisible(bool(wrong))

@@ -144,7 +144,6 @@ class AcceptChecks(WindowPart):
         return tuple(gap for form in self._forms for gap in form.list_gaps())
 
     def _go_to(self, gap: Gap) -> None:
-        """Show the question of a gap, if it still exists."""
         for form in self._forms:
             if gap in form.list_gaps():
                 self._show_page(form.page)
@@ -159,7 +158,6 @@ def _list_all(gaps: Sequence[Gap]) -> Iterator[tuple[str, Gap]]:
 
 
 def _list_brief(gaps: Sequence[Gap]) -> Iterator[tuple[str, Gap]]:
-    """Yield one line for all contradictions and one for all missing answers, each with a gap."""
     contradictory = [gap for gap in gaps if gap.contradicts]
     missing = [gap for gap in gaps if not gap.contradicts]
     if contradictory:

@@ -85,7 +85,6 @@ def describe_missing(missing: Sequence[str], most: int = MOST_NAMED) -> str:
 
 
 def _list_unanswered(form: Form, answers: Answers, facts: CaseFacts) -> Iterator[Gap]:
-    """Yield required questions without an answer; a question for either breast counts once."""
     either = facts.is_one_breast and len(facts.sides) > 1
     for one in list_missing(form, answers, facts):
         text = (

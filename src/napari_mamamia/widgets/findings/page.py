@@ -286,7 +286,6 @@ class FindingsPage(Page):
         return marks
 
     def _show_sides(self) -> None:
-        """Enable the breast in view, and the other breast if it has landmarks or answers."""
         for side in _SIDES:
             is_there = side in self._sides or side in self._marked
             self._places[side.value].setVisible(side in self._sides)
@@ -323,7 +322,6 @@ def describe_mask_owner(role: Role, name: str, *, with_numbers: bool) -> str:
 
 
 def _describe_lesion(lesion: LesionFacts) -> str:
-    """Return a lesion's number, position and size."""
     clock = tr("{clock} o'clock", clock=lesion.clock) if lesion.clock else ""
     size = (
         "" if lesion.volume_mm3 is None else tr("{volume:.2f} ml", volume=lesion.volume_mm3 / 1000)

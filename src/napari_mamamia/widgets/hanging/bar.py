@@ -170,7 +170,6 @@ class HangingBar(QFrame):
         self.others.setFocus()
 
     def _show_if_filled(self) -> None:
-        """Show the bar if one of its lines is visible; an empty bar would waste space."""
         parts = (self._step_line, self._prior_line, self.others)
         holds = any(not line.isHidden() for line in parts)
         self.setVisible(self._plan is not None and self._is_wanted and holds)
@@ -203,7 +202,6 @@ class HangingBar(QFrame):
         _open_below(self.menu, self.choose)
 
     def _fill_menu(self) -> None:
-        """Fill the menu with the steps to go to, and below them the steps to show or leave out."""
         self.menu.clear()
         plan = self._plan
         if plan is None:

@@ -317,7 +317,6 @@ class Hanging(WindowPart):
             self._planes.prepare(kinds)
 
     def _show_image(self) -> None:
-        """Show the phase and the image of the step after the required phases are read."""
         case, plan, step = self._session.case, self.plan(), self.step
         if not self._is_due or case is None or plan is None or step is None:
             return
@@ -376,7 +375,6 @@ class Hanging(WindowPart):
             self.leave()
 
     def _on_layout(self, _layout: Layout) -> None:
-        """Leave the hanging after the user chose another layout."""
         if self.step is not None and self._planes.wanted is not Layout.HUNG:
             self._end_hanging(self._planes.wanted)
 

@@ -128,13 +128,11 @@ class OwnView(WindowPart):
             self._map.show(view.shown_map)
 
     def _put_camera(self) -> None:
-        """Restore the camera after the canvas has its size again."""
         if self._camera_due is not None and not self._planes.is_building:
             camera, self._camera_due = self._camera_due, None
             self._scene.view.put_camera(camera)
 
     def _put_late_limits(self, _event: object = None) -> None:
-        """Restore the contrast limits of a subtraction or projection after it is recomputed."""
         for role in tuple(self._limits_due):
             layer = self._scene.layer(role)
             if layer is not None:

@@ -245,7 +245,6 @@ class PriorPane(Pane):
         return frame.point_from_display(places, grid.shape)
 
     def _follow_click(self, _viewer: Any, event: Any) -> Iterator[None]:
-        """Move the cross-hair of both exams by a click, or only of this exam if not linked."""
         start, position = tuple(event.pos), tuple(event.position)
         if event.button != 1 or event.modifiers:
             return

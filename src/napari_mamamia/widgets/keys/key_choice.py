@@ -66,7 +66,6 @@ def remapped(
 
 
 def _problem_of(action: str, shown: str, table: Mapping[str, Key]) -> str:
-    """Return why a key cannot be used, or "" if it can."""
     if action not in table:
         return tr(
             "there is no action {action!r} for the key {shown}: choose an action of the table",
@@ -203,7 +202,6 @@ class KeyChoice(WindowPart):
 
     @staticmethod
     def _retitle_tips(before: Sequence[Key], now: Sequence[Key], roots: Sequence[QWidget]) -> None:
-        """Name the new keys in the tooltips below `roots`."""
         new = {key.action: key.shown for key in now}
         renamed = {key.shown: new[key.action] for key in before if key.shown != new[key.action]}
         if not renamed:

@@ -41,7 +41,6 @@ class KeyPassing(QObject):
         return False
 
     def _is_windows(self, event: QKeyEvent) -> bool:
-        """Return whether a key is a letter, a symbol, or a shortcut of the table."""
         text = event.text()
         return (bool(text) and text.isprintable()) or self._keys.has(shown_key(event))
 

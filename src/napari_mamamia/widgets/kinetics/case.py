@@ -136,7 +136,6 @@ class KineticCase(WindowPart):
         return "" if self._session.registered is None else "registered"
 
     def _switch_voxels(self) -> None:
-        """Switch between registered and acquired phases of the same case."""
         case = self._session.shown_case
         if case is not None and case.is_loaded:
             self._take_case(case)
@@ -166,7 +165,6 @@ class KineticCase(WindowPart):
         return self._services.kinetics.with_times(case, typed) if typed else case
 
     def _treat_pre(self) -> None:
-        """Use the case at once; repeated pre-contrast phases are processed afterwards."""
         self._jobs.cancel(_LANE)
         self._case = timed = self._timed
         how = self._pre

@@ -158,7 +158,6 @@ class CurvesFlow(WindowPart):
         self._draw_curves()
 
     def _leave_hidden(self) -> None:
-        """Remove the pointer's curve if the pointer is not over a visible voxel."""
         if self._cursor is not None and self._aim.problem_in(self._scene.viewer):
             self._cursor, self._position = None, None
             self._draw_curves()
@@ -194,7 +193,6 @@ class CurvesFlow(WindowPart):
         )
 
     def _add_note(self, name: str) -> str:
-        """Return a region's name with a note on its phases, for the table and the figure."""
         return f"{name} ({self._state.note})" if self._state.note else name
 
     def _set_size(self, size: int) -> None:

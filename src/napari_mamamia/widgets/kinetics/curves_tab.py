@@ -113,7 +113,6 @@ class CurvePlotView(QWidget):
     def _find_area(
         self, curves: Sequence[Sequence[float]]
     ) -> tuple[QRectF, tuple[float, ...], tuple[float, ...]]:
-        """Return the plot area, and as many ticks of both axes as fit."""
         metrics = self.fontMetrics()
         line = metrics.height()
         values = [value for curve in curves for value in curve if math.isfinite(value)]
@@ -167,7 +166,6 @@ class CurvePlotView(QWidget):
     def _write_name(
         self, painter: QPainter, names: Sequence[str], area: QRectF, *, upwards: bool
     ) -> None:
-        """Draw an axis label, in full or abbreviated if space is limited."""
         line, room = painter.fontMetrics().height(), self.height() if upwards else self.width()
         widths = map(painter.fontMetrics().horizontalAdvance, names)
         texts = zip(names, widths, strict=True)

@@ -171,7 +171,6 @@ class KineticsFlow(WindowPart):
         self.refresh()
 
     def _measure_mask(self) -> None:
-        """Measure the visible mask and prepare its FTV, if the values are displayed."""
         self._curves.refresh_mask()
         case, mask = self._state.case, self._state.shown_mask()
         if self._is_on or self._shows_ftv():
@@ -273,7 +272,6 @@ class MotionFlow(WindowPart):
     # -------------------------------------------------------------------- inner
 
     def _follow_case(self) -> None:
-        """Discard the registration of another case."""
         case = self._session.case
         signal = None if case is None else case.signal
         if signal is not self._of:

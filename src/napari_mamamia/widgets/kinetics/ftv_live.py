@@ -163,7 +163,6 @@ class FtvLive(WindowPart):
         self.prepare()
 
     def _follow_mode(self, mode: str) -> None:
-        """Detect a drag that produced no box; a box arrives right after the mode ends."""
         if not mode and self._drawing:
             self._later.start()
 

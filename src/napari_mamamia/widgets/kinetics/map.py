@@ -163,7 +163,6 @@ class KineticMapControl(WindowPart):
 
     @property
     def _is_wanted(self) -> bool:
-        """Whether a map is displayed or being started."""
         return self._shown is not None or self._jobs.is_running(_BEGIN)
 
     def _put_map(self, shown: ShownMap) -> None:
@@ -211,7 +210,6 @@ class KineticMapControl(WindowPart):
         )
 
     def _find_range(self, shown: ShownMap) -> None:
-        """Compute the colour range of a complete map."""
         if shown.is_classes:
             return
 
@@ -226,11 +224,9 @@ class KineticMapControl(WindowPart):
         )
 
     def _is_of(self, shown: ShownMap) -> bool:
-        """Return whether a map is still the displayed one, regardless of its colour range."""
         return self._shown is not None and self._shown.array is shown.array
 
     def _set_limits(self, limits: tuple[float, float]) -> None:
-        """Show the map with another colour range without recomputing it."""
         shown, layer = self._shown, self._scene.layer(Role.MAP)
         if shown is None or layer is None:
             return

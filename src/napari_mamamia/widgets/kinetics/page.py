@@ -327,7 +327,6 @@ class KineticsPage(Page):
 
 
 def _find_reason(found: KineticRow | None, key: str) -> str:
-    """Return why a value is unknown."""
     if found is None:
         return ""
     return found.ultrafast_reason if key == "ultrafast" else found.curve_reason

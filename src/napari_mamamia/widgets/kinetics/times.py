@@ -184,7 +184,6 @@ class TimesControls(QWidget):
         self.timing_value.setVisible(bool(hint))
 
     def _leave_timing(self) -> None:
-        """Show the active clock again if nothing was entered for the newly selected clock."""
         if not self.timing_value.text().strip():
             self.show_timing(self._rule)
 

@@ -115,7 +115,6 @@ class MeasureFlow(WindowPart):
         return {**tools, "measure_delete": self.delete, "measure_undo": self.record.undo}
 
     def _follow_tool(self) -> None:
-        """Show the active tool, and hide drawings while a brush is active."""
         self._section.show_tool(self._tool.kind)
         self._show_views()
 
@@ -195,7 +194,6 @@ class MeasureFlow(WindowPart):
     def _make_item(
         self, kind: MeasureKind, points: tuple[PointMm, ...], on: Slice
     ) -> Measurement | None:
-        """Return a measurement of the open case; report invalid points and return None."""
         is_phase = self._find_difference() is None and self._session.registered is None
         phase = self._scene.phase if is_phase else None
         lesion = self.find_lesion()
@@ -248,7 +246,6 @@ class MeasureFlow(WindowPart):
         self._show_views()
 
     def _find_middle(self) -> tuple[Slice, PointMm] | None:
-        """Return the displayed slice and its centre point."""
         view, viewer = self._scene.view, self._scene.viewer
         grid, plane = self._scene.grid, view.slice_shown()
         if grid is None or plane is None or self._session.case is None:
@@ -265,7 +262,6 @@ class MeasureFlow(WindowPart):
     # -------------------------------------------------------------------- words
 
     def _ask_words(self, key: str, viewer: Any | None = None) -> None:
-        """Ask for a text next to a drawing in a view that shows it; the text may be empty."""
         drawing = self.record.find(key)
         if drawing is None or not drawing.is_own:
             return
@@ -315,7 +311,6 @@ class MeasureFlow(WindowPart):
         return ViewDrawings(self._scene.view, viewer, lambda: self._planes.canvas(viewer))
 
     def _attach_view(self, viewer: Any) -> None:
-        """Show drawings in another view of the case; a view of a prior exam shows its own."""
         if any(pane.model is viewer and pane.kind.is_prior for pane in self._planes.panes):
             return
         self.views.append(self._make_view(viewer))
@@ -327,12 +322,10 @@ class MeasureFlow(WindowPart):
         del self.views[1:]
 
     def _follow_layers(self, _event: object = None) -> None:
-        """Measure ellipses without a phase in the displayed subtraction, if there is one."""
         if any(item.item.phase is None for item in self.record.items):
             self._show_all()
 
     def _show_all(self) -> None:
-        """Update the drawings and their list."""
         record = self.record
         if record.chosen:
             self._chosen_mark = ""  # one object is selected at a time: Del deletes it
@@ -360,7 +353,6 @@ class MeasureFlow(WindowPart):
             view.show(every, marks if self._tool.is_shown else ())
 
     def _list_shown(self) -> list[ShownDrawing]:
-        """Return all drawings, including the drawing in progress."""
         if self._session.case is None or self._scene.grid is None:
             return []
         every = [self._make_shown(item) for item in self.record.items]
@@ -381,7 +373,6 @@ class MeasureFlow(WindowPart):
         return ShownDrawing(one.key, item.kind, item.points_mm, on, say, one.is_own, is_chosen)
 
     def _find_grip(self, viewer: Any, pixel: Any) -> Grip | None:
-        """Return the grip at a press; with an active tool, only points of the selected drawing."""
         view = next((view for view in self.views if view.viewer is viewer), None)
         grip = None if view is None else view.find(pixel)
         is_armed = self._tool.kind is not None
@@ -410,7 +401,6 @@ class MeasureFlow(WindowPart):
         return self._services.measures.describe(item, case, self._find_difference())
 
     def _say_shown(self, one: Drawn) -> str:
-        """Return the text of a drawing on the image."""
         words = self._say_number(one)
         if one.item.kind is MeasureKind.KEY_IMAGE:
             words = " · ".join(filter(None, (NAMES[one.item.kind], words)))
@@ -427,7 +417,6 @@ class MeasureFlow(WindowPart):
         return self._said[key]
 
     def _describe_line(self, one: Drawn) -> str:
-        """Return the line of a drawing in the list: type, size, position."""
         grid = self._scene.grid
         if grid is None:
             return ""

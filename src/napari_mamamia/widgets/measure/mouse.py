@@ -113,14 +113,12 @@ class DrawTool(WindowPart):
     # -------------------------------------------------------------------- inner
 
     def _follow_tool(self) -> None:
-        """Discard the unfinished drawing of a tool that is no longer active."""
         if self.kind is not None:
             self._rest_layer()
         self._set_sketch(None)
         self.tool_changed.emit()
 
     def _rest_layer(self) -> None:
-        """Deactivate the tool of another layer, which would also draw during the drag."""
         layer = self._scene.viewer.layers.selection.active
         if layer is not None and str(getattr(layer, "mode", "pan_zoom")) != "pan_zoom":
             layer.mode = "pan_zoom"
@@ -149,7 +147,6 @@ class DrawTool(WindowPart):
         self.is_over = may and self.find(viewer, event.pos) is not None
 
     def _lead_line(self, viewer: Any, position: Any) -> None:
-        """Move the end of the unfinished line to the pointer, on the line's slice."""
         target = self._find_place(viewer, position)
         if target is not None and self.sketch is not None and target[0] == self.sketch.on:
             self._set_sketch(self.sketch.point_at(target[1]))
@@ -192,7 +189,6 @@ class DrawTool(WindowPart):
         return True
 
     def _end_line(self, viewer: Any, event: Any) -> None:
-        """End a line; a click at its start does not end the line."""
         sketch = self.sketch
         if sketch is None or sketch.pointer is None:
             return
@@ -212,7 +208,6 @@ class DrawTool(WindowPart):
         self.drawn.emit(sketch, viewer)
 
     def _follow_grip(self, viewer: Any, event: Any) -> Iterator[None]:
-        """Select the pressed drawing, and move its point with the pointer."""
         is_free = self._active_tool.tool is None or self.kind is not None
         if not is_free or self.sketch is not None or event.button != _LEFT or event.modifiers:
             return
@@ -243,6 +238,5 @@ def _read_pixel(event: Any) -> tuple[float, float]:
 
 
 def _find_distance(event: Any, pixel: tuple[float, float]) -> float:
-    """Return the larger of the horizontal and vertical distances from the pointer to a pixel."""
     x, y = _read_pixel(event)
     return max(abs(x - pixel[0]), abs(y - pixel[1]))

@@ -188,7 +188,6 @@ class ViewDrawings:
         return self._find_mark(pixel) if best is None else best[1]
 
     def _find_mark(self, pixel: Any) -> Grip | None:
-        """Return the mark at a pixel, only on the mark's own slice."""
         lead = self._find_transform()
         if lead is None:
             return None
@@ -211,7 +210,6 @@ class ViewDrawings:
     # -------------------------------------------------------------------- inner
 
     def _choose_slice(self, _event: object = None) -> None:
-        """Select the drawings on the displayed slice."""
         if not self._every and not self._placed and not self._marks and not self._placed_marks:
             return
         here = self._view.slice_shown_in(self.viewer)
@@ -230,7 +228,6 @@ class ViewDrawings:
         self._show_sheet()
 
     def _place_marks(self, here: tuple[int, int] | None, down: int, across: int) -> None:
-        """Select the marks on this slice and near it."""
         self._placed_marks = []
         grid = self._view.grid
         if here is None or grid is None:
@@ -261,7 +258,6 @@ class ViewDrawings:
             self._sheet.lower()
 
     def _move_sheet(self, _event: object = None) -> None:
-        """Follow the camera and the canvas size."""
         if self._sheet is not None and (self._placed or self._placed_marks):
             room = self._sheet.parentWidget().rect()
             if self._sheet.geometry() != room:
@@ -305,7 +301,6 @@ class ViewDrawings:
 def _list_distances(
     one: _Placed, lead: QTransform, pixel: NDArray[np.float64]
 ) -> list[tuple[float, int | None]]:
-    """Return the distances of a pixel to each point (by index) and to the lines (None)."""
     points = _map_points(lead, one.points)
     away: list[tuple[float, int | None]] = [
         (float(np.hypot(*(point - pixel))), index) for index, point in enumerate(points)
@@ -346,7 +341,6 @@ def find_ground(wanted: QRectF, taken: list[QRectF], height: float) -> QRectF:
 def _paint_mark(
     painter: QPainter, one: _PlacedMark, lead: QTransform, grounds: list[QRectF]
 ) -> None:
-    """Paint a cross in a circle with its name, fainter on a nearby slice."""
     centre = lead.map(QPointF(*one.place))
     x, y = centre.x(), centre.y()
     path = QPainterPath()
@@ -400,7 +394,6 @@ def _paint_one(painter: QPainter, one: _Placed, lead: QTransform, grounds: list[
 
 
 def _add_head(path: QPainterPath, points: NDArray[np.float64]) -> None:
-    """Add the two barbs of an arrow at its tip."""
     way = points[0] - points[1]
     long = float(np.hypot(*way))
     if long < 1:

@@ -137,7 +137,6 @@ class DrawnRecord(WindowPart):
         return f"new {self._count}"
 
     def _put_item(self, key: str, item: Measurement | None) -> None:
-        """Set a drawing to `item`; None removes it."""
         before = self._items.get(key)
         if before is not None and self._log is not None and before.item.reader:
             self._log.take_back(before.version, before.item)
@@ -151,7 +150,6 @@ class DrawnRecord(WindowPart):
             self._log.draw(version, item)
 
     def _show_and_write(self, key: str) -> None:
-        """Show the change, and write it."""
         self.chosen = key if key in self._items else ""
         self.changed.emit()
         if self._session.workspace is None:
@@ -183,7 +181,6 @@ class DrawnRecord(WindowPart):
     # --------------------------------------------------------------------- case
 
     def _follow_case(self) -> None:
-        """Follow case, reader and blinding; drawings made before a name was set are kept."""
         session, workspace, case = self._session, self._session.workspace, self._session.case
         root = "" if workspace is None else str(workspace.root)
         of = None if case is None else (root, case_key(case.case_id), session.reader)
@@ -223,7 +220,6 @@ class DrawnRecord(WindowPart):
             )
 
     def _take_items(self, opened: CaseDrawings) -> None:
-        """Store the drawings on disk, and keep later changes of this window."""
         log, reader = self._log, self._session.reader
         if log is None:
             return

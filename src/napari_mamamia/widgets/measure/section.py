@@ -197,7 +197,6 @@ class MeasureSection(QWidget):
         self.fold.setText(f"{tr('Measure')}{count}")
 
     def _show_lesions(self, lesions: Sequence[str], drawn: Drawn | None) -> None:
-        """List the lesions to choose from while an editable drawing is selected."""
         of = "" if drawn is None else drawn.item.lesion
         self.lesion.clear()
         for name in dict.fromkeys(("", *lesions, of)):
@@ -244,7 +243,6 @@ class MeasureSection(QWidget):
         return items[index.row()].key if 0 <= index.row() < len(items) else ""
 
     def _find_height(self) -> int:
-        """Return the height of some lines; the list scrolls if it is longer."""
         lines = min(max(len(self._model.items), 1), _LINES)
         line_height = self.list.fontMetrics().height() + 2 * ROW_PADDING
         room: int = lines * line_height + 2 * self.list.frameWidth() + 2

@@ -110,7 +110,6 @@ class PredictFailure(WindowPart):
     # --------------------------------------------------------------- a closed room
 
     def _ask_for_room(self, wanted: str) -> None:
-        """Offer a sandbox; `wanted` lists the functions that the checkpoint calls."""
         entry = self._models.entry
         if entry is None:
             return

@@ -126,7 +126,6 @@ class PredictEstimate(WindowPart):
 
 
 def _describe_estimates(models: Sequence[PlannedSegmenter], found: Sequence[Estimate]) -> str:
-    """Return a line for each model, with the model's name if there are several."""
     lines = []
     for model, estimate in zip(models, found, strict=True):
         lines.append(estimate.text if len(models) == 1 else f"{model.name}: {estimate.text}")
@@ -183,7 +182,6 @@ class PredictPictures(WindowPart):
         self._strip.show_channels(())
 
     def _slice_of(self, case: Case) -> int | None:
-        """Return the visible slice if it is in the acquisition plane, otherwise None."""
         shown = self._scene.view.slice_shown()
         across = case.grid.display_frame().order[0]
         return shown[1] if shown is not None and shown[0] == across else None
@@ -293,7 +291,6 @@ class PredictFlow(WindowPart):
             self.estimate.refresh_later()
 
     def _find_problem(self, case: Case) -> str:
-        """Return why the selected models cannot run on the case now, or "" if they can."""
         missing = self.models.problem()
         if missing:
             return missing
@@ -379,7 +376,6 @@ class PredictFlow(WindowPart):
     def _ask_keeping(
         self, older: KeptPrediction, go_on: Callable[[Keeping], None], said: str
     ) -> None:
-        """Ask whether to replace an existing prediction, which is kept until the user decides."""
         remedies = (
             Remedy(
                 tr("Replace prediction"),

@@ -27,7 +27,6 @@ _FOLDERS: Final = ", ".join(kind for kind, spec in MODEL_KINDS.items() if spec.i
 
 
 def _join_filters() -> str:
-    """Return the file filters for models in the format of Qt's file dialog."""
     patterns = {
         str(kind): [f"*{end}" for end in spec.suffixes]
         for kind, spec in MODEL_KINDS.items()

@@ -175,7 +175,6 @@ class PredictModels(WindowPart):
         return self.own.name in self._chosen
 
     def _free_name(self, path: Path) -> str:
-        """Return a free name for a model, based on its folder or file name."""
         name = "".join(c if c.isalnum() or c in "-_." else "_" for c in path.stem) or "model"
         taken = {one.casefold() for one in (*self._entries, self.own.name)}
         tries = (name, *(f"{name}_{number}" for number in range(2, len(taken) + 3)))

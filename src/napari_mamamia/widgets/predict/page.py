@@ -349,7 +349,6 @@ class PredictPage(Page):
             self._reveal.start()
 
     def _show_news(self) -> None:
-        """Scroll to the result or to the remedies."""
         if self.help.isVisible():
             self.area.ensureWidgetVisible(self.help)
             return
@@ -420,14 +419,12 @@ class PredictPage(Page):
 
 
 def _dropped_path(event: Any) -> Path | None:
-    """Return the single folder or file of a drop, or None for any other drop."""
     urls = event.mimeData().urls()
     local = urls[0].toLocalFile() if len(urls) == 1 else ""
     return Path(local) if local else None
 
 
 def _line_of(candidate: Candidate) -> str:
-    """Return a text about a candidate: size, enhancement, and alternatives to a tumour."""
     doubts = [reason for reason in candidate.reasons[1:] if reason.endswith("?")]
     lines = [
         tr("{rank}   {volume:.2f} ml", rank=candidate.rank, volume=candidate.volume_mm3 / 1000)

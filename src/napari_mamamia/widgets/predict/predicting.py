@@ -225,7 +225,6 @@ class Predicting(WindowPart):
     def _finish_again(
         self, answer: Answer, prediction: Prediction, chosen: int, keeping: Keeping, title: str
     ) -> None:
-        """Save and show the changed prediction of an earlier answer."""
         self._jobs.start(
             "predict",
             title,
@@ -249,7 +248,6 @@ class Predicting(WindowPart):
             self.older_found.emit(OlderFound(found, segmenter, prompt))
 
     def _show_answer(self, answer: Answer) -> None:
-        """Show an answer if its case is still open; in any case, report it."""
         if answer.not_saved:
             self._notifier.warn_loudly(
                 tr("The prediction is not saved: {not_saved}", not_saved=answer.not_saved)
@@ -276,7 +274,6 @@ class Predicting(WindowPart):
             self._take_up(answer)
 
     def _take_up(self, answer: Answer) -> None:
-        """Make an answer the prediction of its case; a new layer follows in the next iteration."""
         if not self._session.shows(answer.case):
             return
         self._answer = answer

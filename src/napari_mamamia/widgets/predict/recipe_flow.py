@@ -185,7 +185,6 @@ class RecipeDialog(QDialog):
         return row(self.save, self.beside, self.replace_there, 1, self.cancel)
 
     def _fill_form(self, recipe: Recipe) -> None:
-        """Fill the form; values that do not fit the model are left out and reported."""
         lines = len(self.form.channels.combos)
         unfit = []
         if recipe.channels and len(recipe.channels) != lines:
@@ -214,7 +213,6 @@ class RecipeDialog(QDialog):
         self.form.show_recipe(recipe)
 
     def _read_form(self) -> Recipe | str:
-        """Return the recipe of the form, or a text with its problem."""
         return self.form.problem or self.form.recipe()
 
     def _update_buttons(self) -> None:

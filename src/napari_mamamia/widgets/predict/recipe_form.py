@@ -437,7 +437,6 @@ def _make_check_box(name: str, text: str, tip: str) -> CheckBox:
 
 
 def _make_choice(name: str, texts: Sequence[str], tip: str) -> QComboBox:
-    """Return a combo box with the choices "as on the page", yes and no."""
     combo: QComboBox = named(QComboBox(), f"recipe_{name}", tip)
     for text, value in zip((_LEFT, *texts), (None, True, False), strict=True):
         combo.addItem(text, value)

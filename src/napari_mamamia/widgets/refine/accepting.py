@@ -293,7 +293,6 @@ class Accepting(WindowPart):
         self.show()
 
     def _on_case(self) -> None:
-        """Report a mask that was left without being accepted."""
         if self._session.case_key != self._case:
             unaccepted, self._unaccepted = self._unaccepted, ""
             self._case = self._session.case_key
@@ -306,7 +305,6 @@ class Accepting(WindowPart):
         self.show()
 
     def _name_unaccepted(self) -> str:
-        """Return the open case if leaving it now leaves a mask without acceptance, or ""."""
         is_reading = find_page(self._current_page()).step in ("Read", "Work list")
         is_left = self._has_own or (self._has_prediction and not is_reading)
         is_free = self.is_accepted or bool(self._session.study)

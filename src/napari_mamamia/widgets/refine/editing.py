@@ -130,7 +130,6 @@ class Editing(WindowPart):
             self.mask.stepped.emit()
 
     def _follow_case(self) -> None:
-        """Open the reader's mask after its case is read; close the mask with its case."""
         case, reader = self._session.case, self._session.reader
         request = None if case is None or not reader else (id(case.signal), reader)
         if self._asked_for is not None and (case is None or self._asked_for[0] != id(case.signal)):
@@ -152,7 +151,6 @@ class Editing(WindowPart):
             self._open_mask(case, reader, None, "", only_if_begun=True)
 
     def _is_of(self, opened: OpenEditing, case: Case | None, reader: str | None) -> bool:
-        """Return whether the open mask belongs to this case and reader; unsaved masks always do."""
         same = case is not None and opened.case.signal is case.signal
         return same and (opened.reader == reader or self.is_dirty)
 
@@ -216,7 +214,6 @@ class Editing(WindowPart):
         self._begin.start()
 
     def _begin_pending(self) -> None:
-        """Start editing the displayed mask, unless another case was opened in the meantime."""
         opened, self._pending = self._pending, None
         pending_start, self._wanted_start = self._wanted_start, None
         case = self._session.case
@@ -250,7 +247,6 @@ class Editing(WindowPart):
             layer.editable = self.open is not None
 
     def _let_go(self) -> None:
-        """Close the session and its journal; the files are kept."""
         opened = self.open
         self.saving.end()
         self.mask.end()
@@ -261,7 +257,6 @@ class Editing(WindowPart):
         self.state_changed.emit()
 
     def _close_left(self) -> None:
-        """Release the journal of the previous case's mask."""
         opened, self._left = self._left, None
         _close_opened(opened)
 
@@ -332,7 +327,6 @@ class Editing(WindowPart):
             self._session.mask_edited.emit()
 
     def _on_removed(self, event: Any) -> None:
-        """Save the strokes on a layer that a user deletes, then close the mask."""
         mask, case, opened = self._session.mask(Role.REFINED), self._session.case, self.open
         if self._scene.is_changing or opened is None or event.value is not self.mask.followed:
             return
@@ -352,6 +346,5 @@ class Editing(WindowPart):
 
 
 def _close_opened(opened: OpenEditing | None) -> None:
-    """Release the journal of a mask that is no longer needed."""
     if opened is not None:
         opened.close()

@@ -168,7 +168,6 @@ class RefineFlow(WindowPart):
         }
 
     def _on_page(self, name: str, action: Callable[..., object]) -> Callable[..., object]:
-        """Return an action that does nothing on other pages; key releases always take effect."""
 
         def act(*held: bool) -> None:
             key = next(key for key in self._keys if key.action == name)
@@ -247,7 +246,6 @@ class RefineFlow(WindowPart):
         self._draw_over(changes=False, marks=wanted)
 
     def _draw_over(self, *, changes: bool, marks: bool) -> None:
-        """Draw changes, marks or nothing on the single layer above the mask."""
         self._measure.wants_changes, self._measure.wants_marks = changes, marks
         self._painting.marks_are_free = not self._measure.is_drawing
         self._marks.clear()
@@ -280,7 +278,6 @@ class RefineFlow(WindowPart):
         self._show_state()
 
     def _show_opened(self) -> None:
-        """Update the page after another mask, or none, was opened for editing."""
         self.show_changes(False)
         if self._editing.live is None:
             self._painting.set_tool(PaintTool.NONE)
@@ -330,7 +327,6 @@ class RefineFlow(WindowPart):
         self._show_next()
 
     def _show_next(self) -> None:
-        """Highlight the next step; only a measurement shows whether the mask is empty."""
         live = self._editing.live
         if live is None:
             return

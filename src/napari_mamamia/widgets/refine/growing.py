@@ -191,7 +191,6 @@ class Growing(WindowPart):
     def _grow_again(
         self, live: EditingSession, name: str = GROW_AGAIN, edge_mm: float | None = None
     ) -> None:
-        """Grow from the mask, the marks of all strokes and the outlines; the mask may shrink."""
         images, grid, label = live.images, live.grid, live.label
         if images is None:
             return
@@ -243,13 +242,11 @@ class Growing(WindowPart):
         self._notifier.hint(text)
 
     def _withdraw_hint(self) -> None:
-        """Remove the hint why nothing grew, once the mask changes or another mask is open."""
         hint, self._hint = self._hint, ""
         if hint:
             self._notifier.withdraw(hint)
 
     def _prepare_session(self) -> EditingSession | None:
-        """End the current stroke and return the session; report if it is not ready."""
         live = self._editing.live
         if live is None:
             self._say_hint(_NO_MASK)
@@ -376,13 +373,11 @@ class Growing(WindowPart):
             self._cut_off = (step, radius_mm, name, job)
 
     def _last_growth(self, live: EditingSession) -> GrownBefore | None:
-        """Return what the previous growth added, in this or an earlier sitting, or None."""
         before = self._before.get(live.label)
         is_there = before is not None and any(step is before.step for step in steps_of(live))
         return before if is_there else recall_growth(live)
 
     def _grown_so_far(self) -> tuple[Box, NDArray[np.bool_]] | None:
-        """Return the voxels added by growth if the mask consists of outlines and growth only."""
         live = self._editing.live
         before = None if live is None else self._last_growth(live)
         if before is None or self.kind is not GrowthKind.OUTLINES:
@@ -392,7 +387,6 @@ class Growing(WindowPart):
     def _finish_growth(
         self, live: EditingSession, name: str, box: Box, mask: NDArray[np.bool_], grown: Grown
     ) -> Edit | None:
-        """Turn the region into a step, and keep its notes."""
         self._noted = self._cut_off = None
         notes = "; ".join(grown.notes)
         if not self._editing.mask.apply(name, box, mask):

@@ -230,7 +230,6 @@ class StepWords:
 
 
 def _describe_jump(steps: Sequence[Edit], start: int, stop: int) -> str:
-    """Return a text on the change from one row to another, or "" for the same row."""
     if abs(stop - start) > 1 and not _is_one_act(steps[min(start, stop) : max(start, stop)]):
         name = steps[stop - 1].name if stop else tr("the start")
         return tr("At row {row} of {rows}: {name}.", row=stop, rows=len(steps), name=name)
@@ -245,7 +244,6 @@ def _describe_jump(steps: Sequence[Edit], start: int, stop: int) -> str:
 
 
 def _is_one_act(steps: Sequence[Edit]) -> bool:
-    """Return whether at most one of these steps changed voxels; Undo and Redo skip the others."""
     return sum(bool(step.changed_voxels) for step in steps) <= 1
 
 
@@ -258,7 +256,6 @@ def _describe_redo(steps: Sequence[Edit], row: int) -> str:
 
 
 def _describe_lost(lost: Sequence[Edit], label: int) -> str:
-    """Return a text on the discarded undone steps of lesions other than `label`."""
     others = Counter(
         step.label
         for step in lost
@@ -335,7 +332,6 @@ def offer_text(recovered: RecoveredWork) -> str:
 
 
 def _local_time(text: str) -> str:
-    """Return a time of the journal as local time."""
     try:
         then = datetime.fromisoformat(text).astimezone()
     except (ValueError, OverflowError):

@@ -270,13 +270,11 @@ class LiveMask(WindowPart):
         self.stepped.emit()
 
     def _forget_naparis(self) -> None:
-        """Clear napari's own undo history, which would restore outdated voxels."""
         layer = self.layer
         if layer is not None and has_history(layer):
             forget_history(layer)
 
     def _adopt_layer(self, layer: Any, live: EditingSession) -> bool:
-        """Use new layer data of the same size; return False if they cannot be a mask."""
         try:
             return adopt_layer(live, array_of(layer))
         except GridMismatchError:

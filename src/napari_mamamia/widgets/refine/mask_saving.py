@@ -254,7 +254,6 @@ class MaskSaving(WindowPart):
             self._notifier.fail(tr("Saving your mask"), error)
 
     def _warn_of_journal(self) -> None:
-        """Warn once that strokes are not recorded."""
         problem = self.open.problem if self.open else ""
         reason = problem.partition(";")[0]
         if reason and reason != self._said:
@@ -318,7 +317,6 @@ class MaskRefresh(WindowPart):
     # -------------------------------------------------------------------- inner
 
     def _is_busy(self) -> bool:
-        """Return whether a prediction is about to be shown, or the displayed one has no file."""
         mask = self._session.mask(Role.PREDICTION)
         is_other = mask is not None and mask.file is None
         return is_other or any(map(self._jobs.is_running, ("predict", "open", "review")))

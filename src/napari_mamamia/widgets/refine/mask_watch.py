@@ -114,7 +114,6 @@ def mark_of(live: EditingSession) -> Mark:
 
 
 def _format_age(then: float | None) -> str:
-    """Return the time since an event, such as "0:12 ago"."""
     if then is None:
         return "earlier"
     minutes, seconds = divmod(int(time.monotonic() - then), 60)

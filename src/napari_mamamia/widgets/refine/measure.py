@@ -182,7 +182,6 @@ class RefineMeasure(WindowPart):
         )
 
     def _count_anew(self) -> None:
-        """Measure again if the Score page counts other labels of the reference as tumour."""
         live = self._editing.live
         if live is None or live is not self._of or self._counting == self._session.counting:
             return
@@ -190,7 +189,6 @@ class RefineMeasure(WindowPart):
         self._measure_start(live.start_labels)
 
     def _follow_blinding(self) -> None:
-        """Drop all numbers, and measure again what is not hidden."""
         self._whole = None
         self._show_numbers(ShownNumbers(None, None))
         self.measure_label()

@@ -184,14 +184,12 @@ class NapariPaint(WindowPart):
         return "" if layer is None else str(layer.mode)
 
     def _follow_tool(self) -> None:
-        """Turn napari's tool off when the active tool is turned off."""
         if not self._active_tool.mode_of(OWNER) and self._read_mode() in _NAMES:
             layer = self._scene.layer(Role.REFINED)
             if layer is not None:
                 layer.mode = _AT_REST
 
     def _check_aim(self) -> None:
-        """Turn the tool off if it would paint hidden voxels, and report the reason."""
         problem = self._aim.problem_in(self._scene.viewer)
         if self._active_tool.mode_of(OWNER) and problem:
             self._active_tool.turn_off(OWNER)
@@ -259,7 +257,6 @@ class MouseTools(WindowPart):
         return paint_sign(painting.pressed, paused=painting.is_paused, problem=problem)
 
     def _on_case(self) -> None:
-        """Turn the tool off with its case, but not when more phases of the case arrive."""
         case = self._session.case
         signal = None if case is None else case.signal
         if signal is not self._known:

@@ -151,7 +151,6 @@ class RefinePage(Page):
     # -------------------------------------------------------------------- inner
 
     def _mark_next(self) -> None:
-        """Highlight copying the reference, or an empty mask, unless there is a mask to accept."""
         is_first = not self._has_mask and Role.PREDICTION not in self._roles
         set_primary(self.from_reference, is_first and Role.REFERENCE in self._roles)
         set_primary(self.from_nothing, is_first and Role.REFERENCE not in self._roles)
@@ -300,7 +299,6 @@ class RefinePage(Page):
         return self._start
 
     def _show_start(self) -> None:
-        """Show the start buttons if there is no mask; otherwise show them with the fold only."""
         self._start.setVisible(not self._has_mask or not self.more.is_folded)
 
     def _make_question(self) -> QWidget:
@@ -334,7 +332,6 @@ class RefinePage(Page):
 
 
 def _make_legend(kinds: Sequence[str], words: str) -> str:
-    """Return colour squares of marks with texts; {} in `words` stands for the kind."""
     return " &nbsp; ".join(
         f'<span style="color:{MARK_COLOURS[kind]}">■</span> {words.format(kind)}' for kind in kinds
     )

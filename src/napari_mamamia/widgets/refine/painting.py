@@ -209,7 +209,6 @@ class Painting(WindowPart):
         self._preview.start()
 
     def _brush_tool(self, tool: PaintTool) -> Tool | None:
-        """Return the brush of a tool, None for a tool without one."""
         return self._smart if tool is PaintTool.SMARTPAINT else tool.brush_tool
 
     def set_label(self, value: int) -> None:
@@ -236,7 +235,6 @@ class Painting(WindowPart):
         self._show_cursor()
 
     def _follow_tool(self) -> None:
-        """Follow the active tool; end a stroke that another tool interrupts."""
         self._end_stroke()
         self._is_paused = False
         if self.state.tool is not PaintTool.NONE:
@@ -260,14 +258,12 @@ class Painting(WindowPart):
         self.sign_changed.emit()
 
     def _hold_keys(self, held: set[str]) -> None:
-        """Store the modifier keys that are currently held."""
         if frozenset(held) != self._held:
             self._held = frozenset(held)
             if self.state.tool is not PaintTool.NONE:
                 self._show_cursor()
 
     def _follow_choice(self, event: Any) -> None:
-        """Turn the tool off if the user selects another layer."""
         if self.state.tool is PaintTool.NONE or self._scene.is_changing:
             return
         if event.value is not None and event.value is not self._mask.layer:
@@ -305,7 +301,6 @@ class Painting(WindowPart):
         self._end_stroke()
 
     def _is_refused(self, event: Any) -> bool:
-        """Return whether this mouse press is not handled by this class."""
         if self.state.tool is PaintTool.NONE or self._is_paused:
             return True
         if event.button not in (_LEFT, _RIGHT) or {"Alt", "Control"} & _list_held_keys(event):
@@ -330,7 +325,6 @@ class Painting(WindowPart):
         self._drawing.get(self.state.tool, self._mask).drag(self._place)
 
     def _end_stroke(self) -> None:
-        """End the current stroke with the tool that began the stroke."""
         stroke, self._stroke = self._stroke, None
         if stroke is None:
             return
@@ -364,7 +358,6 @@ class Painting(WindowPart):
         return replace(brush, whole=whole, plane_axis=0 if axis is None else axis)
 
     def _look_from(self, viewer: Any) -> None:
-        """Follow the pointer into another view, which has its own plane and problems."""
         if viewer is not self._view:
             self._view = viewer
             self._show_cursor()
@@ -425,13 +418,11 @@ class Painting(WindowPart):
             self._shown.draw_preview(preview.box, preview.mask)
 
     def _end_preview(self) -> None:
-        """Remove the preview outline, and restore the drawing that it replaced."""
         self._shown.take_preview()
         if not self.marks_are_free and not self.is_comparing:
             self.over_wanted.emit()
 
     def _show_change(self, change: StrokeChange) -> None:
-        """Show the change by a stroke for a moment, and report it."""
         before, self._change = self._change, change
         if self.marks_are_free and self._stroke is None:
             self._shown.flash(change.box, change.added, change.removed)
@@ -443,7 +434,6 @@ class Painting(WindowPart):
         self._forget_change()
 
     def _report_step(self) -> None:
-        """Report an undo or a redo; other steps are reported by their tools."""
         live = self._mask.live
         if live is None:
             return
@@ -460,7 +450,6 @@ class Painting(WindowPart):
         self.said.emit("", False)
 
     def _try_work(self, work: Callable[[], object]) -> bool:
-        """Run `work`; return False if it failed, which also discards the current stroke."""
         outcome = outcome_of(work)
         if isinstance(outcome, Failed):
             self._stroke = None
@@ -473,5 +462,4 @@ class Painting(WindowPart):
 
 
 def _list_held_keys(event: Any) -> set[str]:
-    """Return the names of the pressed modifier keys."""
     return {str(getattr(key, "name", key)) for key in event.modifiers}

@@ -101,7 +101,6 @@ class Protocols(WindowPart):
         return False
 
     def _take_protocol(self, protocol: Protocol) -> bool:
-        """Use a protocol; a protocol that hides data is only accepted before a case is opened."""
         before = self._session.blinding
         if not before.covers(protocol.blinding):
             if self._session.opened is not None or self._session.case is not None:

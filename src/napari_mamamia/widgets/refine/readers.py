@@ -83,7 +83,6 @@ class Readers(WindowPart):
         self._header.ask_reader(self._session.reader or self._services.load_preferences().reader)
 
     def _cancel(self) -> None:
-        """Close the question, and drop what waited for its answer."""
         self._waiting = None
         self._records.clear()
         self._header.set_reader(self._session.reader)
@@ -108,7 +107,6 @@ class Readers(WindowPart):
             self._ask_reader(None)
 
     def _forget_in_shared(self) -> None:
-        """Ask for the name if another person has saved work in this data set."""
         opened, reader = self._session.opened, self._session.reader
         if self._is_given or opened is None or reader is None:
             return
@@ -132,7 +130,6 @@ class Readers(WindowPart):
         self._editing.save_if_needed(lambda all_saved: self._change_reader(name, all_saved))
 
     def _change_reader(self, name: str, all_saved: bool) -> None:
-        """Use the new name; an unsaved mask is assigned to this reader."""
         try:
             remembered = replace(self._services.load_preferences(), reader=name)
             self._services.save_preferences(remembered)

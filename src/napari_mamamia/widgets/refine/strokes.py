@@ -156,7 +156,6 @@ class StrokeQueue(WindowPart):
             self._lose_stroke(live, outcome.error)
 
     def _lose_stroke(self, live: EditingSession, error: Exception) -> None:
-        """Report that a stroke failed and the mask is unchanged."""
         self._redraw_box(live.abandon())
         self.stepped.emit(None)
         self._notifier.fail(_DOING, error)
@@ -183,7 +182,6 @@ class StrokeQueue(WindowPart):
             self._ask_preview()
 
     def _ask_preview(self) -> None:
-        """Compute a preview of the current stroke after the previous preview is done."""
         self._is_preview_due = self._jobs.is_running(_PREVIEWING)
         live = self._live
         work = None if self._is_preview_due or live is None else live.current_work()

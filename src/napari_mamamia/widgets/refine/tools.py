@@ -234,7 +234,6 @@ class RefineTools(QWidget):
         return holder
 
     def _make_extras(self) -> QWidget:
-        """Create the rarely used brush controls."""
         smooth = self._add_tool(PaintTool.SMOOTH, tr("Smooth"), _SMOOTH_TIP)
         part_tool = self._add_tool(PaintTool.PART, tr("Remove this part"), _PART_TIP)
         cut = self._add_tool(PaintTool.CUT, tr("Cut here"), _CUT_TIP)
@@ -357,7 +356,6 @@ class RefineTools(QWidget):
         return toggle
 
     def _choose_tool(self, tool: PaintTool) -> None:
-        """Request a tool; a click on the active tool turns it off."""
         is_on = self.tools[tool].isChecked()
         self.tool_wanted.emit(tool if is_on else PaintTool.NONE)
 
@@ -370,7 +368,6 @@ class RefineTools(QWidget):
 
 
 def _set_quietly(slider: Slider, value: int) -> None:
-    """Set a slider without emitting a signal."""
     slider.blockSignals(True)
     slider.setValue(value)
     slider.blockSignals(False)

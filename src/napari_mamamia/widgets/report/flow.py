@@ -152,7 +152,6 @@ class ReportFlow(WindowPart):
 
 
 def _find_page(summary: ReportSummary) -> Path | None:
-    """Return the HTML page of a single case, the folder of several cases, or None."""
     if not summary.reports:
         return None
     pages = [path for path in summary.reports[0].files if path.suffix == ".html"]

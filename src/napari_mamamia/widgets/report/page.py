@@ -196,7 +196,6 @@ class ReportPage(Page):
         return int(self.cases.currentIndex()) == 1
 
     def _follow_choice(self) -> None:
-        """Show the fields for the current choice, and whether a report can be written."""
         is_dicom, rows = self.fields["dicom"].isChecked(), self.form.rows
         for control in (self.mask, self.gaps):
             control.setVisible(bool(control.text()) and not self._is_of_all)

@@ -172,7 +172,6 @@ class Reviewing(WindowPart):
         self._emit_state()
 
     def _view_error(self) -> None:
-        """Go to the error; move the view only if it does not show the whole slice."""
         if self._shown is not None:
             voxel = self._shown.errors[self._at].voxel
             self._scene.view.reveal(voxel)
@@ -306,7 +305,6 @@ class AgreementLegend(QLabel):
         self.setGeometry(_EDGE, max(room.height() - high - over - _EDGE, 0), wide, high)
 
     def _measure_lines(self) -> int:
-        """Return the width at which no line of the text is wrapped."""
         self.setWordWrap(False)
         wide = int(self.sizeHint().width())
         self.setWordWrap(True)

@@ -119,7 +119,6 @@ class ScoreFlow(WindowPart):
         self._page.show_scores(shown, why if has_reference and not has_mask else "")
 
     def _show_tags(self) -> None:
-        """Show the tags of the open case and the readers who set them."""
         context = self._session.context
         tags = () if context is None else self._tagging.of(context.case_id, context.opened)
         whose: dict[str, list[str]] = {}

@@ -359,7 +359,6 @@ class ScorePage(Page):
         return holder
 
     def _make_reference(self) -> QWidget:
-        """Return the row of the reference, which is above the columns of the other masks."""
         cells = [self._make_cell(unit, Role.REFERENCE) for unit in _FIELDS]
         for cell in cells:
             cell.setAlignment(Qt.AlignmentFlag.AlignLeft)

@@ -118,7 +118,6 @@ class EscapeKey:
 
 
 def _has_escape(layer: Any) -> bool:
-    """Return whether a layer's own keys include Esc."""
     return any(str(key) == _ESCAPE for key in layer.keymap)
 
 
@@ -154,7 +153,6 @@ class WheelTurns(WindowPart):
         viewer.mouse_wheel_callbacks.insert(0, self._turn_wheel)
 
     def _leave_to(self, function: Callable[[Any, Any], object]) -> Callable[[Any, Any], None]:
-        """Return a callback that calls napari's own function for events that were not handled."""
 
         def scroll(viewer: Any, event: Any) -> None:
             if not event.handled:
@@ -183,7 +181,6 @@ class WheelTurns(WindowPart):
             self._step_slices(viewer, steps)
 
     def _step_slices(self, viewer: Any, by: int) -> None:
-        """Move by `by` slices of the exam within its ends, regardless of other layers."""
         dims, grid = viewer.dims, self._scene.grid
         axis = dims.order[-_SPACE_AXES]
         along = axis - (dims.ndim - _SPACE_AXES)
@@ -194,7 +191,6 @@ class WheelTurns(WindowPart):
         put_steps(dims, grid, {axis: min(max(read_steps(dims, grid)[along] + by, 0), last)})
 
     def _read_turns(self, event: Any) -> float:
-        """Return the wheel steps upwards, at most one per event, as in napari."""
         turned = float(
             event.delta[1] or event.delta[0]
         )  # some systems report Shift and wheel as sideways
@@ -202,7 +198,6 @@ class WheelTurns(WindowPart):
         return max(-1.0, min(1.0, turned)) * (-1 if inverted is not None and inverted() else 1)
 
     def _count_steps(self, turns: float) -> int:
-        """Return whole steps, downwards positive; small steps of a trackpad add up."""
         self._progress -= turns
         steps = int(self._progress)
         self._progress -= steps

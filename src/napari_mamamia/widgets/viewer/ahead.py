@@ -51,7 +51,6 @@ class Ahead(WindowPart):
         self._rest.start()
 
     def _find_next(self) -> CaseContext | None:
-        """Return the next case, or None while a case is being opened or if there is none."""
         session = self._session
         case_id, opened = session.neighbour(1), session.opened
         is_busy = self._jobs.is_running("open") or self._jobs.is_running("list")

@@ -319,14 +319,12 @@ class CanvasText:
         return texts
 
     def _darken_canvas(self, has_case: bool) -> None:
-        """Use a black background for a case; a bright one hides faint structures."""
         canvas = self._viewer.canvas
         colour = _SURROUND if has_case else None
         if (canvas.background_color_override is None) == has_case:
             canvas.background_color_override = colour
 
     def _fit_texts(self, _event: object = None) -> None:
-        """Use the window's text size, or a smaller size on a narrow canvas."""
         if self._is_closed:
             return
         large = font_share()
@@ -408,7 +406,6 @@ def has_room(viewer: Any, text: str, points: float) -> bool:
 
 
 def _count_letters(width: float, size: int) -> int:
-    """Return the number of letters that fit on a line beside the middle letter."""
     return max(1, int((width / 2 - _MIDDLE_PIXELS) / (_LETTER_WIDE * size)))
 
 

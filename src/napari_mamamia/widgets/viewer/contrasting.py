@@ -87,7 +87,6 @@ class Contrasting(WindowPart):
         )
 
     def _find_values(self, layer: Any) -> Any:
-        """Return the displayed volume; for phases, the displayed phase."""
         array, phase = array_of(layer), self._scene.phase
         return array[phase] if layer is self._scene.layer(Role.PHASE) else array
 

@@ -134,7 +134,6 @@ class SpareLayers:
 
 
 def _make_placeholder(kind: str, ndim: int) -> LayerTuple:
-    """Return a layer of four voxels with the properties shared by all layers of its type."""
     grid = Grid((1, 2, 2), np.eye(4))
     if ndim == _PHASES[1]:
         tiny = Case("", grid, np.zeros((1, *grid.shape), np.int16), (Phase(0),))
@@ -267,7 +266,6 @@ class LayerStack:
         return layer
 
     def _make_layer(self, made: LayerTuple, style: Callable[[Any], None]) -> Any:
-        """Return a layer with the given data that is not in any viewer yet."""
         layer = self.spares.take(made, style)
         if layer is None:
             layer = create_layer(made)
@@ -327,7 +325,6 @@ class LayerStack:
             listener(role, part)
 
     def _place_of(self, role: Role) -> int:
-        """Return the index for a layer, above our layers with lower roles."""
         below = [
             index
             for index, layer in enumerate(self.viewer.layers)
@@ -337,7 +334,6 @@ class LayerStack:
 
 
 def _make_unmoved_place(ndim: int) -> dict[str, Any]:
-    """Return the default transform of a layer."""
     return {"translate": np.zeros(ndim), "rotate": np.eye(ndim), "affine": np.eye(ndim + 1)}
 
 

@@ -90,7 +90,6 @@ class Marks:
         return before
 
     def _find_layer(self) -> Any | None:
-        """Return the layer with our buffer, unless a user deleted it or replaced its data."""
         if self._case is None:
             return None
         if self._buffer is None:

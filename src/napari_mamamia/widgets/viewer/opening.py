@@ -89,7 +89,14 @@ class Opening(WindowPart):
             self._notifier.fail(doing, error)
             return
 
+        is_pending = context.files.is_pending
+
+        def show_row() -> None:
+            if is_pending and case_id in self._session.rows:  # its headers were read just now
+                self._session.set_row(opened, self._session.rows[case_id])
+
         def show(case: CaseRead) -> None:
+            show_row()
             show_now = partial(self._show_case, case, context)
             if self._prepare_case(case):
                 self._late.start([show_now])
@@ -98,6 +105,7 @@ class Opening(WindowPart):
 
         def refuse(error: Exception) -> None:
             self._notifier.fail(doing, error)
+            show_row()
             self._keep_case()
 
         self._scene.expect_case(True)
@@ -119,7 +127,6 @@ class Opening(WindowPart):
         return True
 
     def _keep_case(self) -> None:
-        """Keep the current case after the requested case could not be opened."""
         self._session.set_coming(False)
         self._scene.expect_case(self._jobs.is_running("open"))
         self._go_on_filling()
@@ -292,7 +299,6 @@ class Opening(WindowPart):
     # ------------------------------------------------------------ other phases
 
     def _go_on_filling(self) -> None:
-        """Read the rest of the current case after another case could not be opened."""
         case, files = self._session.case, self._session.files
         if case is not None and files is not None and not case.is_loaded:
             self._fill_phases(case, files)

@@ -268,7 +268,6 @@ class LayerCopies:
                 self._model.layers.move(self._model.layers.index(copy), index)
 
     def _choose_copy(self, _event: object = None) -> None:
-        """Select the copy of the selected layer, which determines the cursor and mouse drags."""
         if self._is_closed or not self._is_filled:
             return
         copy = self._copies.get(self._source.layers.selection.active)

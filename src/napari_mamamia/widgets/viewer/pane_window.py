@@ -395,7 +395,6 @@ class PaneWindow:
 
     @staticmethod
     def _lay_out(outer: QSplitter, column: QSplitter, stacked: bool) -> None:
-        """Place the additional views next to the main view, or below it."""
         across, down = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
         outer.setOrientation(down if stacked else across)
         column.setOrientation(across if stacked else down)

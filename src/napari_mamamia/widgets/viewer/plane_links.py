@@ -133,7 +133,6 @@ class PlaneLinks(QObject):
                 self._put_place((places[0], places[1], places[2]), grid)
 
     def _look_at(self, voxel: Voxel, centre: bool) -> None:
-        """Follow a change of position in the main view."""
         self._before = ()
         self.go_to(voxel)
         if centre and self._scene.view.is_zoomed_in:
@@ -180,7 +179,6 @@ class PlaneLinks(QObject):
         self._on_main_step()
 
     def _on_main_step(self, _event: object = None) -> None:
-        """Follow the axes that changed in the main view; other axes stay at the cross-hair."""
         grid, dims = self._scene.grid, self._scene.viewer.dims
         if self._is_moving or grid is None or dims.ndim < len(grid.shape):
             return
@@ -200,7 +198,6 @@ class PlaneLinks(QObject):
         self._put_place(displayed, grid)
 
     def _on_pane_step(self, pane: Pane) -> None:
-        """Follow a slice step in an additional view."""
         displayed, grid = self.find_shown_place(), self._scene.grid
         if self._is_moving or displayed is None or grid is None or pane not in self._panes:
             return
@@ -216,7 +213,6 @@ class PlaneLinks(QObject):
     # ------------------------------------------------------------------ mouse
 
     def _follow_click(self, _viewer: Any, event: Any) -> Iterator[None]:
-        """Move the cross-hair by a click, or by Ctrl + click with an active tool; ignore drags."""
         if self._panes:
             focus_canvas(self._scene.viewer)
         held = {str(getattr(key, "name", key)) for key in event.modifiers}
@@ -232,7 +228,6 @@ class PlaneLinks(QObject):
             self._go_to_position(position)
 
     def _take_double_click(self, viewer: Any) -> None:
-        """Replace napari's zoom by a double-click while several views are shown."""
         callbacks = viewer.mouse_double_click_callbacks
         napari_zooms = [f for f in callbacks if getattr(f, "__name__", "") == _NAPARI_ZOOM]
         for function in napari_zooms:
@@ -250,7 +245,6 @@ class PlaneLinks(QObject):
         callbacks.append(show_alone)
 
     def _follow_hover(self, _viewer: Any, event: Any) -> None:
-        """Move the cross-hair with the pointer while Shift is held."""
         held = {str(getattr(key, "name", key)) for key in event.modifiers}
         if self._panes and held == {"Shift"} and self.is_free():
             self._go_to_position(tuple(event.position))
@@ -293,7 +287,6 @@ class PlaneLinks(QObject):
             listener()
 
     def _list_planes(self) -> list[Pane]:
-        """Return the additional views of other planes and breasts, but not of other phases."""
         return [pane for pane in self._panes if pane.kind.plane is not None or pane.kind.side]
 
     def _centre_planes(self) -> None:
@@ -306,7 +299,6 @@ class PlaneLinks(QObject):
             pane.copies.redraw(role, part)
 
     def _follow_camera(self, _event: object = None) -> None:
-        """Zoom the additional views with the main view, in proportion to their fitted zoom."""
         if self._is_moving or not self._panes:
             return
         before, self._is_moving = self._is_moving, True

@@ -216,7 +216,6 @@ class Planes(WindowPart):
         return self.window.sizes[0] if self.panes and self.window.sizes else None
 
     def _show_half(self, half: str) -> None:
-        """Show and name one breast in the main view; "" shows the whole slice."""
         self._text.name_side = lambda: half
         if half != self._scene.view.half:
             self._scene.view.half = half
@@ -346,7 +345,6 @@ class Planes(WindowPart):
         self.window.add(self._unfinished, place)
 
     def _make_texts(self) -> None:
-        """Append the steps for the texts after the view was created."""
         if self._unfinished is not None:
             self._steps = [*self._unfinished.text.make_steps(), *self._steps]
 
@@ -402,13 +400,11 @@ class Planes(WindowPart):
         self.built.emit()
 
     def _park_panes(self, places: Sequence[PanePlace] = ()) -> None:
-        """Stop drawing the views that are at other places."""
         for place, pane in self._pool.items():
             if place not in places:
                 pane.park()
 
     def _leave_views(self) -> None:
-        """Hide the additional views, and keep them for the next layout."""
         self._build.stop()
         self._idle.stop()
         self._steps, self._made_for = [], []
@@ -429,7 +425,6 @@ class Planes(WindowPart):
     # ------------------------------------------------------------------- case
 
     def _on_case(self) -> None:
-        """Show the next case in the selected layout; its slices may have another orientation."""
         grid = self._scene.grid
         if grid is None or self._session.case is None:
             self._leave_views()
@@ -463,6 +458,5 @@ class Planes(WindowPart):
             pane.turn(self.sides)
 
     def _name_all(self) -> None:
-        """Show in each additional view which plane or phase it displays."""
         for pane in self.panes:
             pane.text.update()

@@ -214,7 +214,6 @@ class SliceView:
         self.go_to(voxel, centre=self.is_zoomed_in or not self._is_in_sight(voxel))
 
     def _is_in_sight(self, voxel: Voxel) -> bool:
-        """Return whether the canvas shows the position of `voxel`; True without a window."""
         canvas, grid = canvas_widget(self._viewer), self._stack.grid
         if canvas is None or grid is None:
             return True

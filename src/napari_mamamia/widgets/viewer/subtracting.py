@@ -54,7 +54,6 @@ class Subtracting(WindowPart):
             self._ask_subtraction(self.minuend)
 
     def _subtract_again(self) -> None:
-        """Subtract the displayed phases again if a subtraction is shown."""
         if self.is_on:
             self._ask_subtraction(self.minuend)
 

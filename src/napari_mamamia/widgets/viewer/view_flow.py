@@ -152,7 +152,6 @@ class ViewFlow(WindowPart):
         self._show_later()
 
     def _show_later(self, _event: object = None) -> None:
-        """Update the View panel after the current change."""
         self._later.start(0)
 
     def _show_image(self) -> None:
@@ -167,7 +166,6 @@ class ViewFlow(WindowPart):
     # ------------------------------------------------------------- preferences
 
     def _recall_settings(self) -> None:
-        """Restore the settings; unknown values from another version are ignored."""
         settings = dict(self._services.load_preferences().view)
         layout = settings.get("layout", "")
         if layout in set(Layout) - {Layout.HUNG}:

@@ -197,7 +197,7 @@ def init(
         return
     print(f"profile     {challenge.profile}, {challenge.n_resamples} resamples, seed {seed}")
     print(f"            {settings.profile.source}")
-    if profile == ProfileName.CLINICAL:
+    if profile == ProfileName.CLINICAL and chosen is None:
         print(
             "            (default; for the numbers of the MAMA-MIA challenge's scripts, create it"
         )

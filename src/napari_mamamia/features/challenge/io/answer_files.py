@@ -1,6 +1,6 @@
 """Read the truth and the answers of a challenge as its definition describes them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -50,9 +50,7 @@ def read_truth_table(folder: Path, truth: Truth) -> dict[str, ByPart]:
         If a column is missing, a number cannot be read, or a case comes twice.
     """
     path = folder / truth.table
-    columns = [Column(truth.id, (truth.id,)), *(Column(name, (name,))
-               for name in truth.columns.values())]  # fmt: skip
-    table = read_table(path, columns)
+    table = read_table(path, _columns([truth.id, *truth.columns.values()]))
     values: dict[str, ByPart] = {}
     numbers = {part: _numbers(table, name, path) for part, name in truth.columns.items()}
     for index, cell in enumerate(table.column(truth.id)):
@@ -61,6 +59,10 @@ def read_truth_table(folder: Path, truth: Truth) -> dict[str, ByPart]:
             raise FormatError(f"expected each case once in {path}, but found {case_id} twice")
         values[case_id] = {part: column[index] for part, column in numbers.items()}
     return values
+
+
+def _columns(names: Sequence[str]) -> list[Column]:
+    return [Column(name, (name,), is_needed=True) for name in names]
 
 
 def _numbers(table: Table, name: str, path: Path) -> list[float]:
@@ -117,7 +119,7 @@ def read_answer_table(folder: Path, answer: Answer) -> dict[str, Any]:
         tables = [path for path in folder.iterdir() if path.suffix == Path(answer.file).suffix]
         path = tables[0] if len(tables) == 1 else path
     wanted = [answer.id, *([answer.part] if answer.part else []), *names]
-    table = read_table(path, [Column(name, (name,)) for name in wanted])
+    table = read_table(path, _columns(wanted))
     columns = [table.numbers(name)[0] for name in names]
     parts = table.column(answer.part) if answer.part else [""] * len(table.rows)
     values: dict[str, Any] = {}

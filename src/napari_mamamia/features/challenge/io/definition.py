@@ -5,6 +5,7 @@ formulas of + - * / min max, so reading one runs no code. The built-in definitio
 files in ``definitions``; installed packages add theirs as TOML text.
 """
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -32,6 +33,7 @@ MAMA_MIA_TASK2: Final = "mama-mia-2025-task2"
 OF_PROFILE: Final = "profile."
 """Start of the names of measures that a profile defines for all cases: performance, ..."""
 _REMEDY: Final = "correct the definition; its keys are in the documentation (Run a challenge)"
+_NAME: Final = re.compile(r"\w[\w\-]*")
 _MOST_BYTES: Final = 1 << 20
 _YAML: Final = (".yaml", ".yml")
 
@@ -230,7 +232,16 @@ class ChallengeDefinition:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise ValueError(
+                f"expected a name of letters, digits, '-' and '_' without spaces, got {self.name!r}"
+            )
         ids = [measure.id for measure in self.measures]
+        wrong = [name for name in ids if not name.isidentifier()]
+        if wrong:
+            raise ValueError(
+                f"expected an id of letters, digits and '_', not first a digit, got {wrong[0]!r}"
+            )
         if not ids or len(set(ids)) < len(ids):
             raise ValueError("expected measures with different ids, but found none or two alike")
         grouped = [name for group in self.ranking.within for name in group]

@@ -3,7 +3,7 @@
 import ast
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial, reduce
 from typing import Any, Final
@@ -146,7 +146,16 @@ def measure_team(
         weighted_mean if definition.average is Average.MEAN
         else partial(weighted_quantile, share=0.5)
     )  # fmt: skip
-    return lambda weights: average(weights[:, there], values[:, None])[:, 0]
+    return lambda weights: _average_drawn(average, weights[:, there], values[:, None])
+
+
+def _average_drawn(
+    average: Callable[..., _FLOAT], weights: NDArray[np.int64], values: _FLOAT
+) -> _FLOAT:
+    """Return the averages (b,), nan in a resample without a case that counts."""
+    with np.errstate(invalid="ignore"):
+        averages = average(weights, values)[:, 0]
+    return np.where(weights.sum(axis=1) > 0, averages, np.nan)
 
 
 def _reduce_rows(rule: MeasureRule, rows: Sequence[_FLOAT], weights: NDArray[np.int64]) -> _FLOAT:
@@ -167,7 +176,7 @@ class DefinedRanking:
     `numbers` are the measures by id, each (m,); `scores` (m,) is the formula, or else the mean
     rank; `ranks` (m,); `stability` None without resamples. `tables` hold the values of each measure
     of cases, `not_computed` the problems of measures by id. `draws` (B, m) are the resampled
-    measures and the "Score".
+    measures and the "Score", `titles` the titles of measures by id.
     """
 
     teams: tuple[str, ...]
@@ -178,6 +187,7 @@ class DefinedRanking:
     tables: tuple[RankingTable, ...]
     not_computed: Mapping[str, str]
     draws: Mapping[str, _FLOAT] = field(default_factory=dict)
+    titles: Mapping[str, str] = field(default_factory=dict)
 
     def draw_scores(self, team: str) -> _FLOAT:
         """Return a team's score in each resample, () without resamples."""
@@ -225,29 +235,36 @@ def rank_by_definition(
                for name, of_teams in measured.items()}  # fmt: skip
     tables = tuple(_tabulate(rule, teams, definition, cases) for rule in computed
                    if rule.of_rows is None)  # fmt: skip
-    rank: Callable[[NDArray[np.int64], Mapping[str, _FLOAT]], _FLOAT]
-    if definition.ranking.by is RankBy.SITES:
-        mean_ranks = _rank_over_sites(tables, sites or {})
-        places = rank_scores(-mean_ranks, definition.ranking.ties)
-        return DefinedRanking(names, numbers, mean_ranks, places, None, tables, problems)
-    rank = partial(_score_teams, definition, computed, tables)
-    scores = rank(full, {name: values[None] for name, values in numbers.items()})[0]
-    places = rank_scores(scores, definition.ranking.ties)
-    sign = 1.0 if definition.ranking.by is RankBy.SCORE else -1.0
+    ranking = definition.ranking
+    full_numbers = {name: values[None] for name, values in numbers.items()}
+    if ranking.by is RankBy.SITES:
+        scores = -_rank_over_sites(tables, sites or {})
+    else:
+        scores = _score_teams(definition, computed, tables, full, full_numbers)[0]
+    sign = 1.0 if ranking.by is RankBy.SCORE else -1.0
+    places = rank_scores(scores, ranking.ties)
+    titles = {rule.measure.id: rule.measure.title for rule in computed if rule.measure.title}
+    ranked = DefinedRanking(
+        names, numbers, sign * scores, places, None, tables, problems, titles=titles
+    )
     draws = _draw_measures(computed, measured, len(cases), n_resamples, seed)
-    if not draws:
-        return DefinedRanking(names, numbers, sign * scores, places, None, tables, problems)
+    if ranking.by is RankBy.SITES or not draws:
+        return ranked
     blocks = [
-        rank(weights, {name: drawn[first : first + len(weights)] for name, drawn in draws.items()})
+        _score_teams(
+            definition,
+            computed,
+            tables,
+            weights,
+            {name: drawn[first : first + len(weights)] for name, drawn in draws.items()},
+        )
         for first, weights in _number_blocks(len(cases), n_resamples, seed)
     ]
     drawn_scores = np.concatenate(blocks)
-    stable = stability_of(places, rank_scores(drawn_scores, definition.ranking.ties))
+    stable = stability_of(places, rank_scores(drawn_scores, ranking.ties))
     resampled = {rule.measure.id: draws[rule.measure.id] for rule in computed if rule.is_resampled}
     resampled["Score"] = sign * drawn_scores
-    return DefinedRanking(
-        names, numbers, sign * scores, places, stable, tables, problems, resampled
-    )
+    return replace(ranked, stability=stable, draws=resampled)
 
 
 def _number_blocks(n: int, n_resamples: int, seed: int) -> Iterator[tuple[int, NDArray[np.int64]]]:

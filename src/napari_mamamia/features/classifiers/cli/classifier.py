@@ -24,7 +24,7 @@ from napari_mamamia.io.files.json_text import read_json
 if TYPE_CHECKING:
     from napari_mamamia.services.classifier.score_classifier import ClassifierColumns
 
-_ABOVE: Final = Quantity("a sensitivity", 0, 0.999, "", "give a share below 1, such as 0.82")
+_ABOVE: Final = Quantity("a sensitivity", 0, 0.999, "", "enter a proportion below 1, such as 0.82")
 
 TableArgument = Annotated[
     Path,
@@ -71,8 +71,8 @@ def score_classifier(
             "--exam",
             metavar="COLUMN",
             help=(
-                "Join rows that share a value (such as both breasts): the largest score; positive "
-                "if any row is."
+                "Join rows that share a value, such as both breasts; the largest score counts, "
+                "and the joint row is positive if any row is."
             ),
         ),
     ] = "",
@@ -155,7 +155,10 @@ def stack(
     reader: ReaderOption = "",
     cluster: ClusterOption = "",
     centre: Annotated[
-        str, typer.Option("--centre", metavar="COLUMN", help="Column to stratify the folds by.")
+        str,
+        typer.Option(
+            "--centre", metavar="COLUMN", help="Column by which the folds are stratified."
+        ),
     ] = "",
     folds: Annotated[int, typer.Option("--folds", parser=_FOLD_NUMBER, help="Folds.")] = 10,
     one_se: Annotated[
@@ -178,7 +181,7 @@ def stack(
     if not out_of_fold:
         raise typer.BadParameter(
             "expected --out-of-fold to confirm that no model was trained or selected on these "
-            "cases: otherwise the stack would be optimistic; use scores of models that were "
+            "cases; otherwise the stack would be optimistic: use scores from models that were "
             "trained on other cases"
         )
     columns = _name_columns(case_id, label, score, reader, cluster)
@@ -212,7 +215,10 @@ def audit(
         str, typer.Option("--patient", metavar="COLUMN", help="Column of patients.")
     ] = "",
     pixels: Annotated[
-        str, typer.Option("--hash", metavar="COLUMN", help="Column whose value equal images share.")
+        str,
+        typer.Option(
+            "--hash", metavar="COLUMN", help="Column whose value is shared by equal images."
+        ),
     ] = "",
     leave_out: Annotated[
         list[str] | None,
@@ -249,7 +255,9 @@ def split(
     ],
     part: Annotated[
         list[str],
-        typer.Option("--part", metavar="NAME=SHARE", help="Part and its share; repeatable."),
+        typer.Option(
+            "--part", metavar="NAME=SHARE", help="Name and proportion of a part; repeatable."
+        ),
     ],
     out: OutOption,
     stratum: Annotated[
@@ -257,7 +265,7 @@ def split(
         typer.Option(
             "--stratum",
             metavar="COLUMN",
-            help=("Column to balance, the most important one first; repeatable."),
+            help=("Column to balance, with the most important first; repeatable."),
         ),
     ] = None,
     case: Annotated[
@@ -316,7 +324,6 @@ def _name_columns(
 
 
 def _finish_rows(failures: tuple[str, ...]) -> None:
-    """Print each unused row; exit with code 3 if there is any."""
     for failure in failures:
         print(f"failed: {failure}", file=sys.stderr)
     if failures:

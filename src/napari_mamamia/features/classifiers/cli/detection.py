@@ -36,8 +36,8 @@ if TYPE_CHECKING:
         DetectionSummary,
     )
 
-_IOU: Final = Quantity("a least overlap", 0.001, 1, "", "give a share such as 0.1 or 0.5")
-_CUT: Final = Quantity("a size", 0.1, 500, "mm", "give mm, such as 20")
+_IOU: Final = Quantity("a least overlap", 0.001, 1, "", "enter a proportion such as 0.1 or 0.5")
+_CUT: Final = Quantity("a size", 0.1, 500, "mm", "enter a size in mm, such as 20")
 _FAILURES_SHOWN: Final = 20
 
 
@@ -128,7 +128,7 @@ def score_detection(
         LesionOverlap, typer.Option("--overlap", help="Measure of overlap.")
     ] = LesionOverlap.BOX_IOU,
     box: Annotated[
-        BoxRule, typer.Option("--box", help="Box of a mask's component.")
+        BoxRule, typer.Option("--box", help="Definition of the box of a mask's component.")
     ] = BoxRule.TIGHT,
     interpolation: Annotated[
         CurveReading,
@@ -143,7 +143,7 @@ def score_detection(
     size_cut: Annotated[
         float,
         typer.Option(
-            "--size-cut", parser=_CUT, help="Size that separates small from large lesions, mm."
+            "--size-cut", parser=_CUT, help="Size in mm that separates small from large lesions."
         ),
     ] = 20.0,
     label: LabelOption = None,
@@ -183,7 +183,7 @@ def score_detection(
     else:
         raise typer.BadParameter(
             "expected --case-list, --lesions and --predictions, or --reference and --prediction, "
-            "but found neither completely: give all of one kind"
+            "but found neither completely: specify all options of one kind"
         )
     existing = existing_policy(False, overwrite)
     summary = run(partial(service.score_detection, source, out, settings, existing=existing))
@@ -191,7 +191,6 @@ def score_detection(
 
 
 def _print_detection(summary: "DetectionSummary") -> None:
-    """Print the numbers and the failures; exit code 3 if there is a failure."""
     from napari_mamamia.features.classifiers.scoring.detection.report import (
         REPORT,
         headline,

@@ -62,7 +62,7 @@ class BoxTable:
     notes: tuple[str, ...] = ()
 
 
-@reads("a readable list of cases", "save it again as .xlsx or CSV UTF-8")
+@reads("a readable case list", "save it again as .xlsx or CSV UTF-8")
 def read_detection_cases(path: Path) -> DetectionCases:
     """Read the column case_id (patient_id, name) and the optional column centre (site, dataset).
 
@@ -102,7 +102,7 @@ def read_detection_cases(path: Path) -> DetectionCases:
     )
 
 
-@reads("a readable table of lesions", "save it again as .xlsx or CSV UTF-8")
+@reads("a readable lesion table", "save it again as .xlsx or CSV UTF-8")
 def read_lesions(path: Path, cases: DetectionCases) -> BoxTable:
     """Read the reference's lesions: case_id, x1, x2, y1, y2, z1, z2, and optionally risk.
 
@@ -128,7 +128,7 @@ def read_lesions(path: Path, cases: DetectionCases) -> BoxTable:
     if read.n_repeated:
         raise FormatError(
             f"expected each lesion once in {path}, but {count_of(read.n_repeated, 'row')} "
-            "repeated an earlier one: remove them, or the lesion would count twice"
+            "repeated an earlier row: remove these rows, because the lesions would count twice"
         )
     return read
 
@@ -175,7 +175,7 @@ def _read_boxes(table: Table, cases: DetectionCases, keeps_bad: bool) -> BoxTabl
             name = parse_id(cells[at])
             place = place_of[case_key(name)]
         except (ValueError, KeyError) as error:
-            reason = "the case is not in the list of cases, so it does not count"
+            reason = "the case is not in the case list, so it does not count"
             why = reason if isinstance(error, KeyError) else str(error)
             failures.append(CaseFailure(name, f"row {number} of {table.path.name}: {why}"))
             continue
@@ -216,15 +216,15 @@ def _make_row(numbers: Mapping[str, float], has_scores: bool) -> tuple[float, ..
         raise ValueError(f"{missing} must be a number, but it is missing")
     far = next((edge for edge in _EDGES if abs(numbers[edge]) > _FARTHEST_MM), None)
     if far:
-        raise ValueError(f"{far} must be a plausible coordinate in mm, got {numbers[far]:g}")
+        raise ValueError(f"{far} must be a plausible coordinate in mm, but it is {numbers[far]:g}")
     for low, high in zip(_EDGES[::2], _EDGES[1::2], strict=True):
         if not numbers[low] < numbers[high]:
             raise ValueError(
-                f"{high} must be above {low}, got {numbers[low]:g} to {numbers[high]:g}"
+                f"{high} must be above {low}, but they are {numbers[high]:g} and {numbers[low]:g}"
             )
     risk = numbers.get("risk", math.nan)
     if not 0 <= numbers.get("risk", 0) <= 1:
-        raise ValueError(f"risk must be from 0 to 1, got {risk:g}")
+        raise ValueError(f"risk must be from 0 to 1, but it is {risk:g}")
     score = numbers["score"] if has_scores else math.nan
     return (*(numbers[edge] for edge in _EDGES), score, risk)
 
@@ -234,10 +234,11 @@ def _list_notes(table: Table) -> tuple[str, ...]:
 
 
 def _require_whole(row: Row) -> None:
-    """Raise ValueError if a cell only appears empty, or cells of a row are shifted or missing."""
     if row.problem:
         raise ValueError(row.problem)
 
 
 def _bad_rows(path: Path, reasons: Sequence[str]) -> FormatError:
-    return FormatError(f"expected whole rows in {path}, but {name_some(reasons, 5)}: correct them")
+    return FormatError(
+        f"expected complete rows in {path}, but {name_some(reasons, 5)}: correct these rows"
+    )

@@ -213,7 +213,6 @@ def duplicates(
 
 
 def _prepare_column(column: MetadataColumn, skipped: list[str]) -> list[MetadataColumn]:
-    """Return the columns to test: categories or numbers, and whether a value is present."""
     if column.numbers is not None:
         is_there = ~np.isnan(column.numbers)
         values = np.unique(column.numbers[is_there])
@@ -234,7 +233,6 @@ def _prepare_column(column: MetadataColumn, skipped: list[str]) -> list[Metadata
 
 
 def _take_apart(column: MetadataColumn, skipped: list[str]) -> Iterator[MetadataColumn]:
-    """Yield the letters of texts as categories and their digits as a number."""
     letters = tuple(re.sub(r"[\d\W_]+", " ", text).strip() for text in column.texts)
     if 1 < len({text for text in letters if text}) <= _MOST_VALUES:
         yield MetadataColumn(f"{column.name} (letters)", None, letters)
@@ -243,13 +241,12 @@ def _take_apart(column: MetadataColumn, skipped: list[str]) -> Iterator[Metadata
     if np.unique(numbers[~np.isnan(numbers)]).size > 1:
         yield MetadataColumn(f"{column.name} (digits)", numbers)
     elif len({text for text in letters if text}) > _MOST_VALUES:
-        skipped.append(f"{column.name}: more than {_MOST_VALUES} texts without digits")
+        skipped.append(f"{column.name}: more than {_MOST_VALUES} strings without digits")
 
 
 def _test_column(
     column: MetadataColumn, name: str, target: NDArray[np.float64], rng: np.random.Generator
 ) -> ColumnLeak | None:
-    """Compare a column between the classes of a target; return None if it cannot be compared."""
     if column.numbers is not None:
         use = ~np.isnan(column.numbers) & ~np.isnan(target)
         return _test_numbers(column.name, name, column.numbers[use], target[use])
@@ -291,7 +288,6 @@ def _chi_square(counts: NDArray[np.integer]) -> NDArray[np.float64]:
 
 
 def _simulate_tables(counts: NDArray[np.integer], rng: np.random.Generator) -> float:
-    """Return the p-value from simulated tables with the same margins."""
     both = counts.sum(axis=0)
     drawn = rng.multivariate_hypergeometric(
         both, int(counts[0].sum()), size=N_SIMULATED, method="marginals"
@@ -309,7 +305,6 @@ def _test_together(
     seed: int,
     n_permutations: int,
 ) -> JointLeak | None:
-    """Fit ridge regression on all columns, cross-validated, and on permuted targets."""
     rows = np.flatnonzero(~np.isnan(target))
     rng = np.random.default_rng(seed)
     if rows.size > MOST_ROWS:

@@ -122,7 +122,7 @@ def _exact_shares(parts: Sequence[PartShare]) -> list[Fraction]:
     fractions = [Fraction(str(part.share)) for part in parts]
     if len(fractions) < 2 or min(fractions) <= 0:
         raise ValueError(
-            "expected at least two parts with shares above 0, but found "
+            "expected at least two parts with proportions above 0, but found "
             f"{', '.join(f'{part.name}={part.share:g}' for part in parts) or 'none'}"
         )
     if len({part.name for part in parts}) < len(parts):
@@ -173,7 +173,6 @@ class _Flow:
 def _round_flow(
     sizes: Sequence[int], leaves: Sequence[tuple[str, ...]], shares: Sequence[Fraction]
 ) -> NDArray[np.intp]:
-    """Return the patients of each leaf in each part, (l, p), with every nested sum rounded."""
     flow = _Flow()
     nested: dict[tuple[str, ...], int] = {}
     for leaf, size in zip(leaves, sizes, strict=True):

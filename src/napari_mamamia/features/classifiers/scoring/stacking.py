@@ -62,7 +62,7 @@ class StandardisedColumns:
         """Check the columns and standardise them."""
         if not np.isfinite(columns).all():
             raise ValueError(
-                "expected only finite scores, but found others: leave out rows without one"
+                "expected only finite scores, but found other values: leave out these rows"
             )
         if len(set(label.tolist())) < 2:
             raise ValueError(
@@ -113,7 +113,6 @@ def _descend_steps(
     choice: tuple[float, float],
     tolerance: float,
 ) -> NDArray[np.float64]:
-    """Return intercept and coefficients (k + 1,): Newton steps by coordinate descent, halved."""
     n = len(label)
     wide = np.concatenate([np.ones((n, 1)), columns], axis=1)
     alpha, penalty = choice
@@ -331,7 +330,6 @@ def _choose_model(
     strata: Sequence[object],
     rules: StackRules,
 ) -> ElasticNet:
-    """Fit a model to the rows `inside`, with alpha and penalty chosen by inner folds."""
     rows = np.flatnonzero(inside)
     x, y = columns[rows], label[rows]
     keys = [subjects.names[subjects.of_row[row]] for row in rows]
@@ -360,7 +358,6 @@ def _fold_losses(
     alpha: float,
     penalties: Sequence[float],
 ) -> Iterator[NDArray[np.float64]]:
-    """Yield the mean deviance of each fold's cases under each penalty, (p,)."""
     for fold in range(int(folds.max()) + 1):
         inside = folds != fold
         models = StandardisedColumns.of(columns[inside], label[inside]).path(

@@ -131,7 +131,10 @@ def audit_table(
     failures = (
         *(failure.reason for failure in read.failures),
         *(
-            f"row {read.row_numbers[cell.row]} of {table.name}: {cell.reason}: left out"
+            (
+                f"row {read.row_numbers[cell.row]} of {table.name}: {cell.reason}, so the row was "
+                "left out"
+            )
             for cell in no_label
         ),
     )
@@ -155,7 +158,6 @@ def _read_label(table: NamedTable, name: str) -> Iterator[tuple[str, NDArray[np.
 
 
 def _read_parts(table: NamedTable, name: str) -> Iterator[tuple[str, NDArray[np.float64]]]:
-    """Yield each part of a split as a target; for two parts only one of them."""
     if not name:
         return
     texts = np.array(table.texts(name), dtype=str)
@@ -170,7 +172,6 @@ def _read_parts(table: NamedTable, name: str) -> Iterator[tuple[str, NDArray[np.
 
 
 def _read_column(table: NamedTable, name: str) -> MetadataColumn:
-    """Return a column as numbers if all non-empty cells are numbers, otherwise as texts."""
     try:
         numbers, bad = table.numbers(name)
     except FormatError:  # ambiguous numbers are compared as texts
@@ -198,9 +199,9 @@ def _list_lines(summary: AuditSummary) -> Iterator[str]:
         )
     n_tested = len(summary.found.columns)
     leaks = summary.leaks
-    yield f"{len(leaks)} of {n_tested} comparisons are below p = {_WORTH:g} after Holm" + (
-        ", the largest effect first:" if leaks else ""
-    )
+    yield (
+        f"{len(leaks)} of {n_tested} comparisons are below p = {_WORTH:g} after Holm's correction"
+    ) + (", the largest effect first:" if leaks else "")
     for leak in leaks[:_SHOWN]:
         yield f"  {leak.target}: {leak.column}: {_describe_effect(leak)}, {p_said(leak.p_holm)}"
     if len(leaks) > _SHOWN:
@@ -271,8 +272,8 @@ def _make_page(summary: AuditSummary, table: Path) -> Page:
     columns = (Column("Target: column", is_number=False), Column("Test", is_number=False))
     note = (
         "Effect: Cramer's V for categories; for numbers twice the distance of the column's AUC "
-        "from 0.5. Judge it before p: with many rows every difference is significant. Nothing was "
-        "removed. Grey: p after Holm of 0.05 or more."
+        "from 0.5. Consider the effect before p, because with many rows every difference is "
+        "significant. Nothing was removed. Grey: p after Holm's correction of 0.05 or more."
     )
     title = "Columns, the largest effect first"
     leaks = ReportTable(title, (*columns, *(Column(text) for text in headings)), rows, (note,))
@@ -297,5 +298,5 @@ def _make_page(summary: AuditSummary, table: Path) -> Page:
         (f"{summary.n:,} rows.", *summary.lines[:2]),
         tuple(sections),
         failures=summary.failures,
-        footer="audit.json and leaks.csv beside this page hold all numbers in full.",
+        footer="audit.json and leaks.csv beside this page contain the full numbers.",
     )

@@ -78,7 +78,8 @@ def parts_of(texts: Sequence[str]) -> tuple[PartShare, ...]:
             number_of = math.nan
         if not name.strip() or not 0 < number_of < math.inf:
             raise ArgumentError(
-                f"expected a part as NAME=SHARE, such as train=0.5, but found {text}: correct it"
+                f"expected a part as NAME=SHARE, such as train=0.5, but found {text}: correct the "
+                "part"
             )
         parts.append(PartShare(name.strip(), number_of))
     if len(parts) < 2 or len({part.name for part in parts}) < len(parts):
@@ -140,7 +141,7 @@ def split_table(
             "column"
         )
     failures = tuple(
-        f"row {read.row_numbers[row]} of {table.name}: {patient} is empty: left out"
+        f"row {read.row_numbers[row]} of {table.name}: {patient} is empty, so the row was left out"
         for row, name in enumerate(names)
         if not name
     )
@@ -209,7 +210,6 @@ def _make_folds(
 
 
 def _group_values(table: NamedTable, name: str) -> tuple[str, ...]:
-    """Return a stratum of each row: its text, or the quarter of its number."""
     try:
         numbers, bad = table.numbers(name)
     except FormatError:  # ambiguous numbers are grouped by their text

@@ -137,12 +137,10 @@ def stack_models(
 
 
 def _free_name(name: str, there: tuple[str, ...]) -> str:
-    """Return an unused model name."""
     return name if name not in there else _free_name(f"{name} of all", there)
 
 
 def _whole_cases(read: ReadCases) -> tuple[ClassifierCases, NDArray[np.intp]]:
-    """Return the cases with a known recall, and their indices among all cases."""
     cases = read.cases
     if cases.recall is None:
         return cases, np.arange(len(cases.ids))
@@ -170,7 +168,6 @@ def _list_strata(
     cases: ClassifierCases,
     centre: str,
 ) -> list[str]:
-    """Return the stratum of each case: label and centre."""
     labels = [f"{value:g}" for value in cases.label]
     if not centre:
         return labels

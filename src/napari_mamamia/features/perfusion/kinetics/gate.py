@@ -62,7 +62,7 @@ def require_points(times: Sequence[float], arrival_s: float) -> int:
     Parameters
     ----------
     times
-        Seconds of each phase.
+        The time of each phase in s.
     arrival_s
         Arrival of contrast, seconds on the clock of `times`.
 

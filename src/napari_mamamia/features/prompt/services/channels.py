@@ -71,7 +71,7 @@ def choose_channel(case: Case, name: str = "") -> Channel:
 def draw_channels(case: Case) -> tuple[SlicePicture, ...]:
     """Return a picture of the middle slice of each channel of `list_channels`.
 
-    The brightest half percent of a picture is white.
+    The brightest half percent of a picture is white, and no enhancement is black.
     """
     frame = case.grid.display_frame()
     height, width = (case.grid.shape[axis] * case.grid.spacing_mm[axis] for axis in frame.order[1:])
@@ -83,7 +83,8 @@ def draw_channels(case: Case) -> tuple[SlicePicture, ...]:
             if phase is not None
         ]
         plane = planes[0] if len(planes) == 1 else planes[0] - planes[1]
-        low, high = np.percentile(plane, (0, 99.5))
+        low = 0.0 if channel.minus is not None else float(plane.min())
+        high = float(np.percentile(plane, 99.5))
         grey = np.clip((plane - low) / ((high - low) or 1.0), 0, 1) * 255
         pictures.append(SlicePicture(grey.astype(np.uint8), height, width))
     return tuple(pictures)

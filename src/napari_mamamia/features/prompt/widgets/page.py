@@ -238,15 +238,18 @@ class PromptPage(Page):
     def show_channels(
         self, channels: tuple[Channel, ...], pictures: tuple[SlicePicture, ...] = ()
     ) -> None:
-        """Offer the images of a case, the default first; the same choice stays if it exists."""
+        """Offer each image of a case once, the default first; an existing choice stays."""
         before = self.channel.currentData()
         self.channel.clear()
-        for channel in channels:
+        for index, channel in enumerate(channels):
+            if self.channel.findText(channel.text) >= 0:
+                continue
             self.channel.addItem(channel.text, channel.name)
-        for index, picture in enumerate(pictures):
-            self.channel.setItemIcon(index, QIcon(square_pixmap(picture, _PICTURE_SIDE)))
-            tip = picture_tip(picture, channels[index].text)
-            self.channel.setItemData(index, tip, Qt.ItemDataRole.ToolTipRole)
+            if pictures:
+                row, picture = self.channel.count() - 1, pictures[index]
+                self.channel.setItemIcon(row, QIcon(square_pixmap(picture, _PICTURE_SIDE)))
+                tip = picture_tip(picture, channel.text)
+                self.channel.setItemData(row, tip, Qt.ItemDataRole.ToolTipRole)
         side = _PICTURE_SIDE if pictures else 0
         self.channel.setIconSize(QSize(side, side))
         self.channel.setCurrentIndex(max(self.channel.findData(before), 0))

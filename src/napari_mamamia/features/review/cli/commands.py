@@ -48,7 +48,9 @@ AskerOption = Annotated[
 ]
 UnblindOption = Annotated[
     str,
-    typer.Option("--unblind", metavar="REASON", help="Reason to see all readings; recorded."),
+    typer.Option(
+        "--unblind", metavar="REASON", help="Reason to see all readings, which is recorded."
+    ),
 ]
 PassphraseOption = Annotated[
     Path | None,
@@ -136,7 +138,7 @@ def lead_key(passphrase_file: PassphraseOption = None) -> None:
     public = make_lead_key(review_folder(), read_passphrase(passphrase_file))
     print(f"Key: {short_key(public)}\n{public}")
     print(
-        "Give the 64 digits to the person who makes the study, and compare the 16 digits in "
+        "Send the 64 digits to the person who creates the study, and compare the 16 digits in "
         "person or by telephone."
     )
 
@@ -145,7 +147,7 @@ def key(
     study: StudyArgument,
     reader: ReaderOption,
     new: Annotated[
-        bool, typer.Option("--new", help="Make a new key, keeping the lost one's file.")
+        bool, typer.Option("--new", help="Make a new key, and keep the file of the lost key.")
     ] = False,
     passphrase_file: PassphraseOption = None,
 ) -> None:
@@ -168,11 +170,11 @@ def key(
     print(f"Key of {reader}: {short_key(public)}\n{public}")
     mine = next((key for key in session.refresh().keys if key.key == public), None)
     if mine is not None and mine.ended:
-        print(f"It was revoked {mine.ended}. Make a new one with --new.")
+        print(f"It was revoked {mine.ended}. Make a new key with --new.")
     elif mine is not None and mine.counts:
         print("It counts.")
     else:
-        print("It counts once a lead countersigns it: compare the 16 digits.")
+        print("The key counts once a lead countersigns it: compare the 16 digits.")
 
 
 def countersign(
@@ -277,7 +279,7 @@ def _end_session(session: "ReviewSession") -> None:
         )
 
 
-_RANDOM_SHARE: Final = Quantity("a proportion of random cases", 0, 1, "", "give 0.1 for 1 in 10")
+_RANDOM_SHARE: Final = Quantity("a proportion of random cases", 0, 1, "", "enter 0.1 for 1 in 10")
 _TARGET: Final = Quantity("a proportion of errors", 0.01, 1, "", "give 0.95")
 _SHOWN: Final = 10
 
@@ -304,7 +306,9 @@ def queue(
     random: Annotated[
         float,
         typer.Option(
-            "--random", parser=_RANDOM_SHARE, help="Proportion drawn at random, read first."
+            "--random",
+            parser=_RANDOM_SHARE,
+            help=("Proportion of cases that are drawn at random and read first."),
         ),
     ] = 0.1,
     seed: SeedOption = 42,
@@ -368,11 +372,11 @@ app = Program(
 )
 
 _READINGS: Final = Quantity("a number of readings", 1, 100, "", "give 2", is_whole=True)
-_SHARE: Final = Quantity("a share of hidden repeats", 0, 0.5, "", "give 0.05 for 1 in 20")
-_DICE: Final = Quantity("a Dice", 0, 1, "", "give a number such as 0.7; 0 for none")
+_SHARE: Final = Quantity("a proportion of hidden repeats", 0, 0.5, "", "enter 0.05 for 1 in 20")
+_DICE: Final = Quantity("a Dice", 0, 1, "", "enter a number such as 0.7, or 0 for none")
 _PICTURES: Final = Quantity("a number of pictures", 0, 100, "", "give 12", is_whole=True)
-_RATIO: Final = Quantity("a ratio of volumes", 0, 1000, "", "give 1.5; 0 for none")
-_MM: Final = Quantity("a distance", 0, 1000, "mm", "give 10; 0 for none")
+_RATIO: Final = Quantity("a ratio of volumes", 0, 1000, "", "enter 1.5, or 0 for none")
+_MM: Final = Quantity("a distance", 0, 1000, "mm", "enter 10, or 0 for none")
 
 OutOption = Annotated[Path | None, make_out_option("Folder for the results.")]
 
@@ -395,7 +399,7 @@ def init(
     ] = None,
     name: Annotated[str, typer.Option("--name", help="Title (default: the folder's name).")] = "",
     mode: Annotated[
-        ReadingMode, typer.Option("--mode", help="How often a case is read, and by whom.")
+        ReadingMode, typer.Option("--mode", help="Number of readings of a case, and their readers.")
     ] = ReadingMode.INDEPENDENT,
     readings: Annotated[
         int, typer.Option("--readings", parser=_READINGS, help="Readings of a case.")
@@ -406,7 +410,8 @@ def init(
     ] = None,
     open_: Annotated[bool, typer.Option("--not-blind", help="Hide nothing.")] = False,
     consensus: Annotated[
-        ConsensusRule, typer.Option("--consensus", help="How readings become one mask.")
+        ConsensusRule,
+        typer.Option("--consensus", help="Rule that combines readings into one mask."),
     ] = ConsensusRule.MAJORITY_BACKGROUND,
     dice_below: Annotated[
         float,
@@ -442,7 +447,7 @@ def init(
     honeypots: Annotated[
         Path | None,
         typer.Option(
-            "--honeypots", metavar="FILE", help="Ids of the cases of known truth, one per line."
+            "--honeypots", metavar="FILE", help="Ids of the cases with known truth, one per line."
         ),
     ] = None,
     protocol: Annotated[
@@ -463,16 +468,14 @@ def init(
         ),
     ] = None,
     freeze: Annotated[
-        bool, typer.Option("--freeze", help="Write the study; otherwise only show it.")
+        bool, typer.Option("--freeze", help="Write the study instead of only showing it.")
     ] = False,
     without_broken: Annotated[
-        bool, typer.Option("--without-broken", help="Freeze without cases that cannot be read.")
+        bool, typer.Option("--without-broken", help="Freeze the study without unreadable cases.")
     ] = False,
     own_key: Annotated[
         str,
-        typer.Option(
-            "--key", metavar="NAME", help="Lead for whom a key is made now, for study.json."
-        ),
+        typer.Option("--key", metavar="NAME", help="Lead for whom a key is made for study.json."),
     ] = "",
     lead_key: Annotated[
         list[str] | None,
@@ -502,7 +505,7 @@ def init(
 
     if open_ and blind:
         raise typer.BadParameter(
-            "expected one of --hide and --not-blind, but found both: leave one out"
+            "expected one of --hide and --not-blind, but found both: leave out one option"
         )
     if 0 < volume_ratio < 1:
         raise typer.BadParameter(
@@ -523,13 +526,13 @@ def init(
     draft = run(partial(plan_study, setup))
     print("\n".join((f"{plan.name}: mode {plan.mode}", *describe_draft(draft))))
     if not freeze:
-        print("Nothing was written: add --freeze to begin with this.")
+        print("Nothing was written: add --freeze to begin the study.")
         return
     bound = [*read_lead_keys("\n".join(lead_key or ()))]
     if own_key:
         bound.append((own_key, make_lead_key(review_folder(), read_passphrase(passphrase_file))))
     origin = freeze_study(draft, out, is_complete=not without_broken, lead_keys=bound)
-    print(f"Study: {out}\nstudy.json SHA-256 {origin}. The file never changes from now on.")
+    print(f"Study: {out}\nstudy.json SHA-256 {origin}. The file will never change.")
     print(describe_bound(bound))
 
 
@@ -656,7 +659,7 @@ def agreement(
     passphrase_file: PassphraseOption = None,
     honeypots: Annotated[
         Path | None,
-        typer.Option("--honeypots", metavar="FILE", help="The list that `init` was given."),
+        typer.Option("--honeypots", metavar="FILE", help="The list that was passed to `init`."),
     ] = None,
     truth: Annotated[
         Path | None,
@@ -685,7 +688,7 @@ def agreement(
 
     if (honeypots is None) is not (truth is None):
         raise typer.BadParameter(
-            "expected --honeypots and --truth together, but found one: give both"
+            "expected --honeypots and --truth together, but found only one: add the other option"
         )
     store = open_study(study, out)
     _require_sight(store, reader, unblind, passphrase_file, "agreement")
@@ -823,7 +826,6 @@ def _require_sight(
 def _find_pseudonymizer(
     store: "FolderStore", reader: str, reason: str, passphrase_file: Path | None, what: str
 ) -> "Pseudonymizer":
-    """Return the pseudonymizer of a study whose site is hidden from this person."""
     from napari_mamamia.features.review.services.look import (
         NO_PSEUDONYMS,
         make_pseudonymizer,

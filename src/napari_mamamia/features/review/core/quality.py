@@ -96,9 +96,9 @@ class Queue:
         ids = {place.case_id for place in self.places}
         if not numbers or len(ids) < len(numbers) or any(order != numbers for order in orders):
             raise CaseError(
-                "expected each case of a queue once, with its own rank and draw, got "
-                f"{count_of(len(numbers), 'place')} for {count_of(len(ids), 'case')}: make the "
-                "queue again"
+                "expected each case in a queue once, with a unique rank and draw, but found "
+                f"{count_of(len(numbers), 'position')} for {count_of(len(ids), 'case')}: create "
+                "the queue again"
             )
 
     @property

@@ -206,13 +206,13 @@ class StudyPlan:
         if self.n_readers < 1 or (fixed is not None and self.n_readers != fixed):
             raise CaseError(
                 f"expected {count_of(fixed, 'reading') if fixed else '1 or more readings'} of a "
-                f"case in mode {self.mode}, got {self.n_readers}: leave the number out, or choose "
-                "the mode independent"
+                f"case in mode {self.mode}, but found {self.n_readers}: leave out the number, or "
+                "choose the mode independent"
             )
         if not 0 <= self.repeat_share <= 0.5:
             raise CaseError(
-                f"expected a share of hidden repeats from 0 to 0.5, got {self.repeat_share:g}: "
-                "give 0.05 for one case in twenty"
+                "expected the proportion of hidden repeats to be from 0 to 0.5, but it is "
+                f"{self.repeat_share:g}: enter 0.05 for one case in twenty"
             )
 
 
@@ -246,23 +246,24 @@ class Study:
         )
         if not any(Role.LEAD in reader.roles for reader in self.readers):
             raise CaseError(
-                "expected a reader with the role lead, got none: give one reader this role"
+                "expected a reader with the role lead, but found none: give one reader this role"
             )
         leads = {reader.reader_id for reader in self.readers if Role.LEAD in reader.roles}
         _require_distinct((lead_key.key for lead_key in self.lead_keys), "key of a lead")
         for one in self.lead_keys:
             if one.reader not in leads or not re.fullmatch(r"[0-9a-f]{64}", one.key):
                 raise CaseError(
-                    "expected a lead of the study and the 64 digits (0-9, a-f) of the lead's key, "
-                    f"got {one.reader!r} with {one.key!r}: check both"
+                    "expected a lead of the study and the 64 digits (0-9, a-f) of the lead's "
+                    f"key, but found {one.reader!r} with {one.key!r}: check the name and the "
+                    "digits"
                 )
         cases = {case.key for case in self.cases}
         readers = {reader.reader_id for reader in self.readers if Role.READER in reader.roles}
         for task in self.tasks:
             if task.case not in cases or task.reader not in readers:
                 raise CaseError(
-                    f"expected tasks only for the study's cases and readers, got case {task.case} "
-                    f"for {task.reader}: create the study again"
+                    "expected tasks only for the study's cases and readers, but found case "
+                    f"{task.case} for {task.reader}: create the study again"
                 )
 
     def case(self, key: str) -> StudyCase:
@@ -275,8 +276,8 @@ class Study:
         by_number = [case for case in self.cases if self.number_of(case.key) == case_id]
         if self.hides_site and not by_id + by_number:
             raise CaseError(
-                f"expected a case of the study, got {case_id!r}: the site is hidden, so cases are "
-                "called by numbers here, such as case-0001, as in the window"
+                f"expected a case in the study, but found {case_id!r}: the site is hidden, so use "
+                "the case numbers of the window, such as case-0001"
             )
         return _find_one(by_id or by_number, "a case", case_id)
 
@@ -315,7 +316,7 @@ class Study:
 def _find_one(found: Iterable[T], what: str, asked: str) -> T:
     for one in found:
         return one
-    raise CaseError(f"expected {what} in the study, got {asked!r}: check the spelling")
+    raise CaseError(f"expected {what} in the study, but found {asked!r}: check the spelling")
 
 
 def _require_distinct(values: Iterable[object], what: str) -> None:
@@ -323,5 +324,6 @@ def _require_distinct(values: Iterable[object], what: str) -> None:
     if len(set(every)) < len(every):
         value, count = Counter(every).most_common(1)[0]
         raise CaseError(
-            f"expected each {what} once, got {value!r} {count} times: give each a different one"
+            f"expected each {what} to be unique, but found {value!r} {count} times: make them "
+            "different"
         )

@@ -106,13 +106,13 @@ def make_key(path: Path, passphrase: str) -> str:
     return public
 
 
-@reads("a key for review studies", "ask the study's lead for a new one")
+@reads("a key for review studies", "ask the study's lead for a new file")
 def read_public_key(path: Path) -> str:
     """Return the public key of a key file; no passphrase is needed."""
     return str(_read_key_file(path)["public"])
 
 
-@reads("a key for review studies", "ask the study's lead for a new one")
+@reads("a key for review studies", "ask the study's lead for a new file")
 def sign_with(path: Path, passphrase: str, message: bytes) -> str:
     """Sign a message; return the signature, 128 hexadecimal digits.
 
@@ -130,8 +130,8 @@ def sign_with(path: Path, passphrase: str, message: bytes) -> str:
     kdf, cipher, public = content["kdf"], content["cipher"], str(content["public"])
     if (kdf["n"], kdf["r"], kdf["p"]) != (_COST, _BLOCK, _LANES):
         raise FormatError(
-            f"expected a key made by this version at {path}, but found different scrypt settings: "
-            "update this software"
+            f"expected the key at {path} to be from this version, but found different scrypt "
+            "settings: update this software"
         )
     opened = ciphers.ChaCha20Poly1305(_stretch_passphrase(passphrase, bytes.fromhex(kdf["salt"])))
     try:
@@ -142,9 +142,9 @@ def sign_with(path: Path, passphrase: str, message: bytes) -> str:
         )
     except InvalidTag as error:
         raise WrongPassphraseError(
-            f"expected the passphrase of the key {path.name}, but found a different one: try "
-            "again. The passphrase cannot be recovered. If it is lost, make a new key and ask "
-            "the lead to countersign it; earlier signatures remain valid",
+            f"expected the passphrase of the key {path.name}, but found a different passphrase: "
+            "try again. The passphrase cannot be recovered. If it is lost, make a new key and "
+            "ask the lead to countersign it; earlier signatures remain valid",
             remedies=(Remedy(command="review key new"),),
         ) from error
     return str(curve.Ed25519PrivateKey.from_private_bytes(secret).sign(message).hex())
@@ -180,7 +180,7 @@ def signature_fits(key: str, signature: str, message: bytes) -> bool:
     return True
 
 
-@reads("a key for review studies", "restore it from a copy, or make a new one")
+@reads("a key for review studies", "restore the file from a copy, or make a new key")
 def require_whole_key(path: Path) -> str:
     """Check a key file as far as possible without the passphrase, and return its public key.
 
@@ -192,8 +192,8 @@ def require_whole_key(path: Path) -> str:
     content = _read_key_file(path)
     if content.get("sha256") != _hash_content(content):
         raise FormatError(
-            f"expected the key file {path} to be as it was written, but its content was changed: "
-            "restore it from a copy, or make a new key"
+            f"expected the key file {path} to be unchanged, but its content was changed: restore "
+            "it from a copy, or make a new key"
         )
     return str(content["public"])
 
@@ -208,14 +208,14 @@ def _read_key_file(path: Path) -> dict[str, Any]:
         content = read_json(path, _MOST_BYTES)
     except FileNotFoundError as error:
         raise FormatError(
-            f"expected your key at {path}, but there is none on this computer: make one, or sign "
-            "on the computer where you made it",
+            f"expected your key at {path}, but there is none on this computer: make a key, or "
+            "sign on the computer where you made your key",
             remedies=(Remedy(command="review key"),),
         ) from error
     if not isinstance(content, dict) or content.get("mamamia_review_key") != _VERSION:
         raise FormatError(
             f"expected a key for review studies at {path}, but found something else: make a new "
-            "one",
+            "key",
             remedies=(Remedy(command="review key new"),),
         )
     return content

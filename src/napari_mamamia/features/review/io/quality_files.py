@@ -19,7 +19,7 @@ from napari_mamamia.io.tables.table import read_table
 
 _QUEUE_KEY: Final = "mamamia_queue"
 _SCHEMA: Final = 1
-_REMEDY: Final = "make it again with `mamamia review queue`"
+_REMEDY: Final = "create the queue again with `mamamia review queue`"
 _CODEC: Final = RecordCodec(Queue, _REMEDY)
 _CASE: Final = "case_id"
 ERROR: Final = "error"
@@ -61,12 +61,12 @@ def read_queue(path: Path) -> Queue:
     content = read_json(path)
     if not isinstance(content, dict) or content.pop(_QUEUE_KEY, None) != _SCHEMA:
         raise FormatError(
-            f"expected a queue of version {_SCHEMA} at {path}, but found something else: {_REMEDY}"
+            f"expected a queue of version {_SCHEMA} at {path}, but found other content: {_REMEDY}"
         )
     return _CODEC.record(content, path)
 
 
-@reads("a table of criteria of disagreement", "give it a column case_id and at least one criterion")
+@reads("a table of disagreement criteria", "add a column case_id and at least one criterion")
 def read_signs(path: Path) -> dict[str, CaseSigns]:
     """Read the disagreement criteria of each case in a table (.csv, .xlsx, .ods).
 
@@ -94,7 +94,7 @@ def read_signs(path: Path) -> dict[str, CaseSigns]:
     return signs
 
 
-@reads("a table of reading results", "give it the columns case_id and error (yes or no)")
+@reads("a table of reading results", "add the columns case_id and error (yes or no)")
 def read_marks(path: Path) -> dict[str, bool]:
     """Read whether each case had an error, in the order of the lines; unread cases are left out.
 
@@ -114,7 +114,6 @@ def read_marks(path: Path) -> dict[str, bool]:
 
 
 def _read_rows(path: Path, names: tuple[str, ...]) -> list[tuple[int, Mapping[str, object]]]:
-    """Return the line number and cells of each row by case id, which must be unique."""
     columns = [Column(_CASE, (_CASE,), is_needed=True, is_id=True), *map(optional, names)]
     table = read_table(path, columns, any_of=True)
     table.require_cases()
@@ -128,7 +127,7 @@ def _read_rows(path: Path, names: tuple[str, ...]) -> list[tuple[int, Mapping[st
             case_id = parse_id(row.get(_CASE))
         except ValueError as error:
             raise FormatError(
-                f"{path}, line {line.number}: {error}: write a case id in each line"
+                f"{path}, line {line.number}: {error}: write one case id per line"
             ) from error
         if case_id in rows:
             raise FormatError(

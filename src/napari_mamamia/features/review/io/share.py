@@ -93,13 +93,12 @@ class Share:
 
     def _describe_silence(self) -> SilentShareError:
         return SilentShareError(
-            f"expected to find out whether {self.place} exists, but the network share does not "
-            "respond: check the network and the share's server, then try again"
+            f"expected access to {self.place}, but the network share does not respond: check the "
+            "network and the share's server, then try again"
         )
 
 
 def _list_background_tasks(place: str) -> "list[_BackgroundTask]":
-    """Return the background tasks of this process that use a folder."""
     return [
         one
         for one in threading.enumerate()

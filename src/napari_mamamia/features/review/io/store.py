@@ -334,8 +334,8 @@ def _send_lines(path: Path, whole: bytes) -> None:
             before = stream.read()
         if not whole.startswith(before):
             raise SaveError(
-                f"expected {there.path} to hold what this computer sent, but it differs: somebody "
-                "copied the study or changed the file; keep both"
+                f"expected {there.path} to contain the data that this computer sent, but it "
+                "differs: somebody copied the study or changed the file; keep both files"
             )
         if len(whole) > len(before):
             there.append(whole[len(before) :])
@@ -636,7 +636,6 @@ class FolderStore:
 
     @property
     def _folder_name(self) -> Path:
-        """Return the study's folder for comparison and messages; do not access it."""
         return Path(self.share.place)
 
     def _require_share(self) -> None:
@@ -676,7 +675,6 @@ class FolderStore:
         return result
 
     def _open_study(self, home: Path) -> tuple[Study, str, Path | None]:
-        """Return the study, its hash, and the local copy if the study's folder is unreachable."""
         try:
             self.share.look(stat_study)
             return (*self.visit(read_study), None)

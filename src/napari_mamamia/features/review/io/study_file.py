@@ -40,7 +40,7 @@ from napari_mamamia.io.workspace.workspace import file_name
 STUDY_NAME: Final = "study.json"
 _SCHEMA_KEY: Final = "mamamia_study"
 _SCHEMA: Final = 1
-_REMEDY: Final = "restore the file as it was when the study began, from a backup or a colleague"
+_REMEDY: Final = "restore the original file from a backup or a colleague"
 
 _BLINDING: Final = Form(lambda one: list(one.names), Blinding.of)
 _CODEC: Final = RecordCodec(Study, _REMEDY, (Layout(StudyPlan, forms={"blinding": _BLINDING}),))
@@ -78,8 +78,8 @@ def read_study(folder: Path) -> tuple[Study, str]:
     except OSError as error:
         raise FormatError(
             f"expected a review study at {folder}, but {STUDY_NAME} cannot be read "
-            f"({error.strerror or error}): name the folder that `mamamia review init` made, and "
-            "check that the network share is available"
+            f"({error.strerror or error}): choose the folder that `mamamia review init` created, "
+            "and check that the network share is available"
         ) from error
     with uncollected():
         return _parse_study(data, path), hashlib.sha256(data).hexdigest()
@@ -89,8 +89,8 @@ def _parse_study(data: bytes, path: Path) -> Study:
     content = parsed_json(data.decode("utf-8"))
     if not isinstance(content, dict) or content.pop(_SCHEMA_KEY, None) != _SCHEMA:
         raise FormatError(
-            f"expected a review study of version {_SCHEMA} at {path}, but found something else: "
-            "update this software, or name another folder"
+            f"expected a review study of version {_SCHEMA} at {path}, but found other content: "
+            "update this software, or choose another folder"
         )
     return _CODEC.record(content, path)
 
@@ -289,10 +289,10 @@ def list_missing(
     before = read_known(place)
     problems = []
     if before.get("origin", origin) != origin:
-        text = "this computer knew a different study file under the same study id"
+        text = "this computer has recorded a different study file with the same study id"
         problems.append(EventProblem(STUDY_NAME, text))
     here = Path(str(before.get("folder", folder.absolute())))
-    where = "" if here == folder.absolute() else f" (this computer knew the study at {here})"
+    where = "" if here == folder.absolute() else f" (this computer last found the study at {here})"
     for name, seq in _find_lost(before.get("heads", {}), chains):
         text = f"event {seq}, which this computer had read, is missing{where}"
         problems.append(EventProblem(name, text))
@@ -302,7 +302,6 @@ def list_missing(
 def _find_lost(
     heads: Mapping[str, Any], chains: Mapping[str, Sequence[Event]]
 ) -> list[tuple[str, int]]:
-    """Return (name, sequence number) of files that lack an event that existed before."""
     lost = []
     for name, head in heads.items():
         if not isinstance(head, list) or len(head) != 2:

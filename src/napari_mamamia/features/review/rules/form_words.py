@@ -83,6 +83,5 @@ def _list_answers(form: Form | None, text: str) -> Iterator[str]:
 
 
 def _word_place(field: Field, place: str) -> str:
-    """Return the wording of a question with its lesion or breast."""
     where = {FieldScope.LESION: f", lesion {place}", FieldScope.BREAST: f", {place} breast"}
     return f"{field.text}{where.get(field.scope, '')}"

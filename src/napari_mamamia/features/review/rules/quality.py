@@ -55,8 +55,8 @@ def order_queue(
         )
     if not 0 <= random_share <= 1:
         raise CaseError(
-            f"expected a share of random cases from 0 to 1, got {random_share:g}: give 0.1 for "
-            "one case in ten"
+            "expected the proportion of random cases to be from 0 to 1, but it is "
+            f"{random_share:g}: enter 0.1 for one case in ten"
         )
     outliers = find_volume_outliers(cases)
     ranked = sorted(cases, key=lambda case: _rank_case(case, case.case_id in outliers))
@@ -126,7 +126,6 @@ def describe_case(case: QualityCase, is_outlier: bool) -> str:
 
 
 def _rank_case(case: QualityCase, is_outlier: bool) -> tuple[float | str, ...]:
-    """Return the sort key of a case; missing values come last."""
     dice = 0.0 if math.isnan(case.dice) and case.remark else case.dice
     step = _NEVER if math.isnan(dice) else math.floor(round(dice / DICE_STEP, 9))
     return (
@@ -354,7 +353,6 @@ def _chances_of_missing(urn: _Urn, target: float) -> NDArray[np.float64]:
 
 
 def _list_closing(urn: _Urn, target: float) -> tuple[str, ...]:
-    """Return the cases to read until the rule is met, provided that none has an error."""
     enough = _chances_of_missing(urn, target) < 1 - CONFIDENCE
     end = urn.n_sampled + int(np.argmax(enough))
     pairs = zip(urn.cases[:end], urn.marks[:end], strict=True)

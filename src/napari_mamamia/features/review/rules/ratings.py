@@ -146,7 +146,6 @@ def collect_questions(readings: Iterable[ReaderAnswers]) -> QuestionTable:
 def _parse_answers(
     text: str, names: Mapping[str, str] | None
 ) -> tuple[list[tuple[str, str, QuestionKind, Any, bool]], bool]:
-    """Return (question, place, kind, value, computed) rows, and whether lesions were left out."""
     try:
         record = json.loads(text)
     except (ValueError, RecursionError):
@@ -198,7 +197,6 @@ def _split_choices(
     given: Mapping[Unit, Mapping[str, list[str]]],
     readers: Mapping[int, set[str]],
 ) -> list[Question]:
-    """Split a multiple-choice question into one yes/no question per chosen term."""
     terms = sorted({term for row in given.values() for chosen in row.values() for term in chosen})
     return [
         Question(
@@ -215,7 +213,6 @@ def _split_choices(
 
 
 def _drop_empty(given: Mapping[Unit, Mapping[str, Any]]) -> dict[Unit, dict[str, Any]]:
-    """Return the answers without deleted ones."""
     rows = {
         unit: {reader: value for reader, value in row.items() if value != []}
         for unit, row in given.items()
@@ -424,7 +421,6 @@ def _list_cases(units: Sequence[Unit], cases: Sequence[int]) -> NDArray[np.intp]
 
 
 def _find_usual(n_answers: Floats) -> int:
-    """Return the most frequent number of answers per unit; on a tie the larger number."""
     counted = Counter(int(n) for n in n_answers)
     return max(counted, key=lambda n: (counted[n], n), default=0)
 

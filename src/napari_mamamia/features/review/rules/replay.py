@@ -173,7 +173,7 @@ class CaseReplay:
             return "" if why == _SAME else why
         step = _MOVES[act].get(slot.state)
         if step is None or step.roles.isdisjoint(roles):
-            return f"the reading is {slot.state}: {act} is not possible"
+            return f"{act} is not possible, because the reading is {slot.state}"
         if slot.hash:
             self._earlier.append(slot)
             self._comparison = self._comparison if occasion else None
@@ -195,7 +195,6 @@ class CaseReplay:
     def _why_not_now(
         self, event: Event, act: str, slot: ReadingView, place: tuple[str, int]
     ) -> str:
-        """Return why further conditions forbid an allowed step, or `_SAME` to ignore it."""
         if act == "read":
             return self._why_no_reading(event, slot)
         if act == "claim":
@@ -253,13 +252,13 @@ class CaseReplay:
                 return self._note_conflict(event)
             return self._why_other_round(event)
         if not _CASE_STEPS[act].roles & roles:
-            return f"the role {' and '.join(sorted(roles))} does not allow this"
+            return f"the role {' and '.join(sorted(roles))} does not allow this action"
         if act in DECISIONS and self._is_unknown_decision(event):
             return self._note_conflict(event)
         if act == Act.COMPARE:
             return self._on_compare(event)
         if self._current_state not in _CASE_STEPS[act].sources:
-            return f"the case has the state {self._current_state}: {act} is not possible"
+            return f"{act} is not possible in the state {self._current_state} of the case"
         if act in (Act.ADJUDICATE, Act.SET_DOWN):
             is_up = act == Act.ADJUDICATE
             self._decided = _S.IN_ADJUDICATION if is_up else _S.DISAGREES
@@ -333,7 +332,6 @@ class CaseReplay:
         return self._decision is not None and not self._has_seen(event, self._decision.hash)
 
     def _note_conflict(self, event: Event) -> str:
-        """Record two independent decisions as a conflict, unless they are equal."""
         before = self._decision
         if before is None:
             return ""
@@ -354,7 +352,6 @@ class CaseReplay:
         ]
 
     def _has_seen(self, event: Event, digest: str) -> bool:
-        """Return whether an event's writer had seen another event of this case."""
         by_hash = {event.hash: event for event in self._events}
         chain = event[:3]
         left = list(event.seen)
@@ -387,7 +384,7 @@ class CaseReplay:
         else:
             subject = self._decision
             if self._decided not in _CASE_STEPS["sign"].sources:
-                return f"the case has the state {self._current_state}: there is nothing to sign"
+                return f"there is nothing to sign in the state {self._current_state} of the case"
             if not self._may_accept(event.reader, self._roles[event.reader]):
                 return (
                     "only a lead, an adjudicator or the second reader in second-look may sign "
@@ -410,7 +407,7 @@ class CaseReplay:
             (signature.key, signature.meaning, signature.subject, signature.at) == about
             for signature in self._signatures
         ):
-            return "the signature is a copy of an earlier one"
+            return "the signature is a copy of an earlier signature"
         why_not = ""
         if not owner.covers(event):
             why_not = (
@@ -426,7 +423,6 @@ class CaseReplay:
     def _describe_signed(
         self, event: Event, meaning: Meaning, subject: ReadingView | Decision | None
     ) -> SignedThing | None:
-        """Return the content to be signed; None if the event is not about the current result."""
         if subject is None or not subject.hash or read_text(event, "subject") != subject.hash:
             return None
         answers = hashlib.sha256(subject.answers.encode()).hexdigest()
@@ -450,7 +446,6 @@ class CaseReplay:
 
     @property
     def _first_readings(self) -> list[ReadingView]:
-        """Return the readings that count for the case, without hidden repeats."""
         return [slot for (_, occasion), slot in self._slots.items() if occasion == 0]
 
     @property
@@ -713,7 +708,6 @@ def came_late(
 def _group_events(
     chains: Iterable[Sequence[Event]],
 ) -> tuple[dict[str, list[Event]], list[Event]]:
-    """Return the events of each case, and those that belong to no case."""
     by_case: defaultdict[str, list[Event]] = defaultdict(list)
     others: list[Event] = []
     last: object = None
@@ -748,7 +742,6 @@ def _order_events(events: Sequence[Event]) -> Sequence[Event]:
 
 
 def _keeps_files(order: Iterable[Event]) -> bool:
-    """Return whether each event occurs once and after the earlier events of its file."""
     last: dict[tuple[object, ...], int] = {}
     for event in order:
         file, place = event[:3], event.seq
@@ -759,7 +752,6 @@ def _keeps_files(order: Iterable[Event]) -> bool:
 
 
 def _follows_seen(order: Sequence[Event]) -> bool:
-    """Return whether each event comes after the events that its writer had seen."""
     places = dict(zip(map(_HASH, order), itertools.count()))
     return all(
         places.get(digest, -1) < index
@@ -770,7 +762,6 @@ def _follows_seen(order: Sequence[Event]) -> bool:
 
 
 def _chain_anew(events: Iterable[Event]) -> list[list[Event]]:
-    """Return the events of a case by file, with `prev` set to the preceding event of the case."""
     files: dict[tuple[str, str, str], list[Event]] = {}
     for event in sorted(events, key=lambda event: event.seq):
         file = files.setdefault((event.reader, event.host, event.session), [])
@@ -780,7 +771,6 @@ def _chain_anew(events: Iterable[Event]) -> list[list[Event]]:
 
 
 def _replay_study(study: Study, origin: str, events: Iterable[Event], check: Check) -> _Others:
-    """Return keys, new names of readers, and refused events that belong to no case."""
     fold = KeyReplay(study, origin, check)
     roles = {reader.reader_id: reader.roles for reader in study.readers}
     names: dict[str, str] = {}
@@ -805,7 +795,6 @@ def _replay_study(study: Study, origin: str, events: Iterable[Event], check: Che
 def _rename_reader(
     event: Event, roles: Mapping[str, tuple[Role, ...]], names: dict[str, str]
 ) -> str:
-    """Apply a new name of a reader; return why it is refused, "" otherwise."""
     reader, name = read_text(event, "of"), read_text(event, "name")
     if Role.LEAD not in roles[event.reader]:
         return "only a lead may rename a reader"

@@ -171,8 +171,8 @@ def _make_message(what: str, content: Mapping[str, Any]) -> bytes:
 
 KEY_ACTS: Final = frozenset({Act.KEY.value, Act.COUNTERSIGN.value, Act.REVOKE.value})
 _NO_KEY: Final = "the lead's own key is not valid"
-_WAS_ENDED: Final = "the signing key was revoked, and the revocation does not keep this event"
-_CROSSES: Final = "two leads revoke each other's key: see the list of keys"
+_WAS_ENDED: Final = "the signing key was revoked, and the revocation does not preserve this event"
+_CROSSES: Final = "two leads have revoked each other's keys: see the list of keys"
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,16 +351,13 @@ class KeyReplay:
     # ---------------------------------------------------------------- weighing
 
     def _list_voters(self, person: str) -> frozenset[str]:
-        """Return the ids of the leads who may vote on a person's keys."""
         others = self._bound - {person}
         return others if person in self._bound and others else self._leads
 
     def _count_needed(self, person: str) -> int:
-        """Return the number of votes needed: more than half of the study file's other leads."""
         return len(self._bound - {person}) // 2 + 1 if person in self._bound else 1
 
     def _list_speakers(self, key: str, among: set[_Word], *, is_end: bool) -> list[_Word]:
-        """Return the votes for or against a key, at most one per person."""
         voters = self._list_voters(self._owners[key])
         # A lead without other leads may revoke their own key.
         is_alone = voters <= {self._owners[key]}
@@ -398,7 +395,6 @@ class KeyReplay:
         return frozenset[str]().union(*lists.values()) if lists else itself
 
     def _weigh_once(self, scales: _Scales) -> bool:
-        """Decide all statements that can be decided now; return whether any was decided."""
         counted, possible = scales.counted, scales.possible
         is_moved = False
         for word in self._words:
@@ -419,7 +415,6 @@ class KeyReplay:
         return is_moved
 
     def _find_crossing(self, words: Iterable[_Word]) -> list[_Word]:
-        """Return pairs of mutual revocations; in longer cycles all revocations of a lead's key."""
         ends = [word for word in words if word.is_end and self._owners[word.key] in self._leads]
         pairs = {(end.by, end.key) for end in ends}
         return [end for end in ends if (end.key, end.by) in pairs] or ends
@@ -428,9 +423,9 @@ class KeyReplay:
         by, of = self._owners[word.by], self._owners[word.key]
         return of, (
             f"{self._names[by]} (key {short_key(word.by)}) revokes key {short_key(word.key)} of "
-            f"{self._names[of]}, who revokes the other key in turn: neither counts. One of the two "
-            "keys is in the wrong hands. Ask both leads in person or by telephone, then let more "
-            "leads countersign or revoke"
+            f"{self._names[of]}, who revokes the first key in turn, so neither revocation counts. "
+            "One of the two keys is in the wrong hands. Ask both leads in person or by "
+            "telephone, then ask more leads to countersign or revoke"
         )
 
     # ------------------------------------------------------------------ result

@@ -128,7 +128,7 @@ def write_study_mask(store: EventStore, view: CaseView, digest: str, path: Path)
         temporary.write_bytes(content)
     if sha256_of(path) != digest:
         raise SaveError(
-            f"expected {path} to read back as it was written, but it does not: try a different disk"
+            f"expected {path} to contain what was written, but it differs: try a different disk"
         )
     read_labels(path)
 
@@ -142,8 +142,8 @@ def _make_blank(store: EventStore, view: CaseView) -> LabelMap:
         if labels is not None:
             return LabelMap(labels.grid, Box.empty(), np.zeros((0, 0, 0), np.uint8))
     raise FormatError(
-        "expected a mask of any reader to determine the grid of an empty mask, but found none: "
-        "write an empty mask of this case by hand"
+        "expected a mask from any reader, which determines the grid of an empty mask, but found "
+        "none: write an empty mask of this case by hand"
     )
 
 
@@ -232,8 +232,8 @@ def accepted_reference(store: EventStore) -> Iterator[AcceptedReference]:
                 broken.append(LeftOut(one.case_id, "the accepted mask", str(error)))
         if not n_cases:
             raise FormatError(
-                f"expected a study with accepted cases, but {store.study.plan.name} has none that "
-                f"can be read among its {len(state.cases)}: see `mamamia review status`"
+                f"expected a study with accepted cases, but {store.study.plan.name} has no "
+                f"readable one among {len(state.cases)} cases: see `mamamia review status`"
             )
         lost = {one.case_id for one in broken}
         unsigned = tuple(

@@ -297,7 +297,10 @@ def _split_refused(
         if is_known and came_late(
             state, origin, refusal.event, by_hash, masks.__contains__, signature_fits
         ):
-            text = f"it came late and does not count: {refusal.why}; its writer could not know"
+            text = (
+                f"the event arrived late and does not count: {refusal.why}; its writer could "
+                "not know this"
+            )
             late.append(Problem("late", where, text))
         else:
             refused.append(Problem("refused", where, refusal.why))
@@ -322,31 +325,30 @@ def _list_signature_problems(state: ReviewState) -> Iterator[Problem]:
 
 
 def _list_misplaced(chains: dict[str, tuple[Event, ...]]) -> Iterator[Problem]:
-    """Yield files whose folder or name does not match their content."""
     for name, events in chains.items():
         for reader, host, session in sorted({event[:3] for event in events}):
             if Path(name).parent.name != reader:
-                text = f"its events are by {reader!r}: somebody moved or renamed it"
+                text = f"its events are from {reader!r}, so somebody moved or renamed the file"
                 yield Problem("place", name, text)
             elif Path(name).name != f"{host}-{session}.jsonl":
-                text = f"its events are of {host}-{session}: somebody copied or renamed it"
+                text = (
+                    f"its events are from {host}-{session}, so somebody copied or renamed the file"
+                )
                 yield Problem("place", name, text)
 
 
 def _list_torn(folder: Path) -> Iterator[Problem]:
-    """Yield files with an incomplete last line, in which a changed byte would hide an event."""
     for path in paced(sorted(folder.rglob("*.jsonl")), "Reading last lines"):
         last = next(iter(deque(scan_chained_lines(path), maxlen=1)), None)
         if last is not None and last.is_torn:
             text = (
-                "its last line is incomplete: it is being written, was cut off by a crash, or was "
-                "changed; check again when its reader has sent everything"
+                "its last line is incomplete, because it is being written, was truncated by a "
+                "crash, or was changed; check again when the reader has sent everything"
             )
             yield Problem("chain", path.relative_to(folder).as_posix(), text)
 
 
 def _list_clocks(events: tuple[Event, ...]) -> Iterator[Problem]:
-    """Yield each computer whose clock was behind the events that it had seen."""
     index = {event.hash: _parse_clock(event.at) for event in events}
     behind: Counter[str] = Counter()
     for event in events:
@@ -357,7 +359,10 @@ def _list_clocks(events: tuple[Event, ...]) -> Iterator[Problem]:
         behind[event.host] = max(behind[event.host], int(before - index[event.hash]))
     for host, seconds in sorted(behind.items()):
         if seconds > _CLOCK_S:
-            text = f"its clock was {seconds / 3600:.1f} h behind another's; no state depends on it"
+            text = (
+                f"its clock was {seconds / 3600:.1f} h behind another clock, on which no state "
+                "depends"
+            )
             yield Problem("clock", host, text)
 
 
@@ -373,7 +378,6 @@ def _list_before(event: Event) -> tuple[str, ...]:
 
 
 def _list_lost(reading: StoreReading) -> Iterator[Problem]:
-    """Yield files with events that a writer had seen and that are now missing."""
     here = {event.hash for chain in reading.chains.values() for event in chain}
     for name, chain in reading.chains.items():
         lost = {digest for event in chain for digest in event.seen} - here
@@ -386,7 +390,7 @@ def _list_lost(reading: StoreReading) -> Iterator[Problem]:
 
 
 def _list_changed_masks(store: FolderStore) -> Iterator[Problem]:
-    text = "its content does not match its name: it was changed"
+    text = "its content does not match its name, so it was changed"
     other_masks = store.visit(lambda folder: list_changed_masks(folder / MASKS))
     for place, names in ((MASKS, other_masks), ("here", list_changed_masks(store.outbox / MASKS))):
         for name in names:
@@ -394,12 +398,11 @@ def _list_changed_masks(store: FolderStore) -> Iterator[Problem]:
 
 
 def _list_open_events(n_events: int, n_sealed: int) -> Iterator[Problem]:
-    """Yield a note with the number of events that no signature covers."""
     if n_sealed < n_events:
         text = (
             f"{n_events - n_sealed} of {count_of(n_events, 'event')} not covered by a signature: "
-            "hashes show damage and changes of what others had read; but anybody who can write to "
-            "the folder could rewrite all of these events, or omit the last ones"
+            "hashes reveal damage and changes to events that others had read, but anybody who "
+            "can write to the folder could rewrite all of these events, or omit the last events"
         )
         yield Problem("seal", EVENTS, text)
 
@@ -422,8 +425,8 @@ def _list_key_problems(state: ReviewState, by_hash: Mapping[str, Event]) -> Iter
         name, digits = state.name(key.reader), short_key(key.key)
         if key.against:
             text = (
-                f"key {digits} is revoked by {', '.join(key.against)}, but more than half of the "
-                "other leads must revoke it: it counts until then"
+                f"key {digits} is revoked by {', '.join(key.against)}, but it counts until more "
+                "than half of the other leads revoke it"
             )
             yield Problem("key", name, text)
         if key.n_loose:
@@ -486,7 +489,7 @@ def _check_entries(
         keyless.add(chain[0][:3])
         person = state.name(chain[0].reader)
         if own & list_past(by_hash, _list_before(chain[0])):
-            text = f"it is in the name of {person}, who enters with a key, but has none"
+            text = f"the file is in the name of {person}, who uses a key, but has no key"
             wrong.append(Problem("entry", name, text))
         else:
             text = (
@@ -500,7 +503,6 @@ def _check_entries(
 def _find_wrong_proof(
     event: Event, origin: str, keys: Mapping[str, KeyView], by_hash: Mapping[str, Event]
 ) -> str:
-    """Return why a session is not proven by a key, "" if it is proven."""
     digits, signature = event.body.get("key"), event.body.get("proof")
     key = keys.get(str(digits))
     if key is None or key.reader != event.reader:
@@ -516,7 +518,6 @@ def _find_wrong_proof(
 
 
 def _list_key_files(store: FolderStore) -> Iterator[Problem]:
-    """Yield damaged key files on this computer."""
     for path in sorted(store.outbox.glob("*.key.json")):
         try:
             require_whole_key(path)
@@ -613,7 +614,6 @@ def _audit_row(state: ReviewState, event: Event, why: str, form: Form | None) ->
 
 
 def _word_body(form: Form, body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the body of an event with answers and reasons in the form's wording."""
     words = dict(body)
     if isinstance(body.get("answers"), str):
         words["answers"] = word_answers(form, body["answers"])

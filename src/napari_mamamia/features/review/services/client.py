@@ -241,15 +241,15 @@ def _hold_images(
                 is_same = stamp in known or sha256_of_large(path) == image.sha256
         except (OSError, MamamiaError) as error:
             raise CaseError(
-                f"expected the images of {name} at {data_set}, but {image.name} cannot be read "
-                "there: if they are elsewhere on this computer, say where (Images… on page "
-                "Review)"
+                f"expected the images of {name} at {data_set}, but {image.name} cannot be read: "
+                "if the images are elsewhere on this computer, choose their folder (Images… on "
+                "the Review page)"
             ) from error
         if not is_same:
             raise CaseError(
-                f"expected the images of {name} to be as they were when the study began, but "
-                f"{path} has been changed: nothing was opened; tell the lead, or say where the "
-                "right ones are (Images… on page Review)"
+                f"expected the images of {name} to be unchanged since the study began, but {path} "
+                "was changed, so nothing was opened: inform the lead, or choose the folder of "
+                "the correct images (Images… on the Review page)"
             )
         stamps.add(stamp)
     return stamps
@@ -377,13 +377,11 @@ class StudyClient:
             return look if self.store.is_known else leave_out_unseen(look)
 
     def _list_readers(self, state: ReviewState) -> tuple[ReaderProgress, ...]:
-        """Return the progress of everybody who has readings, for a lead."""
         if Role.LEAD not in self.reader.roles:
             return ()
         return tuple(reader for reader in list_progress(state) if reader.n_tasks)
 
     def _renew_claims(self) -> tuple[Claim, ...]:
-        """Renew claims at intervals; return the claims that others took meanwhile."""
         if time.monotonic() - self._kept_at < _KEEP_EVERY_S:
             return ()
         self._kept_at = time.monotonic()
@@ -448,7 +446,6 @@ class StudyClient:
             )
 
     def _find_draft(self, task: Task, round_: int, reading: ReadingView, *, whole: bool) -> Draft:
-        """Return the local draft, otherwise the answers submitted on another computer."""
         draft = self.files.read_draft(task, round_)
         if draft.answers or reading.answers == "{}":
             return draft
@@ -457,7 +454,6 @@ class StudyClient:
     def _bring_mask(
         self, reading: ReadingView, case_id: str, workspace: Workspace, blinding: Blinding
     ) -> None:
-        """Copy a mask submitted on another computer into its workspace."""
         path = workspace.refined(reading.reader, case_id)
         if path.exists():
             return
@@ -511,8 +507,8 @@ class StudyClient:
             elif not self.session.is_by_me(reading):
                 raise CaseError(
                     f"expected {taken.case_id} to be open in this window, but you have opened it "
-                    f"in another one (on {reading.host}): submit it there, or close that window "
-                    "and take it here again (Next case); answers and mask are kept"
+                    f"in another window (on {reading.host}): submit it there, or close that "
+                    "window and open the case here again (Next case); answers and mask are kept"
                 )
             hidden = {"hidden": ", ".join(taken.blinding.names)} if taken.blinding.is_blind else {}
             making = {} if mask is None else _describe_making(mask[0])
@@ -555,8 +551,8 @@ class StudyClient:
             self.require_same_study()
             if not is_possible(self.session.refresh(), task):
                 raise CaseError(
-                    "expected a case that is not in adjudication, but it is: only an adjudicator "
-                    "or the lead can reopen it now"
+                    "expected a case that is not in adjudication, but this case is: only an "
+                    "adjudicator or the lead can reopen it"
                 )
             before = self.take(task)
             self.session.read_again(task, reason)
@@ -606,8 +602,8 @@ class StudyClient:
             if (reading.reader, reading.occasion) == mine:
                 return reading
         raise CaseError(
-            "expected one of your own readings, but it was reassigned to another reader: take the "
-            "next case"
+            "expected one of your own readings, but this reading was reassigned to another "
+            "reader: open the next case"
         )
 
     def require_same_study(self) -> None:
@@ -615,9 +611,9 @@ class StudyClient:
         self.session.refresh()
         if any(problem.path == STUDY_NAME for problem in self.session.problems):
             raise CaseError(
-                f"expected the study to be as it was when this window opened it, but {STUDY_NAME} "
-                "was changed: nothing was written there; your work is kept on this computer; "
-                "tell the lead"
+                "expected the study to be unchanged since this window opened it, but "
+                f"{STUDY_NAME} was changed, so nothing was written there: inform the lead; your "
+                "work is kept on this computer"
             )
 
     def describe_claim(self, claim: Claim) -> str:
@@ -665,9 +661,7 @@ def open_client(folder: Path, who: str, passphrase: str = "") -> OpenedClient:
         raise
 
 
-_STILL_READS: Final = (
-    "Hidden while you have open readings of your own: you would no longer be blind."
-)
+_STILL_READS: Final = "Hidden while you have open readings, because you would no longer be blind."
 
 
 @dataclass(frozen=True, slots=True)

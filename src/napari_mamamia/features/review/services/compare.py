@@ -206,7 +206,6 @@ def _as_voxel(values: Places) -> Voxel:
 def _find_ranks(
     voxels: Sequence[Voxel], mask: NDArray[np.bool_], box: Box, parts: Parts, rank: Places
 ) -> list[int]:
-    """Return for each voxel the size rank of its component, -1 for none."""
     ranks = []
     for voxel in voxels:
         index = np.subtract(voxel, box.start)
@@ -216,7 +215,6 @@ def _find_ranks(
 
 
 def _rank_parts(parts: Parts) -> tuple[Places, Places]:
-    """Return the counted components by size, and the rank of each component (-1 for none)."""
     order = np.argsort(-parts.voxels, kind="stable")[:MOST_LESIONS]
     rank = np.full(max(parts.n, 1), -1, dtype=np.intp)
     rank[order] = np.arange(order.size)
@@ -224,7 +222,6 @@ def _rank_parts(parts: Parts) -> tuple[Places, Places]:
 
 
 def _find_nearest(places: Places, of_voxel: Places, centres: NDArray[np.float64]) -> Places:
-    """Return the voxel of each lesion that is nearest to the lesion's centre."""
     apart = ((places - centres[of_voxel]) ** 2).sum(axis=1)
     order = np.lexsort((apart, of_voxel))
     _, first = np.unique(of_voxel[order], return_index=True)
@@ -232,7 +229,6 @@ def _find_nearest(places: Places, of_voxel: Places, centres: NDArray[np.float64]
 
 
 def _count_shared(one: Places, other: Places) -> dict[tuple[int, int], int]:
-    """Return the number of shared voxels of each pair of overlapping lesions."""
     is_counted = (one >= 0) & (other >= 0)
     pairs, counts = np.unique(
         np.stack([one[is_counted], other[is_counted]], axis=1), axis=0, return_counts=True
@@ -262,7 +258,6 @@ def _pair_lesions(
 
 
 def _assign_best(gains: Mapping[tuple[int, int], float], shape: tuple[int, int]) -> dict[int, int]:
-    """Return the pairs with the maximum sum of scores, each lesion in at most one pair."""
     # Imported here, so that the window starts without scipy.
     from scipy.optimize import linear_sum_assignment
 
@@ -303,7 +298,6 @@ def _describe_match(
 def _tell_rest(
     one: _Side, other: _Side, paired: set[int], shared: Mapping[tuple[int, int], int]
 ) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
-    """Return the unpaired lesions: additional parts with their lesion, and single lesions."""
     whole: dict[int, tuple[int, int]] = {}
     for (a, b), n in shared.items():
         if a not in paired:
@@ -533,7 +527,6 @@ def _compare_emptiness(is_one_drawn: bool) -> Difference:
 
 
 def _compare_lesions(match: LesionMatch) -> list[str]:
-    """Describe how the lesions of two readings differ: in number, location or components."""
     n_lesions = sorted((len(match.first), len(match.second)))
     if n_lesions[0] != n_lesions[1]:
         return [f"{n_lesions[0]} and {n_lesions[1]} lesions"]
@@ -543,7 +536,6 @@ def _compare_lesions(match: LesionMatch) -> list[str]:
 
 
 def _compare_answers(one: str, other: str, lesions: dict[str, str] | None) -> list[str]:
-    """Return the category questions that both readers answered differently."""
     return [
         f"{pair.name}: {', '.join(pair.first)} and {', '.join(pair.second)}"
         for pair in pair_categories(one, other, lesions)
@@ -659,7 +651,7 @@ def _order_voters(
         raise CaseError(
             f"expected at least {least} readings for the rule {rule}, but found {len(readings)}: "
             + (
-                "with two readers, use one of the readings, or edit"
+                "with two readers, use one of the readings, or edit the mask"
                 if rule is ConsensusRule.STAPLE
                 else "wait for another reading"
             )
@@ -675,7 +667,8 @@ def _order_voters(
     if third is None or (len(others) < len(readings) and len(readings) == 2):
         raise CaseError(
             f"expected a third reader to break ties between {len(readings)} readings, but found "
-            f"{'nobody' if third is None else 'one of the two'}: name one, or use a different rule"
+            f"{'nobody' if third is None else 'one of the two'}: choose a third reader, or use a "
+            "different rule"
         )
     return [third, *others]
 
@@ -713,7 +706,6 @@ def _fuse_masks(
 def _estimate_truth(
     masks: Masks, readers: Sequence[str], grid: Grid
 ) -> tuple[NDArray[np.bool_], How]:
-    """Return STAPLE's mask; voxels outside the crop are not part of the estimate."""
     away = ndimage.distance_transform_edt(~np.any(masks, axis=0), sampling=grid.spacing_mm)
     near = away <= STAPLE_MARGIN_MM
     flat = [mask[near].astype(np.bool_).reshape(1, 1, -1) for mask in masks]

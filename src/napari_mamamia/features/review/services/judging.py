@@ -296,8 +296,8 @@ def decide_dispute(
         client.require_same_study()
         if client.session.state.case(dispute.case).state is not CaseState.IN_ADJUDICATION:
             raise CaseError(
-                f"expected {dispute.case_id} to be in adjudication, but somebody has decided it "
-                "or returned it to the queue: open it again"
+                f"expected {dispute.case_id} to be in adjudication, but somebody has decided the "
+                "case or returned it to the queue: open the case again"
             )
         text, lost = _carry_answers(answers, saved, measure)
         choice = _find_origin(client, dispute, saved, reason, text, consensus)
@@ -308,7 +308,6 @@ def decide_dispute(
 def _carry_answers(
     reading: ShownReading | str, saved: tuple[Path, str] | None, measure: Measure | None
 ) -> tuple[str, tuple[str, ...]]:
-    """Return the answers for the decided mask, and the described lesions missing in the mask."""
     if isinstance(reading, str):
         return reading, ()
     text = reading.reading.answers
@@ -360,7 +359,6 @@ def _find_origin(
 
 
 def _is_same_mask(labels: LabelMap, other: LabelMap) -> bool:
-    """Return whether two masks have the same voxels above 0."""
     if not labels.grid.is_same_place(other.grid):
         return False
     box = labels.box.union(other.box)

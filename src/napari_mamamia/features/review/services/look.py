@@ -62,7 +62,7 @@ def read_whole(store: EventStore) -> StoreReading:
     reading = store.read()
     if reading.away:
         raise FormatError(
-            f"expected to read all events of the study, but some cannot be read ({reading.away}): "
+            f"expected all events of the study to be readable, but some are not ({reading.away}): "
             "check that the folder is reachable, then try again"
         )
     return reading
@@ -99,7 +99,7 @@ def require_outside(store: FolderStore, folder: Path) -> None:
     results = Share(folder).look(lambda place: place.resolve())
     if store.visit(lambda study: results.is_relative_to(study.resolve())):
         raise SaveConflictError(
-            f"expected a folder outside the study, but found {folder}: name a different one"
+            f"expected a folder outside the study, but found {folder}: choose a different folder"
         )
 
 
@@ -117,7 +117,7 @@ def require_counted(state: ReviewState, event: Event) -> None:
 def require_reason(reason: str) -> None:
     """Raise `CaseError` if a reason is empty."""
     if not reason.strip():
-        raise CaseError("expected a reason, but it is empty: give the reason in a few words")
+        raise CaseError("expected a reason, but it is empty: enter a reason in a few words")
 
 
 def list_refused(state: ReviewState, reader: str, host: str, session: str) -> tuple[str, ...]:
@@ -201,7 +201,8 @@ def find_key(state: ReviewState, reader_id: str, digits: str) -> str:
             return key.key
     raise CaseError(
         f"expected the 16 digits of a key of {state.name(reader_id)}, but found {digits!r}: ask "
-        "again in person or by telephone; if they differ, the key is not that person's"
+        "again in person or by telephone; if the digits differ, the key does not belong to that "
+        "person"
     )
 
 
@@ -219,8 +220,8 @@ def find_key_to_revoke(state: ReviewState, reader_id: str, digits: str = "") -> 
     if len(keys) != 1:
         some = ", ".join(map(short_key, keys)) or "none"
         raise CaseError(
-            f"expected one key of {state.name(reader_id)} to revoke, but found {some}: choose it "
-            "by its 16 digits"
+            f"expected one key of {state.name(reader_id)} to revoke, but found {some}: choose the "
+            "key by its 16 digits"
         )
     return keys[0]
 
@@ -277,8 +278,8 @@ def order_cases(order: Path, case_ids: Sequence[str] = ()) -> tuple[str, ...]:
     unknown = sorted(set(case_ids) - set(queued))
     if unknown:
         raise CaseError(
-            f"expected every case to be in the queue {order}, but {unknown[0]!r} is not: leave it "
-            "out, or make the queue from scores that contain it"
+            f"expected every case to be in the queue {order}, but {unknown[0]!r} is not: leave "
+            "out this case, or create the queue from scores that contain it"
         )
     return tuple(one for one in queued if not case_ids or one in set(case_ids))
 
@@ -323,8 +324,8 @@ def _require_same(folder: Path, study: Study, name: str) -> bool:
     digest = sha256_of(folder / name)
     if digest != digits:
         raise FormatError(
-            f"expected the study's {name} in {folder} as it was when the study began (SHA-256 "
-            f"{digits[:16]}), but found {digest[:16]}: restore it from a backup or a colleague"
+            f"expected the study's {name} in {folder} to be unchanged (SHA-256 {digits[:16]}), "
+            f"but found {digest[:16]}: restore the file from a backup or a colleague"
         )
     return True
 

@@ -129,16 +129,19 @@ def draft_study(
     deal = deal_cases(plan, keys, ids, () if order is None else keys)
     if not deal.is_connected and plan.n_readers > 1:
         notes.append(
-            "not all readers are connected by shared cases: disagreement between readers cannot "
-            "be separated from the difficulty of their cases; take more cases or fewer readers"
+            "not all readers are connected by shared cases, so disagreement between readers "
+            "cannot be separated from the difficulty of their cases; use more cases or fewer "
+            "readers"
         )
     if plan.blinding.hides(Hidden.SITE) and not any(case.site for case in cases):
         notes.append(
-            "the site is hidden, but the data set gives no site of any case: cases are called by "
-            "numbers anyway"
+            "the site is hidden, but the data set does not state the site of any case; cases are "
+            "still named by numbers"
         )
     if sum(Role.LEAD in reader.roles for reader in readers) == 1:
-        notes.append("there is one lead: name a second, who can help if a passphrase is forgotten")
+        notes.append(
+            "there is only one lead; add a second lead, who can help if a passphrase is forgotten"
+        )
     study = Study(
         secrets.token_hex(8),
         now_utc(),
@@ -187,8 +190,9 @@ def freeze_study(
     """
     if draft.left_out and is_complete:
         raise CaseError(
-            f"expected to read every case before the study is frozen, but {len(draft.left_out)} "
-            f"cannot be read ({draft.left_out[0]}): repair the files, or freeze without them"
+            "expected every case to be readable before the study is frozen, but "
+            f"{len(draft.left_out)} cannot be read ({draft.left_out[0]}): repair the files, or "
+            "freeze the study without these cases"
         )
     ids = {case_key(reader.name): reader.reader_id for reader in draft.study.readers}
     bound = tuple(LeadKey(ids.get(case_key(who.strip()), who), key) for who, key in lead_keys)
@@ -199,7 +203,7 @@ def freeze_study(
 def _write_frozen(texts: Sequence[tuple[str, str]], study: Study, folder: Path) -> str:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise SaveConflictError(
-            f"expected a new or empty folder for the study, but {folder} is not empty: name "
+            f"expected a new or empty folder for the study, but {folder} is not empty: choose "
             "another folder"
         )
     for name, text in texts:
@@ -232,8 +236,8 @@ def read_lead_keys(text: str) -> tuple[tuple[str, str], ...]:
         name, _, key = (one.strip() for one in part.rpartition("="))
         if not name or not re.fullmatch(r"[0-9a-f]{64}", key):
             raise CaseError(
-                f"expected a lead's name, = and the 64 digits of a key, got {part!r}: the lead's "
-                "`mamamia review lead-key` prints them"
+                f"expected a lead's name, = and the 64 digits of a key, but found {part!r}: the "
+                "lead's `mamamia review lead-key` prints the digits"
             )
         pairs.append((name, key))
     return tuple(pairs)
@@ -256,13 +260,13 @@ def name_people(people: StudyPeople) -> tuple[StudyReader, ...]:
             key = shown.casefold()
             if role in roles.setdefault(key, []):
                 raise CaseError(
-                    f"expected each {role} once, but found {name!r} twice: leave one out, or "
-                    "distinguish two people of the same name by an initial"
+                    f"expected each {role} once, but found {name!r} twice: leave out one of them, "
+                    "or distinguish two people with the same name by an initial"
                 )
             roles[key].append(role)
             names.setdefault(key, shown)
     if any(not name for name in names.values()):
-        raise CaseError("expected a name for everybody, but found an empty one: type names")
+        raise CaseError("expected a name for everybody, but found an empty name: type all names")
     ids = _make_ids(names.values())
     return tuple(
         StudyReader(reader_id, name, tuple(roles[key]))
@@ -271,7 +275,6 @@ def name_people(people: StudyPeople) -> tuple[StudyReader, ...]:
 
 
 def _make_ids(names: Iterable[str]) -> list[str]:
-    """Return a short ASCII id for each name, unique regardless of letter case."""
     ids: list[str] = []
     for number, name in enumerate(names, start=1):
         plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
@@ -375,12 +378,12 @@ def plan_study(setup: StudySetup) -> StudyDraft:
     """
     with _name_field("data_set"):
         if setup.data_set is None:  # not Path(), which means the current folder
-            raise CaseError("expected a data set, but found an empty line: name its folder")
+            raise CaseError("expected a data set, but found an empty line: enter its folder")
         data_set = Share(setup.data_set)
         opened = data_set.run(open_data_set)
     with _name_field("name"):
         if not setup.plan.name.strip():
-            raise CaseError("expected a title, but found an empty line: type one")
+            raise CaseError("expected a title, but found an empty line: type a title")
     _check_people(setup)
     with _name_field("cases"):
         case_ids = choose_cases([case.case_id for case in opened.data_set.cases], setup.cases)
@@ -462,7 +465,7 @@ def choose_cases(case_ids: Sequence[str], patterns: Sequence[str]) -> tuple[str,
         if not fits:
             raise CaseError(
                 f"expected cases of the data set, but {pattern!r} matches none of its "
-                f"{len(case_ids)}: check the spelling; * stands for any letters"
+                f"{len(case_ids)}: check the spelling; * matches any letters"
             )
         chosen |= fits
     return tuple(case_identifier for case_identifier in case_ids if case_identifier in chosen)
@@ -491,7 +494,6 @@ def join_cases(case_ids: Sequence[str]) -> str:
 
 @contextmanager
 def _name_field(field: str) -> Iterator[None]:
-    """Convert errors of the block to a `SetupError` for a field."""
     try:
         yield
     except SetupError:
@@ -501,7 +503,6 @@ def _name_field(field: str) -> Iterator[None]:
 
 
 def _check_people(setup: StudySetup) -> None:
-    """Raise `SetupError` for an invalid line of names."""
     people = setup.people
     for role, names, word in (
         ("leads", people.leads, "a lead, who answers for the study"),
@@ -516,7 +517,7 @@ def _check_people(setup: StudySetup) -> None:
         if len(people.readers) < setup.plan.n_readers:
             raise CaseError(
                 f"expected at least {setup.plan.n_readers} readers of each case, but found "
-                f"{len(people.readers)}: name more, or ask for fewer readings of a case"
+                f"{len(people.readers)}: add readers, or request fewer readings per case"
             )
 
 

@@ -86,7 +86,9 @@ def make_queue(
     cases = [_join_case(row, more.get(row.case_id, CaseSigns())) for row in rows]
     queue = order_queue(cases, seed, random_share)
     strangers = sorted(set(more) - {row.case_id for row in rows})
-    notes = [f"{stranger} is in {signs} but has no score: left out" for stranger in strangers[:5]]
+    notes = [
+        f"{stranger} is in {signs} but has no score, and was left out" for stranger in strangers[:5]
+    ]
     if len(strangers) > len(notes):
         notes.append(f"and {len(strangers) - len(notes)} more")
     report_progress(1, 2, "Writing the queue")
@@ -205,7 +207,7 @@ def list_capture_rows(
 def describe_capture(capture: Capture) -> tuple[str, ...]:
     """Return the errors found and whether the stopping rule is met, as lines of text."""
     rate = capture.rate
-    line = "no case of the random order was read: the error rate is unknown"
+    line = "no case in the random order was read, so the error rate is unknown"
     if rate.n_read:
         percents = [f"{100 * one:.1f}" for one in (rate.rate, rate.low, rate.high)]
         line = (

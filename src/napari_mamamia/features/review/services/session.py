@@ -126,7 +126,8 @@ class ReviewSession:
         if not passphrase:
             raise ProofNeededError(
                 f"expected the passphrase of the key of {self.reader.name}, because that key "
-                "counts in this study and nobody else may use the name, but found none: give it",
+                "counts in this study and nobody else may use the name, but found none: enter "
+                "the passphrase",
                 remedies=[Remedy("passphrase_file", ("FILE",))],
             )
         prev, seen = self.store.head_of(self.reader.reader_id), self._list_heads()
@@ -150,8 +151,8 @@ class ReviewSession:
         if not self.key_file.exists():
             raise CaseError(
                 f"expected the key of {name} at {self.key_file}, because it counts in this study "
-                "and nobody else may use the name, but it is not on this computer: work where it "
-                "was made, copy the file from there, or give your own name"
+                "and nobody else may use the name, but it is not on this computer: work on the "
+                "computer where the key was made, copy the file from there, or use your own name"
             )
         public = read_public_key(self.key_file)
         if not any(key.key == public and key.counts for key in self._list_keys()):
@@ -522,14 +523,12 @@ class ReviewSession:
         return self.store.append(self.reader.reader_id, body, view.tips)
 
     def _enter_once(self, act: Act) -> None:
-        """Begin the session's event file; unsigned acts require a session proven by the key."""
         if act not in SIGNED_ACTS:
             self.prove("")
         if not self._has_entered:
             self._enter(self._list_heads())
 
     def _enter(self, seen: Iterable[str], **proof: str) -> None:
-        """Record the reader, the computer and all seen heads."""
         self._has_entered = True
         account = ""
         with suppress(OSError, KeyError, ImportError):
@@ -612,7 +611,8 @@ def require_unblinding(
         if blinding.hides(Hidden.OTHER_READERS):
             why = "readers of this study do not see each other"
         raise CaseError(
-            f"expected the name of the person who asks, because {why}, but found none: give it",
+            f"expected the name of the person who asks, because {why}, but found none: enter the "
+            "name",
             remedies=(Remedy("reader", ("NAME",)),),
         )
     session = ReviewSession(store, who, home)
@@ -625,7 +625,8 @@ def require_unblinding(
             why = "has open readings in this study"
         raise CaseError(
             f"expected a reason, because {session.reader.name} {why} and would no longer be "
-            "blind, but found none: let a lead do it, or give a reason, which everybody will see",
+            "blind, but found none: ask a lead to do this, or enter a reason, which everybody "
+            "will see",
             remedies=(Remedy("unblind", ("REASON",)),),
         )
     note_unblinding(session, reason.strip() or what)

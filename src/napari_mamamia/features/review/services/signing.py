@@ -45,7 +45,7 @@ def countersign(lead: ReviewSession, reader_id: str, key: str, passphrase: str) 
     own_key = read_public_key(lead.key_file)
     if not any(key.key == own_key and key.counts for key in lead.refresh().keys):
         raise CaseError(
-            "expected a lead's key that counts, but yours does not: another lead has to "
+            "expected a lead's key that counts, but your key does not: another lead has to "
             "countersign it first"
         )
     prev, seen = lead.prepare_seal()
@@ -60,7 +60,7 @@ def describe_countersignature(state: ReviewState, key: str) -> str:
     view = next(one for one in state.keys if one.key == key)
     name = state.name(view.reader)
     if view.ended:
-        return f"The key of {name} was revoked and does not count: make a new one."
+        return f"The key of {name} was revoked and does not count: make a new key."
     if view.by:
         return f"The key of {name} counts."
     return (
@@ -173,7 +173,7 @@ def _find_key_to_revoke(
     target = next((one for one in state.keys if one.key == key), None)
     if target is None:
         raise CaseError(
-            "expected a key of the study, but found another one: check the list of keys"
+            "expected a key in the study, but found another key: check the list of keys"
         )
     if key == own_key:
         return target
@@ -202,8 +202,8 @@ def _parse_moment(text: str) -> str:
         ) from error
     if moment > datetime.now(UTC):
         raise CaseError(
-            f"expected a time in the past, but found {text!r}: leave it out to revoke the key "
-            "from now on"
+            f"expected a time in the past, but found {text!r}: leave out the time to revoke the "
+            "key from now on"
         )
     return moment.isoformat(timespec="seconds")
 
@@ -211,7 +211,6 @@ def _parse_moment(text: str) -> str:
 def _list_standing(
     state: ReviewState, target: KeyView, events: Iterable[Event], moment: str
 ) -> tuple[str, ...]:
-    """Return the hashes of the events signed with a key that remain valid."""
     by_hash = {event.hash: event for event in events}
     refused = {refusal.event.hash for refusal in state.refused}
     words = {
@@ -312,7 +311,6 @@ def load_signing_status(client: StudyClient) -> SigningStatus:
 
 
 def _list_revocable(client: StudyClient, state: ReviewState, public: str) -> Iterator[RevocableKey]:
-    """Yield the revocable keys: the person's own key, and for a lead with a key all others."""
     open_keys = [key for key in state.keys if not key.ended]
     for open_key in open_keys:
         if open_key.key == public:
@@ -352,7 +350,6 @@ def _list_things(client: StudyClient, state: ReviewState) -> Iterator[Signable]:
 
 
 def _may_judge(client: StudyClient, view: CaseView) -> bool:
-    """Return whether this person may sign a decision: an adjudicator, or the second reader."""
     looks = [reading.reader for reading in view.readings if reading.occasion == 0]
     is_second_look = client.store.study.plan.mode is ReadingMode.SECOND_LOOK
     return client.is_judge or (is_second_look and looks[-1:] == [client.reader.reader_id])
@@ -361,7 +358,6 @@ def _may_judge(client: StudyClient, view: CaseView) -> bool:
 def _is_signed(
     view: CaseView, reader: str, meaning: Meaning, subject: ReadingView | Decision
 ) -> bool:
-    """Return whether a person has signed this content; a later change must be signed again."""
     return any(
         (signature.reader, signature.meaning, signature.subject) == (reader, meaning, subject.hash)
         for signature in view.signatures
@@ -369,7 +365,6 @@ def _is_signed(
 
 
 def _describe_decision(state: ReviewState, view: CaseView, decision: Decision) -> str:
-    """Return the decision and its author, without the reader's name if readers are hidden."""
     choice = decision.choice
     if choice in {reader.reader_id for reader in state.study.readers}:
         is_hidden = state.study.plan.blinding.hides(Hidden.OTHER_READERS)
@@ -432,7 +427,8 @@ def end_key(
     with client.turn:
         if not client.has_key:
             raise CaseError(
-                "expected your own key on this computer, but found none: if you lost it, ask a lead"
+                "expected your own key on this computer, but found none: if you lost your key, "
+                "ask a lead"
             )
         session = client.session
         ending = revoke(session, key.reader, key.key, reason, passphrase, since)
@@ -454,7 +450,9 @@ def countersign_key(client: StudyClient, name: str, digits: str, passphrase: str
                 "expected a lead to countersign a key, but found somebody else: ask a lead"
             )
         if not client.has_key:
-            raise CaseError("expected your own key on this computer, but found none: make it first")
+            raise CaseError(
+                "expected your own key on this computer, but found none: make your key first"
+            )
         state = client.session.refresh()
         reader_id = find_person(state, name).reader_id
         key = find_key(state, reader_id, digits)

@@ -57,8 +57,8 @@ _LEAVING: Final = tr(
 )
 _LEFT: Final = tr(
     "The study {} was closed before its folder responded. Your work is saved on this computer and "
-    "sent when you open the study here again. A case that you had taken is reserved for you here; "
-    "others can take it after 30 minutes."
+    "sent when you open the study here again. A case that you had opened is reserved for you "
+    "here; others can open it after 30 minutes."
 )
 _KEY_NEEDED: Final = tr(
     "The key of {} counts in this study, so nobody can use this name without it. Type its "
@@ -117,7 +117,6 @@ class Planning(WindowPart):
         )
 
     def _show_problem(self, error: Exception) -> None:
-        """Show an error next to the field that needs correction."""
         field = error.field if isinstance(error, SetupError) else "data_set"
         self._view.show_problem(field, plain_text(error))
 
@@ -212,7 +211,6 @@ class Signing(WindowPart):
         self._notifier.hint(text)
 
     def _take_step(self, doing: str, work: Callable[[], T], then: Callable[[T], object]) -> None:
-        """Run one step; clear the entered passphrases in any case."""
         self._view.end_secrets()
         self._jobs.start(
             "review sign",
@@ -282,8 +280,8 @@ class ReviewFlow(WindowPart):
     def _follow_frozen(self, folder: Path, origin: str) -> None:
         self._notifier.hint(
             tr(
-                "The study has begun in {folder}. study.json SHA-256 {head}…: the file never "
-                "changes from now on.",
+                "The study has begun in {folder}. study.json SHA-256 {head}…: the file will never "
+                "change.",
                 folder=folder,
                 head=origin[:_HEAD_DIGITS],
             )
@@ -329,7 +327,6 @@ class ReviewFlow(WindowPart):
         )
 
     def _take_client(self, opened: OpenedClient, *, all_saved: bool) -> None:
-        """Begin with a client; a blinded study is rejected if cases may have been seen."""
         client, before = opened.client, self._session.blinding
         was_open = self._session.opened is not None or self._session.case is not None
         if not all_saved or (was_open and not before.covers(client.blinding)):
@@ -380,7 +377,8 @@ class ReviewFlow(WindowPart):
             self._notifier.warn(
                 tr(
                     "{case_id} was taken over in another window or on another computer: if you "
-                    "submit it in both, both readings are kept and shown as a conflict",
+                    "submit the case in both windows, both readings are kept and shown as a "
+                    "conflict",
                     case_id=case_id,
                 )
             )

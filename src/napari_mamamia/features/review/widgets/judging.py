@@ -128,7 +128,6 @@ class Judging(WindowPart):
             self._show_pair()
 
     def _show_pair(self) -> None:
-        """Show the readings in their layers, one per event-loop iteration, and find differences."""
         dispute, case = self.dispute, self._session.case
         if dispute is None or case is None:
             return
@@ -321,7 +320,6 @@ class Judging(WindowPart):
         work: Callable[[], T],
         tell: Callable[[T], object] = lambda _outcome: None,
     ) -> None:
-        """Run the last step of a case, then show the queue."""
         self._view.show_dispute(self.dispute, is_busy=True)
 
         def end(outcome: T) -> None:
@@ -336,7 +334,7 @@ class Judging(WindowPart):
         is_there = dispute is not None and self._case.is_at(dispute.case_id, _place_of(dispute))
         if dispute is not None and not is_there:
             self._view.say(
-                tr("Another case is on screen: return this one to the queue and open it again.")
+                tr("Another case is on screen: return this case to the queue and open it again.")
             )
         return is_there
 

@@ -128,7 +128,6 @@ def describe_lesion(lesion: LesionRow, first: str, second: str) -> str:
 
 
 def _describe_answers(lesion: LesionRow) -> list[str]:
-    """Return texts with the differing answers and the number of equal answers."""
     texts = [
         f"{answer.question}: {answer.first or '–'} / {answer.second or '–'}"
         for answer in lesion.answers

@@ -55,7 +55,7 @@ _RULE_TEXTS = {
         tr("Majority"),
         tr("Voxels in more than half of the readings."),
     ),
-    ConsensusRule.STAPLE: ("STAPLE", tr("The truth as estimated by STAPLE from all readings.")),
+    ConsensusRule.STAPLE: ("STAPLE", tr("The truth that STAPLE estimates from all readings.")),
 }
 
 
@@ -161,7 +161,6 @@ class JudgingView(QWidget):
         return chooser
 
     def _make_lesions(self) -> QWidget:
-        """Return the list of matched lesions; a click shows the lesion on the image."""
         self.lesions_told = label(
             "review_lesions_told", tip=tr("Lesions of both readers and of one reader only")
         )
@@ -260,7 +259,6 @@ class JudgingView(QWidget):
         return column(1, takes, self._answers_line, self.reason, buttons)
 
     def _make_ended(self) -> QWidget:
-        """Return the controls for a decided case, which can be reopened but not deleted."""
         self.ended = label("review_ended", tip=tr("The decision on this case"))
         self.why_again: QLineEdit = named(
             QLineEdit(),
@@ -272,7 +270,7 @@ class JudgingView(QWidget):
         self.reopen = button(
             "review_reopen_case",
             tr("Reopen case"),
-            tr("Begin a new round: everybody reads the case again. The decision is kept."),
+            tr("Begin a new round, in which everybody reads the case again. The decision is kept."),
             self._want_reopening,
         )
         self._ended = column(self.ended, row(self.why_again, self.reopen))
@@ -447,7 +445,6 @@ class JudgingView(QWidget):
             self.reopening_wanted.emit(chosen.case, self.why_again.text())
 
     def _follow_choice(self) -> None:
-        """Enable opening, accepting or reopening for the selected case."""
         chosen = self.chosen
         is_decided = chosen is not None and chosen.state in ENDS
         agrees = chosen is not None and chosen.state is CaseState.READ and not chosen.because

@@ -69,7 +69,7 @@ class ProgressView(QWidget):
         self.measure = button(
             "review_agreement",
             tr("Measure agreement"),
-            tr("Compare all submitted masks and answers, which takes some seconds."),
+            tr("Compare all submitted masks and answers, which takes a few seconds."),
             self.agreement_wanted.emit,
         )
         self.agreement = label("review_agreement_lines", tip=tr("Current agreement of the readers"))
@@ -77,7 +77,7 @@ class ProgressView(QWidget):
         self.curve = CaptureCurve()
         self.stop = label("review_capture", tip=tr("Errors found, and the stopping rule"))
         self.queue = make_line_list(
-            "review_quality_queue", tr("Queue of quality control in reading order")
+            "review_quality_queue", tr("Quality control queue in reading order")
         )
         self._quality: QualityStatus | None = None
         self._lead = column(
@@ -204,7 +204,7 @@ class CaseChoice(QWidget):
         super().__init__()
         self.setObjectName("review_plan_choice")
         tip = tr(
-            "Case ids separated by commas; * stands for any letters, as in DUKE_*. Empty means all."
+            "Case ids separated by commas; * matches any letters, as in DUKE_*. Empty means all."
         )
         self.line: QLineEdit = named(QLineEdit(), "review_plan_cases", tip)
         self.line.setPlaceholderText(tr("all"))
@@ -248,7 +248,6 @@ class CaseChoice(QWidget):
         self._mark_cases()
 
     def _mark_cases(self) -> None:
-        """Select the cases in the list that match the text field."""
         if not self._ids:
             return
         try:
@@ -263,7 +262,6 @@ class CaseChoice(QWidget):
         self.listed.blockSignals(False)
 
     def _take_cases(self) -> None:
-        """Write the cases selected in the list into the text field."""
         chosen = [
             identifier
             for index, identifier in enumerate(self._ids)
@@ -286,7 +284,7 @@ class DraftView(QWidget):
         super().__init__()
         self.setObjectName("review_plan_shown")
         self.result = label("review_plan_result", tip=tr("Assignment of readers, and notes"))
-        self.warning = label("review_plan_warning", tip=tr("Unreadable cases, and why"))
+        self.warning = label("review_plan_warning", tip=tr("Unreadable cases, with reasons"))
         set_level(self.warning, "warning")
         tip = tr("Freeze the study without the unreadable cases. They cannot be added later.")
         self.without_broken: CheckBox = named(

@@ -148,7 +148,10 @@ class ReviewPage(QWidget):
         self.new = button(
             "review_new",
             tr("New study…"),
-            tr("Plan a study: cases, readers and blinding. It is shown before it is frozen."),
+            tr(
+                "Plan the cases, readers and blinding of a study. The plan is shown before it is "
+                "frozen."
+            ),
             self.show_planning,
         )
         self.planning.left.connect(self.show_entry)
@@ -168,7 +171,9 @@ class ReviewPage(QWidget):
         self.origin.setReadOnly(True)
         self.origin.setFrame(False)
         self._origin = row(QLabel(tr("study.json SHA-256")), self.origin)
-        self.waiting = label("review_waiting", tip=tr("What could not be sent to the study yet"))
+        self.waiting = label(
+            "review_waiting", tip=tr("Data that could not be sent to the study yet")
+        )
         self.trouble = label("review_trouble", tip=tr("Problems of the study's folder"))
         for line in (self.waiting, self.trouble):
             set_level(line, "warning")

@@ -41,10 +41,10 @@ from napari_mamamia.widgets.controls.revealing import reveal
 from napari_mamamia.widgets.controls.targets import CheckBox
 
 _MODE_TEXTS: Final = {
-    ReadingMode.INDEPENDENT: tr("independent: every reader alone, an adjudicator accepts"),
+    ReadingMode.INDEPENDENT: tr("independent: every reader alone; an adjudicator accepts"),
     ReadingMode.SECOND_LOOK: tr("second look: the second reader sees the first reading"),
-    ReadingMode.ARBITRATION: tr("arbitration: two readers, an adjudicator if they disagree"),
-    ReadingMode.PANEL: tr("panel: every reader alone, all cases are adjudicated"),
+    ReadingMode.ARBITRATION: tr("arbitration: two readers, and an adjudicator if they disagree"),
+    ReadingMode.PANEL: tr("panel: every reader alone; all cases are adjudicated"),
 }
 _RULE_TEXTS: Final = {
     ConsensusRule.MAJORITY_BACKGROUND: tr("majority; ties are background"),
@@ -103,7 +103,6 @@ class PlanningView(QWidget):
     def _make_field(
         self, field: str, title: str, among: Sequence[str], *controls: QWidget
     ) -> QWidget:
-        """Return a labelled row for a field, with space for an error below."""
         self._notes[field] = note = make_note(field)
         titled = row(row_name(title, among), *controls)
         titled.layout().setStretch(1, 1)
@@ -145,7 +144,7 @@ class PlanningView(QWidget):
 
     def _make_mode(self) -> QWidget:
         self.mode = self._make_choice(
-            "review_plan_mode", tr("How often a case is read, and by whom."), _MODE_TEXTS
+            "review_plan_mode", tr("Number of readings of a case, and their readers."), _MODE_TEXTS
         )
         self.mode.currentIndexChanged.connect(lambda _at: self._follow_mode())
         tip = tr("Number of readings per case, if the mode does not fix it.")
@@ -263,12 +262,14 @@ class PlanningView(QWidget):
             tr("Readings disagree if answers to a question with categories differ."),
         )
         self.consensus = self._make_choice(
-            "review_plan_consensus", tr("How readings become one mask."), _RULE_TEXTS
+            "review_plan_consensus", tr("Rule that combines readings into one mask."), _RULE_TEXTS
         )
         self._rules = self._add_fold(
             "fold_rules",
             tr("When readings disagree"),
-            tr("One trigger is enough. Also shows how readings become one mask."),
+            tr(
+                "One trigger is enough. The rule for combining readings into one mask is also here."
+            ),
             ("consensus", "triggers"),
             *(row(box, spin, 1) for box, spin in self._limits),
             row(self.lesions, 1),
@@ -297,7 +298,7 @@ class PlanningView(QWidget):
             ),
             (
                 "order",
-                tr("the queue of quality control (JSON), which sets everybody's reading order"),
+                tr("the quality control queue (JSON), which sets everybody's reading order"),
                 "*.json",
             ),
         )
@@ -325,14 +326,14 @@ class PlanningView(QWidget):
         self.draft = button(
             "review_plan_draft",
             tr("Show assignment"),
-            tr("Assigns the cases to readers and shows the result; nothing is written."),
+            tr("Assigns the cases to readers and shows the result without writing anything."),
             lambda: self.draft_wanted.emit(self.setup),
             primary=True,
         )
         self.back = button(
             "review_plan_back",
             tr("Back"),
-            tr("Leaves this form; nothing is written."),
+            tr("Leaves this form without writing anything."),
             self.left.emit,
         )
         self.shown = DraftView()
@@ -391,14 +392,12 @@ class PlanningView(QWidget):
     # -------------------------------------------------------------------- inner
 
     def _forget_draft(self, *_changed: object) -> None:
-        """Hide the draft after the form changed."""
         if hasattr(self, "shown"):
             self.show_draft(None)
             self._say_folded()
 
     def _say_folded(self) -> None:
-        """Show a summary of each collapsed section."""
-        self._cases.said.setText(self.cases.line.text().strip() or tr("all of the data set"))
+        self._cases.said.setText(self.cases.line.text().strip() or tr("all cases of the data set"))
         boxes = self.hidden.values()
         names = [box.text() for box in boxes if box.isChecked()]
         self._blinding.said.setText(", ".join(names) or tr("nothing"))

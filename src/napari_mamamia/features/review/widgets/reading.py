@@ -44,7 +44,7 @@ _HELD: Final = tr(
     "{} is reserved by {}. It is available when they release it, or after 30 minutes."
 )
 _OTHER_CASE: Final = tr(
-    "A different case is on screen from the one you took: open it again from the list."
+    "The case on screen is not the case that you opened: open your case again from the list."
 )
 
 
@@ -146,7 +146,6 @@ class Reading(WindowPart):
         self._take_task(tr("Reopening this case"), lambda: client.read_again(taken.task, reason))
 
     def _leave_case(self, then: Callable[[], None]) -> None:
-        """Save the displayed case, then continue; stay if saving fails."""
         self.keep_draft()
         self._editing.save_if_needed(lambda all_saved: then() if all_saved else None)
 
@@ -319,7 +318,6 @@ class Reading(WindowPart):
         )
 
     def _go_on(self, compare: Callable[[], object], client: StudyClient) -> None:
-        """Compare the readings in the background, and open the next case."""
         self._let_go()
         self._jobs.start(
             "review compare", tr("Comparing the readings"), compare, lambda _done: None, shown=False
@@ -397,7 +395,6 @@ class Reading(WindowPart):
         self._measure.start()
 
     def _measure_lesions(self, then: Callable[[], None] | None = None) -> None:
-        """Update the lesions in the form, with measurements unless they are hidden."""
         case, mask, taken = self._session.case, self._session.mask(Role.REFINED), self.taken
         if case is None or mask is None or taken is None or not self._form.asks_lesions:
             return

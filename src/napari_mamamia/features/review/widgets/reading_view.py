@@ -84,14 +84,14 @@ class ReadingView(QWidget):
         self.first = label("review_first_look", tip=tr("The first reading of this case"))
         self.take_first = button(
             "review_take_first_look",
-            tr("Start from it"),
+            tr("Start from first reading"),
             tr("Copy that reading into your mask. Undo reverts this."),
             self.first_wanted.emit,
         )
         self._first_look = row(self.first, self.take_first)
         self._first_look.layout().setStretch(0, 1)
         self.missing = label(
-            "review_missing", tip=tr("What to do before the case can be submitted")
+            "review_missing", tip=tr("Remaining steps before the case can be submitted")
         )
         set_level(self.missing, "warning")
         self.empty = button(
@@ -278,17 +278,16 @@ def describe_rest(look: StudySnapshot) -> str:
     if not look.is_seen:
         return tr(
             "This study has not been read on this computer yet, so its state is unknown. Your "
-            "cases appear automatically; this page refreshes every few seconds."
+            "cases appear automatically, because this page refreshes every few seconds."
         )
     if not look.n_tasks:
         return tr("No case of this study is assigned to you.")
     if look.n_left:
         return tr_n(
-            "{n} of your cases cannot be read at the moment: it waits for the first reading, or "
-            "is in adjudication. It appears automatically; this page refreshes every few seconds.",
-            "{n} of your cases cannot be read at the moment: they wait for the first reading, or "
-            "are in adjudication. They appear automatically; this page refreshes every few "
-            "seconds.",
+            "{n} of your cases cannot be read at the moment, because it is waiting for the first "
+            "reading or is in adjudication. It will appear automatically.",
+            "{n} of your cases cannot be read at the moment, because they are waiting for the "
+            "first reading or are in adjudication. They will appear automatically.",
             look.n_left,
         )
     return tr(

@@ -36,8 +36,8 @@ _AS: Final = {
     Meaning.APPROVER: tr("as approver of the accepted result"),
 }
 _NO_KEY: Final = tr(
-    "To sign you need a key on this computer. Choose a passphrase of at least 8 characters and "
-    "write it down in a private place: it cannot be recovered."
+    "To sign, you need a key on this computer. Choose a passphrase of at least 8 characters and "
+    "write it down in a private place, because it cannot be recovered."
 )
 _LOST: Final = tr(
     "A forgotten passphrase cannot be recovered. A new key replaces this one, and a lead "
@@ -82,7 +82,8 @@ class LeadKeyForm(QWidget):
             QLineEdit(),
             "review_bind_others",
             tr(
-                "Keys of other leads: name = the 64 digits from mamamia review lead-key; next name…"
+                "Keys of other leads as name = 64 digits from mamamia review lead-key, separated "
+                "by semicolons"
             ),
         )
         self.others.setPlaceholderText(tr("other leads: name = 64 digits; …"))
@@ -116,7 +117,7 @@ class LeadKeyForm(QWidget):
 
 
 _NO_LONGER: Final = tr(
-    "The key of {} no longer waits: another lead countersigned it, or it was revoked."
+    "The key of {} is no longer waiting, because another lead countersigned or revoked it."
 )
 
 
@@ -158,7 +159,7 @@ class SigningView(QWidget):
         self.forgotten = button(
             "review_key_forgotten",
             tr("Passphrase forgotten…"),
-            tr("Make a new key to replace the one whose passphrase is lost."),
+            tr("Make a new key to replace the key whose passphrase is lost."),
             self._begin_renewing,
         )
         self.about_key = label("review_key_about", tip=tr("Purpose of a key"))
@@ -188,11 +189,11 @@ class SigningView(QWidget):
         self.meaning.activated.connect(lambda _at: self._fill_list())
         self.things = make_line_list(
             "review_to_sign",
-            tr("What you have not signed yet. Select several with Ctrl or Shift."),
+            tr("Items that you have not signed yet. Select several with Ctrl or Shift."),
         )
         self.things.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         self.things.itemSelectionChanged.connect(self._follow_choice)
-        self.nothing = label("review_nothing_to_sign", tip=tr("What you may sign"))
+        self.nothing = label("review_nothing_to_sign", tip=tr("Items that you may sign"))
         self.about = label("review_sign_about", _SIGNS, tr("What a signature contains"))
         want = self._want_signatures
         self.passphrase = _make_secret(
@@ -222,7 +223,9 @@ class SigningView(QWidget):
         self.countersign = button(
             "review_countersign",
             tr("Countersign"),
-            tr("Confirm that this key belongs to this person. Its signatures count from now on."),
+            tr(
+                "Confirm that this key belongs to this person. Signatures with this key then count."
+            ),
             want,
         )
         self._word = column(
@@ -234,7 +237,7 @@ class SigningView(QWidget):
                     "Ask the owner, in person or by telephone, for the 16 digits that the owner's "
                     "window shows."
                 ),
-                tr("Why to compare digits: the key could be anybody's"),
+                tr("Compare the digits, because the key could be anybody's"),
             ),
             row(self.whose, self.digits),
             row(self.word, self.countersign),
@@ -245,7 +248,7 @@ class SigningView(QWidget):
         self.begin_end = button(
             "review_key_end_begin",
             tr("Revoke a key…"),
-            tr("Revoke a key that was lost or stolen: your own, or, as a lead, anybody's."),
+            tr("Revoke a key that was lost or stolen: your own key or, as a lead, any key."),
             lambda: self._show_ending(is_open=self._ending.isHidden()),
         )
         self.which: QComboBox = named(
@@ -343,7 +346,6 @@ class SigningView(QWidget):
         self._making.setVisible(not self._has_key or self._is_renewing)
 
     def _show_endable(self, look: SigningStatus) -> None:
-        """List the keys that can be revoked, and keep the selection."""
         before = self.which.currentData()
         if [self.which.itemData(k) for k in range(self.which.count())] != list(look.endable):
             self.which.clear()

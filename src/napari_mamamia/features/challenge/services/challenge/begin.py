@@ -182,7 +182,7 @@ def begin_challenge(folder: Path, settings: ChallengeSettings) -> BegunChallenge
         report_progress(number, len(case_ids), f"Checksums of {case_id}")
         cases.append(_freeze_case(case_id, references.get(case_key(case_id)), data_set))
     challenge = Challenge(
-        name=settings.name or folder.resolve().name,
+        name=settings.name or _find_title(settings.definition) or folder.resolve().name,
         task=settings.task,
         profile=settings.profile.name,
         profile_version=settings.profile.version,
@@ -224,6 +224,10 @@ def choose_definitions(settings: ChallengeSettings) -> tuple[ChallengeDefinition
         return (settings.definition,)
     names = [MAMA_MIA_TASK1] * settings.wants_masks + [MAMA_MIA_TASK2] * settings.wants_responses
     return tuple(definition_named(name) for name in names)
+
+
+def _find_title(definition: ChallengeDefinition | None) -> str:
+    return "" if definition is None else definition.title or definition.name
 
 
 def _freeze_definitions(
@@ -268,7 +272,7 @@ def _begin_defined(
             models[role] = f"{kind}:{name}"
             model_files.append(FrozenFile(name, sha256_of(target)))
     challenge = Challenge(
-        name=settings.name or definition.title or definition.name,
+        name=settings.name or _find_title(definition),
         task=None,
         profile=settings.profile.name,
         profile_version=settings.profile.version,

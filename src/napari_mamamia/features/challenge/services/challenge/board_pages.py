@@ -296,7 +296,8 @@ def _describe_defined(
                  *(_show_number(numbers.get(name)) for name in measures), f"{row.n:,}",
                  f"{row.n_unusable:,}", say_attempt(row), _say_remark(row))  # fmt: skip
         rows.append(Row(cells, is_small=row.rank is None, link=links.get(row.team, "")))
-    heads = ("Rank", "Rank, 95 %", "First, %", "Score", *measures, "n", "Unusable", "Attempt")
+    titles = [ranking.defined[board.task].titles.get(name) or name for name in measures]
+    heads = ("Rank", "Rank, 95 %", "First, %", "Score", *titles, "n", "Unusable", "Attempt")
     columns = (Column("Team", is_number=False), *map(Column, heads),
                Column("Remark", is_number=False))  # fmt: skip
     table = ReportTable(f"Ranked by {board.ranked_by}", columns, tuple(rows))

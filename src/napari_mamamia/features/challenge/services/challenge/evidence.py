@@ -90,7 +90,7 @@ def apply_gate(
 def count_copies(
     opened: OpenChallenge, attempt: Attempt, rows: Sequence[CaseScore]
 ) -> tuple[int, int]:
-    """Return the numbers of masks that are byte-for-byte references, and almost equal to one.
+    """Return the numbers of files that are byte-for-byte references, and of almost equal masks.
 
     Parameters
     ----------
@@ -103,6 +103,7 @@ def count_copies(
     """
     folder = opened.results(attempt.team, attempt.digest)
     references = {case.reference.sha256 for case in opened.challenge.cases if case.reference}
+    references |= {file.sha256 for file in opened.challenge.truth}
     if attempt.kind == SubmissionKind.PROGRAM:
         files = read_file_list(folder).files
     else:

@@ -520,7 +520,7 @@ def _rank_defined(
     challenge, name = opened.challenge, _find_table(definition)
     is_masks = definition.answer.kind is AnswerKind.MASKS
     attempts = {attempt.team: attempt for attempt in scored if name in dict(attempt.files)}
-    teams = {}
+    teams, copies = {}, {}
     for team, attempt in attempts.items():
         path = opened.results(team, attempt.digest) / name
         if sha256_of(path) != dict(attempt.files)[name]:
@@ -528,9 +528,9 @@ def _rank_defined(
                 f"expected the values of {team} to be as recorded in the ledger, but {path} was "
                 "changed: restore it, then verify the challenge to list all changes"
             )
-        teams[team] = (
-            measure_scores(definition, read_case_scores(path)) if is_masks else read_values(path)
-        )
+        scores = read_case_scores(path) if is_masks else ()
+        teams[team] = measure_scores(definition, scores) if is_masks else read_values(path)
+        copies[team] = count_copies(opened, attempt, scores)
     rules = tuple(map(MeasureRule, definition.measures)) if is_masks else measure_rules(definition)
     ranking = rank_by_definition(
         definition,
@@ -551,7 +551,9 @@ def _rank_defined(
         )  # fmt: skip
         numbers = ((name, find_number(of_teams[index]))
                    for name, of_teams in ranking.numbers.items())  # fmt: skip
-        rows.append(replace(row, measures=tuple(numbers)))
+        n_copies, n_near = copies[team]
+        row = replace(row, n_copies=n_copies, n_near_copies=n_near, measures=tuple(numbers))
+        rows.append(row)
     board = Board(definition.name, describe_ranking(definition), tuple(rows))
     return _add_unscored(board, ledger), ranking
 

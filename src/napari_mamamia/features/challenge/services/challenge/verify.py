@@ -205,7 +205,8 @@ def list_unchecked(path: Path, *, is_quick: bool = False) -> tuple[str, ...]:
         *_find_moved_on(opened, read_ledger(opened.attempts, opened.sha256)),
         "places.json, and results of refused, stopped or unfinished submissions",
     ]
-    texts += ["images, because the challenge was created without them"] * (opened.images is None)
+    has_no_images = opened.images is None and opened.challenge.task is not None
+    texts += ["images, because the challenge was created without them"] * has_no_images
     return (*texts, *["scores and figures, which are not computed again"] * is_quick)
 
 

@@ -135,7 +135,6 @@ def box_overlaps(lesions: Lesions, predictions: PredictedBoxes) -> Overlaps:
 def _overlap_blocks(
     lesions: Lesions, predictions: PredictedBoxes
 ) -> Iterator[tuple[Places, Places, Numbers]]:
-    """Yield pairs and their overlap, in blocks of about 10^6 pairs."""
     order = np.argsort(lesions.cases, kind="stable")
     in_order = lesions.cases[order]
     first = np.searchsorted(in_order, predictions.cases)

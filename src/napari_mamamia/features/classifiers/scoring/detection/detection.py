@@ -36,7 +36,7 @@ NEARLY_FREE: Final = 0.1
 
 OVERLAP_THRESHOLDS: Final = (0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5)
 
-NO_SCORES: Final = "the boxes have no scores: there is one operating point, and no curve to score"
+NO_SCORES: Final = "the boxes have no scores, so there is one operating point and no curve to score"
 NO_LESION: Final = "there is no lesion to find"
 
 _CELLS: Final = 1 << 21
@@ -100,7 +100,6 @@ def score_detection(
 
 
 def _with_risks(data: DetectionInput, settings: DetectionSettings) -> tuple[DetectionInput, str]:
-    """Return the input with a risk for each lesion and box, and the source of the risks."""
     lesions, boxes = data.lesions, data.boxes
     risks = np.concatenate([lesions.risks, boxes.risks])
     of_lesions = _fill_gaps(lesions.risks, risk_of_size(lesions.sizes_mm, settings.risk))
@@ -280,7 +279,6 @@ def _patient_level(data: DetectionInput, settings: DetectionSettings) -> Patient
 def _score_centres(
     data: DetectionInput, settings: DetectionSettings, matches: Matches, events: Events
 ) -> tuple[Centre, ...]:
-    """Return the metrics of each centre, except reference-code, whose scale would differ."""
     centres = np.array(data.centres, dtype=np.str_)
     rows = []
     for name in sorted(set(data.centres)):
@@ -351,7 +349,6 @@ def _make_intervals(
 
 
 def _without_each(n_cases: int, first: int, n_rows: int) -> Numbers:
-    """Return weights whose rows each leave out one case."""
     stop = min(first + n_rows, n_cases)
     weights = np.ones((stop - first, n_cases))
     weights[np.arange(stop - first), np.arange(first, stop)] = 0
@@ -367,22 +364,22 @@ def _list_warnings(result: DetectionResult) -> tuple[str, ...]:
     counts = np.bincount(data.lesions.cases, minlength=data.n_cases)
     if data.n_cases and (counts == 1).all():
         texts.append(
-            "every case has exactly one lesion: if the reference holds only the primary tumour "
+            "every case has exactly one lesion; if the reference contains only the primary tumour "
             "(as in MAMA-MIA), a false positive may be a true additional lesion"
         )
     if result.reason:
         return tuple(texts)
     if data.n_cases < 8:
         texts.append(
-            f"{data.n_cases} cases: one false positive is {1 / data.n_cases:.3g} per case, more "
-            "than the lowest rate of the score, 0.125"
+            f"with {data.n_cases} cases, one false positive is {1 / data.n_cases:.3g} per case, "
+            "which exceeds the lowest rate of the score, 0.125"
         )
     texts += _warn_of_curve(result.curve(), data)
     if np.any(data.lesions.sizes_mm == settings.cut_mm):
         texts.append(f"lesions of exactly {settings.cut_mm:.1f} mm are counted in both strata")
     texts.append(
-        "each stratum reaches a rate of false positives at its own score threshold: the two do "
-        "not describe the same setting of the model"
+        "each stratum reaches a rate of false positives at its own score threshold, so the strata "
+        "do not describe the same setting of the model"
     )
     return tuple(texts)
 
@@ -391,13 +388,13 @@ def _warn_of_curve(curve: Curve, data: DetectionInput) -> list[str]:
     texts = []
     if curve.reached_fp_per_case < RATES[-1]:
         texts.append(
-            f"the curve reached {curve.reached_fp_per_case:.3g} false positives per case: beyond "
-            "that, the score uses the last sensitivity"
+            f"the curve reached {curve.reached_fp_per_case:.3g} false positives per case; beyond "
+            "this rate, the score uses the last sensitivity"
         )
     finite = data.boxes.scores[np.isfinite(data.boxes.scores)]
     if finite.size > 1 and finite.min() == finite.max():
         texts.append(
-            "all scores are equal: there is one operating point, and the score uses the line from "
-            "0 to it"
+            "all scores are equal, so there is one operating point, and the score uses the line "
+            "from 0 to this point"
         )
     return texts

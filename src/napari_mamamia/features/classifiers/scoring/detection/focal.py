@@ -96,7 +96,7 @@ def risk_adjusted_focal(
         )
     if not (np.isfinite(logits).all() and np.isfinite(sizes).all()):
         raise ArgumentError(
-            "expected only finite logits and sizes, but found others: leave these boxes out"
+            "expected only finite logits and sizes, but found other values: leave out these boxes"
         )
     signed = np.where(is_lesion, logits, -logits)
     of_code = FocalReading(reading) is FocalReading.REFERENCE_CODE

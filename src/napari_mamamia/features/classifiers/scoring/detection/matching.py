@@ -103,7 +103,6 @@ def _order_pairs(
     scores: Numbers,
     sought: NDArray[np.bool_],
 ) -> Places:
-    """Return pairs by descending score; the pairs of a box are in its order of preference."""
     rank = np.empty(scores.size, dtype=np.intp)
     rank[np.argsort(-scores, kind="stable")] = np.arange(scores.size)
     keys = (-lesions, -values, ~sought[lesions], rank[boxes])
@@ -125,7 +124,6 @@ def _take_greedily(boxes: Places, lesions: Places) -> Places:
 def _assign_pairs(
     boxes: Places, lesions: Places, values: Numbers, sought: NDArray[np.bool_]
 ) -> Places:
-    """Return the pairs of the best assignment, one connected component of overlaps at a time."""
     if not boxes.size:
         return np.zeros(0, dtype=np.intp)
     distinct_boxes, box_rows = np.unique(boxes, return_inverse=True)

@@ -91,14 +91,12 @@ def parts_of_case(
 
 
 def _lay_on(reference: LabelMap, other: LabelMap, name: str) -> LabelMap:
-    """Return values on the reference's grid, with axes reordered if it is the same grid."""
     aligned = laid_on(reference, other, CLINICAL)
     require_same_grid(reference.grid, aligned.grid, "the reference", name)
     return aligned
 
 
 def _part_numbers(parts: Parts, mask: NDArray[np.bool_]) -> Places:
-    """Return the component of each foreground voxel, in array order."""
     if not parts.n:
         return np.zeros(0, dtype=np.intp)
     return parts.at(np.argwhere(mask))

@@ -28,13 +28,18 @@ _STEPS: Final = np.geomspace(1 / 16, 8, 400)
 _DEFINITIONS: Final = {
     CurveKind.FROC: "mean sensitivity at 1/8, 1/4, 1/2, 1, 2, 4 and 8 false positives per case",
     CurveKind.STRICT: (
-        "found lesions are weighted by their risk (as a share of all risk), false "
-        "boxes by 1 − risk, on a scale that is the same for all models"
+        "found lesions are weighted by risk (as a proportion of all risk), and false boxes by 1 − "
+        "risk, on the same scale for all models"
     ),
-    CurveKind.REFERENCE_CODE: "as strict, but all risks are divided by the largest one of "
-    "this data set and this model's boxes: two models have different scales",
-    CurveKind.PAPER_EQ3: "as strict, but the found risk is divided by the number of lesions: "
-    "at most the ceiling",
+    CurveKind.REFERENCE_CODE: (
+        "as strict, but all risks are divided by the largest risk in this "
+        "data set and this model's boxes, so two models have different "
+        "scales"
+    ),
+    CurveKind.PAPER_EQ3: (
+        "as strict, but the found risk is divided by the number of lesions, "
+        "which gives at most the ceiling"
+    ),
 }
 _LABELS: Final = {
     CurveKind.FROC: "FROC",
@@ -97,12 +102,12 @@ def write_detection_page(
     ]
     page = Page(
         f"Detection: {name}",
-        (f"{rule_text(result)}: this rule applies to every number on this page.", headline(result)),
+        (f"{rule_text(result)}; this rule applies to every number on this page.", headline(result)),
         tuple(sections),
         tuple(warnings),
         tuple(f"{failure.case_id}: {failure.reason}" for failure in failures),
         "Numbers are rounded for reading; detection.json, lesions.csv, boxes.csv and curve.csv "
-        "hold them in full.",
+        "contain the full numbers.",
     )
     path = write_page(
         page, out / REPORT, overwrite=overwrite, draw=lambda drawing: drawn[id(drawing)]
@@ -204,7 +209,7 @@ def _scores_table(result: DetectionResult) -> ReportTable:
             f"Intervals from {first.n_resamples} resamples of cases; {first.n_undefined} without a "
             "lesion were not used."
         )
-    return ReportTable("Scores (shares of 1, no unit)", headings, tuple(rows), tuple(notes))
+    return ReportTable("Scores (proportions without unit)", headings, tuple(rows), tuple(notes))
 
 
 def _rates_tables(result: DetectionResult) -> tuple[ReportTable, ...]:
@@ -280,13 +285,20 @@ def _patients_table(result: DetectionResult) -> ReportTable:
                 "Average precision",
                 number(patient.average_precision),
                 "",
-                patient.reason or f"chance is {share}, the share of cases with a lesion",
+                patient.reason or f"chance is {share}, the proportion of cases with a lesion",
             )
         ),
         Row(
             ("Sensitivity", number(patient.sensitivity), "", "cases with a lesion that have a box")
         ),
-        Row(("Specificity", number(patient.specificity), "", "cases without one that have none")),
+        Row(
+            (
+                "Specificity",
+                number(patient.specificity),
+                "",
+                "cases without a lesion that have no box",
+            )
+        ),
     )
     headings = (
         Column("Number", is_number=False),
@@ -318,7 +330,7 @@ def _centres_table(result: DetectionResult) -> ReportTable:
         for centre in result.centres
     )
     columns = (Column("Centre", is_number=False), *(Column(text) for text in headings))
-    return ReportTable("Each centre's own cases", columns, rows)
+    return ReportTable("Cases of each centre", columns, rows)
 
 
 def _make_lists(result: DetectionResult) -> tuple[ReportTable, ...]:

@@ -273,7 +273,6 @@ def _add_up(parts: csr_array, weights: Numbers) -> Numbers:
 
 
 def _divide_by(values: Numbers, by: Numbers) -> Numbers:
-    """Return a quotient, NaN for a divisor of 0."""
     quotient: Numbers = np.full(np.broadcast_shapes(values.shape, by.shape), np.nan)
     np.divide(values, by, out=quotient, where=by > 0)
     return quotient

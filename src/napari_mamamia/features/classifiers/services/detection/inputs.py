@@ -112,12 +112,12 @@ def read_tables(tables: DetectionTables) -> ReadDetection:
             has, lacks = lacks, has
         raise FormatError(
             f"expected the column risk in both tables or in neither, but found it in {has} and "
-            f"not in {lacks}: give risks in both, or remove the column"
+            f"not in {lacks}: add risks to both tables, or remove the column"
         )
     warnings = [*cases.notes, *truth.notes, *boxes.notes]
     if boxes.n_repeated:
         warnings.append(
-            f"predicted boxes that repeat an earlier row: {boxes.n_repeated}; each counts as a box"
+            f"{boxes.n_repeated} predicted boxes repeat an earlier row, and each counts as a box"
         )
     lesions = Lesions(truth.cases, truth.edges_mm, truth.risks)
     predictions = PredictedBoxes(boxes.cases, boxes.edges_mm, boxes.scores, boxes.risks)
@@ -162,7 +162,7 @@ def read_masks(masks: DetectionMasks, matching: LesionMatching) -> ReadDetection
     maps = _files_of(masks.probability, listed.ids) if masks.probability else None
     listed_keys = {case_key(case_id) for case_id in listed.ids}
     failures = [
-        CaseFailure(path[0], "there is no reference for this prediction: it does not count")
+        CaseFailure(path[0], "there is no reference for this prediction, so it does not count")
         for key, path in predictions.items()
         if key not in listed_keys
     ]
@@ -194,8 +194,8 @@ def read_masks(masks: DetectionMasks, matching: LesionMatching) -> ReadDetection
         warnings = (
             *listed.notes,
             (
-                "predictions on the reference's grid with their axes stored in a different order: "
-                f"{len(turned)} (first {turned[0]}): reordered, not resampled"
+                "predictions on the reference's grid with their axes stored in a different "
+                f"order: {len(turned)} (first {turned[0]}); they were reordered without resampling"
             ),
         )
     return ReadDetection(data, tuple(failures), warnings)
@@ -218,9 +218,7 @@ A case's id as spelled in its file name, and the file or the reason for its abse
 
 def _files_of(folder: Path, case_ids: Collection[str]) -> _Files:
     if not folder.is_dir():
-        raise FormatError(
-            f"expected a folder of masks at {folder}, but found none: correct the path"
-        )
+        raise FormatError(f"expected a mask folder at {folder}, but found none: correct the path")
     listing = list_masks(folder, case_ids)
     found_at: dict[str, Path | str] = {**listing.others, **listing.problems, **listing.masks}
     return {case_key(case_id): (case_id, where) for case_id, where in found_at.items()}
@@ -243,8 +241,8 @@ def _list_cases(masks: DetectionMasks, references: _Files) -> DetectionCases:
     if missing:
         raise FormatError(
             f"expected a reference in {masks.reference} for every case of {masks.cases}, but "
-            f"{len(missing)} have none (first {', '.join(missing[:5])}): add them, with an empty "
-            "mask for a case without a lesion"
+            f"{len(missing)} have none (first {', '.join(missing[:5])}): add the missing masks, "
+            "with an empty mask for a case without a lesion"
         )
     return listed
 
@@ -253,12 +251,12 @@ def _parts_of_files(
     key: str, reference: LabelMap, predictions: _Files, maps: _Files | None, rules: PartRules
 ) -> CaseParts:
     if key not in predictions:
-        raise FormatError("it has no prediction: write an empty mask if it has no lesion")
+        raise FormatError("there is no prediction: write an empty mask if there is no lesion")
     reference, prediction = on_common_grid(reference, _read_mask(predictions, key))
     if maps is None:
         return parts_of_case(reference, prediction, None, rules)
     if key not in maps:
-        raise FormatError("it has no probability map: write one for every case")
+        raise FormatError("there is no probability map: write a map for every case")
     return parts_of_case(reference, prediction, _read_mask(maps, key), rules)
 
 

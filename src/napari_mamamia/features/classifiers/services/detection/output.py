@@ -221,7 +221,6 @@ def _curve_rows(result: DetectionResult) -> Iterator[Row]:
 
 
 def _numbers_in_case(cases: Any) -> Any:
-    """Return the number of each row within its case, from 1, in the order of the table."""
     order = np.argsort(cases, kind="stable")
     starts = np.searchsorted(cases[order], cases[order])
     numbers = np.empty(len(cases), dtype=np.intp)

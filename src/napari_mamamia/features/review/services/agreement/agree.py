@@ -181,7 +181,9 @@ class CaseMasks:
     ) -> Iterator[MaskPair]:
         """Yield the comparison of each reading with a mask of known truth."""
         if path is None:
-            self._leave_out(TRUTH, "expected its known mask in the truth folder, but found none")
+            self._leave_out(
+                TRUTH, "expected the known mask of this case in the truth folder, but found none"
+            )
             return
         try:
             reference = read_labels(path)
@@ -482,8 +484,8 @@ def list_orders(form: Form | None, questions: Sequence[str]) -> dict[str, tuple[
         field = None if form is None else form.field(name)
         if field is None or not field.is_choice:
             raise CaseError(
-                f"expected a question of the study's form that has terms, but found {name!r}: "
-                "check the spelling, or leave it out"
+                f"expected a question with terms in the study's form, but found {name!r}: check "
+                "the spelling, or leave out the question"
             )
         orders[name] = tuple(term.id for term in field.terms)
     return orders
@@ -580,7 +582,6 @@ def _compare_all(
     left_out: list[LeftOut],
     matched: LesionNames,
 ) -> tuple[list[MaskPair], list[MaskPair], list[MaskPair]]:
-    """Compare pairs of readers, repeats and truth, with the masks of one case in memory."""
     known_masks = {} if truth is None else masks_of_cases(truth.masks)
     of_truth = (
         set()
@@ -633,7 +634,6 @@ def list_repeats(view: CaseView) -> list[tuple[ReadingView, ReadingView]]:
 
 
 def _summarise_cases(pairs: Iterable[MaskPair], sizes: tuple[int, int]) -> MaskAgreement:
-    """Return the means over cases of the mean over a case's pairs."""
     groups: dict[str, list[MaskPair]] = {}
     for pair in pairs:
         groups.setdefault(pair.case_id, []).append(pair)
@@ -680,7 +680,7 @@ def _require_list(study: Study, truth: Truth) -> None:
         raise CaseError(
             "expected the list of honeypots that was used to begin the study "
             f"({count_of(study.honeypots.count, 'case')}), but found a different list of "
-            f"{len(truth.case_ids)}: name the file that was passed to `mamamia review init`"
+            f"{len(truth.case_ids)}: choose the file that was passed to `mamamia review init`"
         )
 
 
@@ -746,7 +746,6 @@ def _compare_repeated_answers(
     orders: Mapping[str, Sequence[str]],
     sizes: tuple[int, int],
 ) -> tuple[tuple[CategoryAgreement, ...], tuple[NumberAgreement, ...]]:
-    """Return the agreement of all readers' answers with their own hidden repeats."""
     both = [
         (index, view.key, pair)
         for index, view in enumerate(state.cases)
@@ -767,7 +766,6 @@ def _name_lesions(
     names: Mapping[str, Mapping[str, str]],
     readings: Sequence[ReadingView],
 ) -> Mapping[str, str] | None:
-    """Return the common number of each lesion; None if no reading has a mask."""
     if len(readings) < 2:  # no second reading to compare with
         return {name: name for name in parse_answers_text(reading.answers).lesions}
     return names.get(who, {}) if any(names.values()) or reading.mask else None
@@ -776,16 +774,15 @@ def _name_lesions(
 def _note_design(
     state: ReviewState, pairs: Sequence[MaskPair], truth: Truth | None
 ) -> Iterator[str]:
-    """Yield sentences on the limitations of these numbers."""
     study = state.study
     if not pairs:
-        yield "no case was read completely by two people: there is nothing to compare"
+        yield "no case was read completely by two people, so there is nothing to compare"
     if study.plan.mode.value == "second-look":
-        yield "the second reader saw the first mask: the readings are not independent"
+        yield "the second reader saw the first mask, so the readings are not independent"
     if study.honeypots.count and truth is None:
         yield (
-            f"{study.honeypots.count} honeypots are not evaluated: give their list and the "
+            f"{study.honeypots.count} honeypots are not evaluated: specify their list and the "
             "folder of their known masks"
         )
     if not study.plan.repeat_share:
-        yield "the study has no hidden repeats: readers are not compared with themselves"
+        yield "the study has no hidden repeats, so readers are not compared with themselves"

@@ -31,10 +31,10 @@ SCHEMA: Final = 1
 _ROWS: Final = ("cases", "pairs", "repeat_pairs", "honeypot_pairs")
 _DEFINITIONS: Final = {
     "interval": "95 % percentiles over resampled cases; undefined resamples are counted",
-    "both_empty": "two empty masks agree, have no Dice and are in no mean",
+    "both_empty": "two empty masks agree, but have no Dice and are not included in means",
     "one_empty": "Dice 0, no HD95 and no NSD",
     "hd95_mm": "95th percentile of the distances between contours, the larger direction, mm",
-    "nsd": f"share of contour voxels within {NSD_TOLERANCE_MM:g} mm of the other contour",
+    "nsd": f"proportion of contour voxels within {NSD_TOLERANCE_MM:g} mm of the other contour",
     "volumes": "mm3; bias is first - second, ratio first / second; empty masks have no ratio",
     "icc": "ICC(A,1): two-way random, absolute agreement, one reader (McGraw and Wong 1996)",
     "lesions": "26-connected components, matched by overlap (IoU 0.1 or more), then a shared "
@@ -42,13 +42,15 @@ _DEFINITIONS: Final = {
     "only, n_parts are split or merged; positive is 2 n_both / (2 n_both + n_first + n_second); "
     "dsc of n_both",
     "n_alone": (
-        "lesions with an answer from one reader only, although others read the case: they "
-        "are in no kappa and no alpha"
+        "lesions with an answer from one reader only, although others read the case; they are not "
+        "included in kappa and alpha"
     ),
-    "n_computed": "answers that the program measured on the reader's own mask and that the reader "
-    "did not change: they agree as far as the masks do",
+    "n_computed": (
+        "answers that the program measured on the reader's own mask and that the reader "
+        "did not change; they agree to the extent that the masks agree"
+    ),
     "kappa": "Cohen's, unweighted; linear and quadratic where the categories have an order",
-    "fleiss": "over what has n_readers answers",
+    "fleiss": "over items with n_readers answers",
     "objects": "of honeypots, a mask as one object: valid from IoU 0.4 on, as CVAT counts shapes",
     "alpha": "Krippendorff's, nominal, readers may be missing; ordinal where there is an order",
 }
@@ -257,11 +259,13 @@ def agreement_lines(result: StudyAgreement, form: Form | None = None) -> list[st
         ]
     if masks.n_both_empty:
         lines.append(
-            f"In {count_of(masks.n_both_empty, 'pair')} both masks are empty: they agree, and are "
-            "in no mean."
+            f"In {count_of(masks.n_both_empty, 'pair')} both masks are empty; they agree, but are "
+            "not included in means."
         )
     if masks.n_one_empty:
-        lines.append(f"In {count_of(masks.n_one_empty, 'pair')} one mask is empty: Dice 0.")
+        lines.append(
+            f"In {count_of(masks.n_one_empty, 'pair')} one mask is empty, which gives a Dice of 0."
+        )
     lines += [_say_volumes(volume) for volume in result.volumes]
     lines += [_say_lesions(lesion) for lesion in result.lesions]
     for question in result.categories:
@@ -291,7 +295,7 @@ def agreement_lines(result: StudyAgreement, form: Form | None = None) -> list[st
     if result.n_lesions_unmatched:
         lines.append(
             f"{count_of(result.n_lesions_unmatched, 'reading')} with descriptions of lesions that "
-            "are not in their mask, or of several lesions without a mask: these answers are not "
+            "are not in their mask, or of several lesions without a mask; these answers are not "
             "compared."
         )
     return lines
@@ -337,7 +341,9 @@ def _say_volumes(pair: PairedValues) -> str:
 
 def _say_lesions(agreement: LesionAgreement) -> str:
     if not agreement.n_both + agreement.n_first + agreement.n_second + agreement.n_parts:
-        return f"Lesions of {agreement.first} and {agreement.second}: neither reader marked any."
+        return (
+            f"Lesions of {agreement.first} and {agreement.second}: neither reader marked a lesion."
+        )
     split = f", {agreement.n_parts} split or merged" if agreement.n_parts else ""
     return (
         f"Lesions of {agreement.first} and {agreement.second}: {agreement.n_both} marked by both "
@@ -370,5 +376,5 @@ def _say_categories(agreement: CategoryAgreement, form: Form | None) -> list[str
     if kappas:
         text += f"; Cohen's kappa of pairs {min(kappas):.3f} to {max(kappas):.3f}"
     if agreement.n_alone:
-        text += f"; {count_of(agreement.n_alone, 'lesion')} of only one reader not included"
+        text += f"; {count_of(agreement.n_alone, 'lesion')} from only one reader not included"
     return [f"{text}."]

@@ -214,7 +214,6 @@ def save_answers(
 
 
 def _list_cells(row: AnswerRow, numbers: Mapping[str, str]) -> tuple[Any, ...]:
-    """Return a row with the lesion's common number after the reader's own number."""
     cells = tuple(asdict(row)[name] for name in _ROW)
     number = numbers.get(row.place, "") if row.scope == FieldScope.LESION else ""
     return (*cells[:4], number, *cells[4:])
@@ -295,8 +294,8 @@ def _require_ratings(
     unknown = sorted(set(positives or ()) - {row.case for row in rows})
     if unknown:
         raise CaseError(
-            f"expected positive cases to be among the rated ones, but found {unknown[0]!r}: write "
-            "them as in the column case of mrmc.csv, such as ID or ID@right"
+            f"expected positive cases to be among the rated cases, but found {unknown[0]!r}: "
+            "write the cases as in the column case of mrmc.csv, such as ID or ID@right"
         )
 
 
@@ -405,14 +404,12 @@ def save_monai_label(
 
 
 def _name_tag(answers: GivenAnswers) -> str:
-    """Return the folder of a label, avoiding reader ids that equal MONAI Label's own tags."""
     if answers.is_accepted:
         return _FINAL
     return f"reader {answers.who}" if answers.who.casefold() in _OWN_TAGS else answers.who
 
 
 def _describe_label(answers: GivenAnswers, view: CaseView, name: str) -> dict[str, Any]:
-    """Return the label information of MONAI Label and its Reviewer, and the answers."""
     second = int(datetime.fromisoformat(answers.at).timestamp())
     decision = view.decision if answers.is_accepted else None
     review = {
@@ -533,7 +530,6 @@ def _list_questions(records: Iterable[GivenAnswers], form: Form | None) -> dict[
 
 
 def _find_kind(field: Field | None, values: list[tuple[str, ...]]) -> FieldKind:
-    """Return the type that can represent all answers to a question."""
     if any(len(some) > 1 for some in values):
         return FieldKind.MULTIPLE
     if field is None:

@@ -169,11 +169,11 @@ def export_study(store: FolderStore, folder: Path, choice: ExportChoice) -> Revi
 def _require_choice(choice: ExportChoice) -> None:
     if not choice.formats:
         formats = ", ".join(ReviewFormat)
-        raise CaseError(f"expected at least one format, got none: choose from {formats}")
+        raise CaseError(f"expected at least one format, but found none: choose from {formats}")
     if ReviewFormat.MRMC in choice.formats and not choice.rating:
         raise CaseError(
             "expected the question whose answers are the ratings for the MRMC table, but found "
-            "none: name one whose answers are numbers, such as assessment",
+            "none: choose a question whose answers are numbers, such as assessment",
             remedies=(Remedy("rating", ("QUESTION",)),),
         )
 
@@ -182,8 +182,8 @@ def _require_free(store: FolderStore, folder: Path) -> None:
     require_outside(store, folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise SaveConflictError(
-            f"expected a new or empty folder, but {folder} is not empty: name a different one; "
-            "nothing is overwritten"
+            f"expected a new or empty folder, but {folder} is not empty: choose a different "
+            "folder, because nothing is overwritten"
         )
 
 
@@ -232,13 +232,11 @@ class _Run:
 
 
 def _remove_half(folder: Path, stem: str) -> None:
-    """Remove the partial output of a case whose mask is invalid."""
     for path in folder.glob(f"{stem}.*"):
         path.unlink()
 
 
 def _copy_events(store: FolderStore, folder: Path) -> None:
-    """Copy the study file, the files frozen with it, and all events, byte for byte."""
     names = [STUDY_NAME, *(file.name for file in store.study.files)]
     store.visit(partial(_copy_files, names, folder))
     write_text_atomically(folder / ".gitattributes", _ATTRIBUTES)
@@ -257,7 +255,6 @@ def _copy_files(names: Sequence[str], folder: Path, study: Path) -> None:
 def _save_cases(
     state: ReviewState, accepted: AcceptedCases, left_out: Sequence[LeftOut], place: Path
 ) -> None:
-    """Write ``cases.csv``, which lists every case of the study with its result."""
     by_id = {case.case_id: case for case in accepted.cases}
     missing = {one.case_id: f"{one.what}: {one.why}" for one in left_out}
     why = {one.case_id: one.why for one in (*accepted.others, *accepted.conflicts)}
@@ -294,8 +291,8 @@ def _check_files(place: Path) -> tuple[FilePrint, ...]:
         except (MamamiaError, OSError, ValueError) as error:
             name = path.relative_to(place)
             raise SaveError(
-                f"expected {name} to read back as it was written, but {error}: try a different "
-                "disk; nothing was exported"
+                f"expected {name} to contain what was written, but {error}: try a different disk; "
+                "nothing was exported"
             ) from error
         prints.append(FilePrint(path.relative_to(place).as_posix(), sha256_of(path)))
     return tuple(prints)

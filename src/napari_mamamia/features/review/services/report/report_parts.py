@@ -92,7 +92,6 @@ def make_flow(state: ReviewState) -> PageSection:
 
 
 def _tabulate_decisions(state: ReviewState) -> ReportTable:
-    """Return the origins of the decided masks, and whether readings had disagreed."""
     decided = [
         case for case in state.cases if case.decision and case.decision.act is not Act.REOPEN
     ]
@@ -149,13 +148,13 @@ def make_disputes(
     says = [f"{count_of(len(views), 'case')} with disagreement by the study's triggers."]
     if gallery.pictures:
         says.append(
-            "Pictures: the slice with the largest difference of two readings, blue the first, "
-            "orange the second; the bar is 10 mm."
+            "The pictures show the slice with the largest difference between two readings, with "
+            "the first in blue and the second in orange; the bar is 10 mm."
         )
     if gallery.n_left_out:
         says.append(
-            f"{gallery.n_left_out} of the cases have no picture here: the number of pictures is "
-            "limited."
+            f"{gallery.n_left_out} of the cases have no picture here, because the number of "
+            "pictures is limited."
         )
     pictures = [
         ReportFigure(
@@ -212,12 +211,15 @@ def make_times(state: ReviewState, labels: ReaderLabels, *, by_reader: bool) -> 
         Column("quartiles (min)"),
         Column("total (h)"),
     )
-    notes = ["Active seconds: input within 30 s counts, while the window is in front."]
+    notes = [
+        ("Active seconds count while the window is in front and the last input was within 30 s.")
+    ]
     if len(readings) > len(timed):
         notes.append(f"{count_of(len(readings) - len(timed), 'reading')} without a time left out.")
     if not by_reader:
         notes.append(
-            "Not by reader, because time does not measure a reader's quality; available on request."
+            "Times are not shown by reader, because time does not measure a reader's quality; "
+            "they are available on request."
         )
     counts = _count_minutes([one.active_s / 60 for one in timed])
     figure = ReportFigure(
@@ -235,7 +237,6 @@ def make_times(state: ReviewState, labels: ReaderLabels, *, by_reader: bool) -> 
 
 
 def _count_minutes(minutes: Sequence[float]) -> list[int]:
-    """Return the number of values in each class, which includes its lower edge."""
     edges = (0.0, *_EDGES, float("inf"))
     return [sum(low <= minute < high for minute in minutes) for low, high in pairwise(edges)]
 
@@ -303,7 +304,6 @@ def make_signatures(state: ReviewState, labels: ReaderLabels) -> PageSection:
 
 
 def _make_keys(state: ReviewState, labels: ReaderLabels) -> ReportTable:
-    """Return every key with its countersigner, and the time and reason of its revocation."""
     rows = []
     for key in sorted(state.keys, key=lambda key: labels.rank(key.reader)):
         word = "study.json" if key.is_bound else labels.call(key.by) if key.by else "nobody yet"
@@ -349,7 +349,6 @@ def format_time(at: str) -> str:
 
 
 def _split(digest: str) -> str:
-    """Return a hash in groups of 8 digits, between which lines may break."""
     return " ".join(digest[index : index + 8] for index in range(0, len(digest), 8))
 
 
@@ -371,8 +370,8 @@ PAIRS_SHOWN: Final = 100
 SHARES_SHOWN: Final = 12
 """Maximum number of categories on the page."""
 _FILLED_IN: Final = (
-    "Filled in: answers that the program measured on the reader's own mask and that the reader did "
-    "not change; they agree as far as the masks do."
+    "Filled in: answers that the program measured on the reader's own mask and that the reader "
+    "did not change; they agree to the extent that the masks agree."
 )
 
 
@@ -399,15 +398,17 @@ def tabulate_questions(questions: Sequence[CategoryAgreement], form: Form | None
         Column("Proportions of answers", is_number=False),
     )
     notes = (
-        "Ordinal if the categories have an order, otherwise nominal. Single: lesions with an "
-        "answer of one reader only, though others read the case; they are in no alpha.",
+        (
+            "Ordinal if the categories have an order, otherwise nominal. Single: lesions with an "
+            "answer from one reader only, although others read the case; they are not included in "
+            "alpha."
+        ),
         _FILLED_IN,
     )
     return ReportTable("Answers", columns, tuple(rows), notes)
 
 
 def _say_shares(agreement: CategoryAgreement, form: Form | None) -> str:
-    """Describe the proportions of chosen terms, and the number of terms not listed."""
     chosen = [pair for pair in agreement.prevalence if pair[1]]
     texts = [
         f"{word_term(form, agreement.question, category)} {100 * share:.0f} %"
@@ -437,8 +438,10 @@ def tabulate_numbers(
     more = (f"{count_of(n_more, 'more pair')}: see `mamamia review agreement`.",) * (n_more > 0)
     notes = (
         *more,
-        "Difference first - second; limits contain 95 % of the differences (Bland and Altman). "
-        f"With fewer than {FEWEST} pairs neither limits nor ICC are shown here. {_FILLED_IN}",
+        (
+            "Difference first - second; limits contain 95 % of the differences (Bland and Altman). "
+            f"With fewer than {FEWEST} pairs, neither limits nor ICC are shown here. {_FILLED_IN}"
+        ),
     )
     return ReportTable("Numeric answers", columns, rows, notes)
 

@@ -147,7 +147,7 @@ def capture_curve(
     axes.set_xlim(0, 1.02)
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set_xlabel("share of cases read")
+    axes.set_xlabel("proportion of cases read")
     axes.set_ylabel("errors found")
     return figure
 
@@ -227,13 +227,12 @@ def make_gallery(
 
 
 def _open_images(images: Path | None) -> tuple[DataSet | None, list[str], list[str]]:
-    """Open the data set; return notes and failures too. A moved data set is only a note."""
     if images is None:
         return None, [], []
     try:
         return Share(images).run(_find_images), [], []
     except (FileNotFoundError, NotADirectoryError):
-        return None, ["images are missing: the data set has moved; name its folder"], []
+        return None, ["images are missing, because the data set has moved; choose its folder"], []
     except (MamamiaError, OSError) as error:
         return None, [], [f"images are missing: {error}"]
 

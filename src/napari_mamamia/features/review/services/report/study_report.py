@@ -208,7 +208,7 @@ def _make_agreement(
     defined = [case for case in result.cases if not math.isnan(case.lowest_dsc)]
     figure = ReportFigure(
         "dice",
-        "Lowest Dice of two readings of each case; below the dashed line they disagree.",
+        "Lowest Dice of two readings of each case; below the dashed line, readings disagree.",
         Drawing(dice_of_cases, ([one.lowest_dsc for one in defined], trigger), has_png=False),
     )
     tables = [_tell_masks(result)]
@@ -252,9 +252,11 @@ def _tell_masks(result: StudyAgreement) -> ReportTable:
         _row_of("NSD at 1 mm", masks.nsd, 3),
     )
     notes = (
-        f"{masks.n} pairs of masks; in {masks.n_both_empty} both are empty (they agree, and are "
-        f"in no mean), in {masks.n_one_empty} one is (Dice 0). Intervals: percentiles over "
-        "resampled cases.",
+        (
+            f"{masks.n} pairs of masks; in {masks.n_both_empty}, both masks are empty (they "
+            f"agree, but are not included in means), and in {masks.n_one_empty}, one mask is "
+            "empty (Dice 0). Intervals: percentiles over resampled cases."
+        ),
     )
     return ReportTable(
         "Masks, mean over cases", (Column("Number", is_number=False), *_ESTIMATES), rows, notes
@@ -286,9 +288,11 @@ def _tell_pairs(result: StudyAgreement, labels: ReaderLabels) -> ReportTable:
     more = (f"{count_of(n_more, 'more pair')}: see `mamamia review agreement`.",) * (n_more > 0)
     notes = (
         *more,
-        "Ratio first over second, geometric mean; limits contain 95 % of the ratios (Bland and "
-        f"Altman). ICC: two-way random, absolute agreement, one reader. With fewer than {FEWEST} "
-        "pairs neither is shown here; `mamamia review agreement` has all.",
+        (
+            "Ratio first over second, geometric mean; limits contain 95 % of the ratios (Bland "
+            "and Altman). ICC: two-way random, absolute agreement, one reader. With fewer than "
+            f"{FEWEST} pairs, neither is shown here; `mamamia review agreement` lists all pairs."
+        ),
     )
     return ReportTable("Pair by pair", columns, rows, notes)
 
@@ -380,7 +384,6 @@ def _tell_cases(cases: Sequence[CaseAgreement]) -> ReportTable:
 
 
 def _make_capture(state: ReviewState, queue: Queue) -> tuple[PageSection, ...]:
-    """Return the section on errors found; empty if the form does not ask for errors."""
     marks = list_marks(state, queue)
     if not marks:
         return ()
@@ -427,7 +430,6 @@ def list_marks(state: ReviewState, queue: Queue) -> dict[str, bool]:
 
 
 def _tabulate_capture(capture: Capture) -> ReportTable:
-    """Return the capture curve at each tenth of the cases."""
     n = capture.n_read
     places = sorted({round(n * tenth / 10) for tenth in range(1, 11)} - {0})
     rows = tuple(
