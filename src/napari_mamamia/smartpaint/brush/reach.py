@@ -43,7 +43,8 @@ def painted_radius_mm(brush: Brush) -> float:
     stroke passes. The plain sphere and the smoothing brush use the same circle, so it does not
     change with the tool.
 
-    Source: derived from the dose form (docs/methods/previous_brush.md); a start from 0 gives 0.884 r.
+    Source: derived from the dose form (docs/methods/previous_brush.md); a start from 0 gives
+    0.884 r.
 
     Examples
     --------
