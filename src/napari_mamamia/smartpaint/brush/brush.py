@@ -209,8 +209,8 @@ class StrokePath:
         images, its stamps have no sample.
 
     Source: docs/methods/previous_brush.md (``E0 ds / (1.5 r)``, used for smoothing). For painting,
-    the sum of such doses along an edge (half-spaces of benchmarks/brush.py, a stroke of 21 mm, r = 10 mm)
-    covered 0.82 of the tissue within 8 mm of the stroke, the largest dose 0.99.
+    the sum of such doses along an edge (half-spaces of benchmarks/brush.py, a stroke of 21 mm, r =
+    10 mm) covered 0.82 of the tissue within 8 mm of the stroke, the largest dose 0.99.
     """
 
     def __init__(
