@@ -20,6 +20,7 @@ from napari_mamamia.scoring.cohort.results import (
 from napari_mamamia.scoring.cohort.segmentation_cohort import VariableFairness
 from napari_mamamia.scoring.report.tables import (
     RESAMPLING_RANGE,
+    coverage_notes,
     gap_notes,
     range_table,
     say_disparity,
@@ -152,6 +153,7 @@ def _describe_task1(result: SegmentationResult) -> list[str]:
     score = f"ranking score (weight {cohort.weight_of_fairness:g})"
     numbers.append((score, "ranking_score", cohort.ranking_score, cohort.reason))
     lines = [_format_line(*item, result, "fairness_") for item in numbers]
+    lines += [f"  {note}" for note in coverage_notes(result)]
     lines += _describe_gaps(result, ("dsc", "norm_hd"))
     for variable in cohort.fairness.variables:
         if variable.unassigned:
