@@ -411,6 +411,23 @@ def test_growing_is_one_step_from_the_outlined_slices(qtbot, opened, world):
     assert "a note" in opened.refine_page.tools.grow_note.text()
 
 
+def test_tightening_moves_the_edge_of_the_mask_in_one_step_that_undo_takes_back(
+    qtbot, refining, world
+):
+    refining.editing.mask.press((2.0, 9.0, 12.0), Brush(Tool.SPHERE, radius_mm=3.0))
+    refining.editing.mask.end_stroke()
+    live = refining.editing.live
+    before, n_marks = live.labels.copy(), int((live.state.words(1) > 0).sum())
+    click(refining, "refine_tighten")
+    qtbot.waitUntil(lambda: not refining.growing.is_busy)
+    assert world.calls[-1] == ("tighten by 3.0 mm", 1, 0, n_marks)
+    step = live.steps[live.position - 1]
+    assert step.name == "grow (to edges)"
+    assert step.changed_voxels == np.count_nonzero(live.labels != before)
+    refining.editing.mask.undo()
+    np.testing.assert_array_equal(live.labels, before)
+
+
 def test_growing_again_takes_the_mask_its_marks_and_the_outlines(qtbot, refining, world):
     outline(refining, 2, 8, 12)
     assert text_of(refining, "refine_grow") == "Grow again"

@@ -101,6 +101,7 @@ class RefineFlow(WindowPart):
         page.more.tool_wanted.connect(self._growing.use)
         page.more.box_wanted.connect(lambda on: self._box.set_mode("box" if on else ""))
         page.more.prediction_wanted.connect(self.grow_prediction)
+        page.more.tighten_wanted.connect(self._growing.tighten)
         self._box.mode_changed.connect(lambda mode: page.more.set_asking(bool(mode)))
         self._box.given.connect(lambda prompt: self._growing.grow_in_box(prompt.box))
         page.protocol_wanted.connect(self._protocols.ask)

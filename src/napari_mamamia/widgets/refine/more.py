@@ -60,8 +60,8 @@ class RefineMore(QWidget):
     """The "More tools" section; `tool_wanted` carries a `MaskToolRequest`.
 
     The signal `box_wanted` carries whether the user wants to draw a box for growing;
-    `prediction_wanted` requests to grow the prediction; `folded` reports that the content was shown
-    or hidden.
+    `prediction_wanted` requests to grow the prediction, `tighten_wanted` to move the mask's edge;
+    `folded` reports that the content was shown or hidden.
 
     Parameters
     ----------
@@ -72,6 +72,7 @@ class RefineMore(QWidget):
     tool_wanted = Signal(object)
     box_wanted = Signal(bool)
     prediction_wanted = Signal()
+    tighten_wanted = Signal()
     folded = Signal()
 
     def __init__(self, above: Parts, below: Parts) -> None:
@@ -140,8 +141,17 @@ class RefineMore(QWidget):
             tr("Grows the prediction from the Predict page to the tumour's edge in the image."),
             self.prediction_wanted.emit,
         )
-        self._buttons += [self.in_box, self.from_prediction]
-        return row(self.in_box, self.from_prediction, 1)
+        self.tighten = button(
+            "refine_tighten",
+            tr("Tighten to edges"),
+            tr(
+                "Moves the mask's edge to the nearest edge in the image, by up to 3 mm; for a mask "
+                "that is shifted, too large or too small all around."
+            ),
+            self.tighten_wanted.emit,
+        )
+        self._buttons += [self.in_box, self.from_prediction, self.tighten]
+        return column(row(self.in_box, self.from_prediction, 1), row(self.tighten, 1))
 
     def _make_mask_tools(self) -> QWidget:
         self.small = self._make_amount(
