@@ -152,7 +152,7 @@ class FormView(QWidget):
 
     @contextmanager
     def drawn_once(self) -> Iterator[None]:
-        """Redraw only once when the context exits, even if place and answers change several times."""
+        """Redraw once when the context exits, even if place and answers change several times."""
         self._is_held = True
         try:
             yield

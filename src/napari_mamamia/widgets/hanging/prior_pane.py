@@ -1,4 +1,4 @@
-"""A view of a prior exam next to the open case, at the same position in mm and at the same scale."""
+"""A view of a prior exam next to the open case, at the same position in mm and scale."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
@@ -224,9 +224,7 @@ class PriorPane(Pane):
         """Do nothing, because this view only follows the centre of the main view."""
 
     def find_world(self, world: tuple[float, ...] | None) -> tuple[float, ...] | None:
-        """Return the cross-hair position in this exam: the same position in mm, or the clicked
-        position.
-        """
+        """Return the cross-hair position in this exam: the same position in mm, or the click."""
         if world is None or self._own_scene.grid is None or self._is_outside:
             return None
         frame = self._prior.grid.display_frame()

@@ -252,9 +252,7 @@ class CurvesTab(QWidget):
         self._keys: tuple[object, ...] = ()
 
     def show_curves(self, plot: CurvePlot, n_live: int) -> None:
-        """Draw curves; the first `n_live` belong to pointer and mask, all further curves are
-        pinned.
-        """
+        """Draw curves; the first `n_live` belong to pointer and mask, all others are pinned."""
         self.view.show_plot(plot)
         self.warning.setText(plot.warning)
         self.warning.setVisible(bool(plot.warning))

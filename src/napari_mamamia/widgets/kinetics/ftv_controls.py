@@ -77,7 +77,7 @@ class FtvSegControls(QWidget):
         self.show_comparison(None)
 
     def show_comparison(self, found: FtvUnderSeg | None) -> None:
-        """Show both volumes, the regions in which they are measured, and warnings; None clears all."""
+        """Show both volumes, their regions and warnings; None clears everything."""
         first = None if found is None else found.rows[0]
         self.numbers.setText("" if found is None else _format_table(found.rows))
         self.basis.setText("" if first is None else f"{first.phases} · {first.ftv_variant}")

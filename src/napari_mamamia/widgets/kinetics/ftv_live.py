@@ -1,4 +1,4 @@
-"""Live update of the functional tumour volume, which is prepared once and then counted in a thread."""
+"""Live update of the functional tumour volume, prepared once and then counted in a thread."""
 
 from pathlib import Path
 

@@ -147,7 +147,7 @@ class KineticMapControl(WindowPart):
             self._find_range(shown)
 
     def set_floor(self, floor_percent: float | None) -> None:
-        """Hide voxels with an initial percent enhancement below a minimum; None shows all voxels."""
+        """Hide voxels with an initial enhancement below a percentage; None shows all voxels."""
         self.floor_percent = floor_percent
         self._show_again()
 

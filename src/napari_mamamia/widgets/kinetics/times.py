@@ -111,9 +111,7 @@ class TimesControls(QWidget):
             self.timing_value.setText(f"{rule.phases[0]}, {rule.phases[1]}")
 
     def show_pre(self, n_before: int, how: RepeatedPre) -> None:
-        """Show the treatment of the phases that precede contrast arrival according to their voxel
-        values.
-        """
+        """Show the treatment of phases whose voxel values show that contrast has not arrived."""
         self._pre_line.setVisible(n_before > 1)
         first, last = phase_name(0, n_before), phase_name(n_before - 1, n_before)
         second = phase_name(1, n_before)

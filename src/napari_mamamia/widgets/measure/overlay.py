@@ -55,9 +55,7 @@ class Grip:
 
 @dataclass(frozen=True, slots=True)
 class ShownDrawing:
-    """A displayed drawing; `say` returns the text, and `is_own` is whether the reader may change
-    it.
-    """
+    """A displayed drawing; `say` returns the text, `is_own` is whether it may be changed."""
 
     key: str
     kind: MeasureKind
@@ -175,9 +173,7 @@ class ViewDrawings:
         self._choose_slice()
 
     def find(self, pixel: Any) -> Grip | None:
-        """Return the grip at a pixel (x, y); points precede lines, and own drawings precede
-        others'.
-        """
+        """Return the grip at a pixel (x, y), with points before lines and own drawings first."""
         lead = self._find_transform()
         best: tuple[float, Grip] | None = None
         gripped = [

@@ -83,9 +83,7 @@ class DrawnRecord(WindowPart):
         return self._items.get(key)
 
     def is_unsaved(self, one: Drawn) -> bool:
-        """Return whether writing a drawing has failed; return False while the drawing is being
-        written.
-        """
+        """Return whether writing a drawing has failed; False while the drawing is being written."""
         if one.item.measurement_id:
             return False
         is_kept = self._log is not None and self._log.find_stored(one.version) is not None
