@@ -52,6 +52,7 @@ class Readers(WindowPart):
 
     def with_reader(self, then: Callable[[], None]) -> None:
         """Call `then`, which edits a mask, once a reader name is set; ask for a missing name.
+
         Only the last request is kept, and only if the reader has no mask for the case yet.
         """
         if self._session.reader:

@@ -26,6 +26,7 @@ _MM3_PER_ML: Final = 1000.0
 
 class Reviewing(WindowPart):
     """Component that shows and updates the agreement map, and steps through the errors.
+
     The signal `changed` carries the legend as rich text, or "" while the map is off; `switched`
     carries whether the map is on. `listed` carries the displayed `Agreement` or None; `stepped`
     carries the index of the current error, or -1.
