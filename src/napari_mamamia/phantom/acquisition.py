@@ -155,9 +155,7 @@ class FatSuppression:
     border: Field
 
     def fat_left(self, points: Points) -> Array:
-        """Return the remaining fraction of the fat signal; it broadcasts to the shape of the
-        points.
-        """
+        """Return the remaining fraction of the fat signal, broadcastable to the points."""
         left = np.full((1, 1, 1), self.everywhere, np.float32)
         if not self.centres_mm:
             return left

@@ -356,9 +356,7 @@ def _patient_info(phantom: Phantom, patient: Patient) -> dict[str, Any]:
 
 
 def _primary_breast(phantom: Phantom) -> Box:
-    """Return the bounding box of the breast with the primary tumour and of all tumours on that
-    side.
-    """
+    """Return the box of the breast with the primary tumour, including all tumours of that side."""
     grid = phantom.case.grid
     inside = np.argwhere(phantom.breast | (phantom.lesions == 1))
     right = grid.to_world_mm(inside)[:, 0] > 0

@@ -78,7 +78,7 @@ def arterial_blood_mm(minutes: NDArray[np.float64]) -> Curve:
 
 
 def early_phase(times_s: Sequence[float]) -> int:
-    """Return the post-contrast phase nearest to 90-120 s, or the earlier one of two equally near."""
+    """Return the post-contrast phase nearest to 90-120 s; on a tie, the earlier phase."""
     low, high = _EARLY_WINDOW_S
     gaps = [max(low - t, t - high, 0.0) for t in times_s[1:]]
     return 1 + gaps.index(min(gaps))

@@ -124,8 +124,7 @@ def _cut_slabs(spec: PhantomSpec, at_once: int) -> list[slice]:
 
 
 def render_scene(spec: PhantomSpec, anatomy: Anatomy, curves: Curves, grid: Grid) -> Scene:
-    """Fill the arrays with noise-free data, rounded to the stored type, and compute the noise
-    level.
+    """Fill the arrays with noise-free data of the stored type, and compute the noise level.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ class Side(StrEnum):
 
 
 class Breasts(StrEnum):
-    """The breasts of the patient; `LEFT` or `RIGHT` alone means a mastectomy of the other breast."""
+    """The breasts of the patient; a single breast means a mastectomy of the other one."""
 
     BOTH = "both"
     LEFT = "left"
@@ -215,8 +215,8 @@ def _check_grid(spec: PhantomSpec) -> None:
     axes = sorted(AXIS_OF.get(letter, -1) for letter in spec.orientation)
     if axes != [0, 1, 2]:
         raise CaseError(
-            "expected orientation to have one letter each of R/L, A/P and S/I in the order x, y, z, "
-            f"such as LAS or PSR, but it is {spec.orientation!r}"
+            "expected orientation to have one letter each of R/L, A/P and S/I in the order x, y, "
+            f"z, such as LAS or PSR, but it is {spec.orientation!r}"
         )
 
 
@@ -233,7 +233,7 @@ def _check_times(spec: PhantomSpec) -> None:
         )
     if spec.motion_mm and len(spec.motion_mm) != len(times):
         raise CaseError(
-            f"expected motion_mm to have one shift for each of {len(times)} phases, or to be empty, "
+            f"expected motion_mm to have one shift for each of {len(times)} phases or none, "
             f"but it has {len(spec.motion_mm)}"
         )
     if any(spec.shift_mm(1)):
@@ -273,6 +273,6 @@ def _check_image(spec: PhantomSpec) -> None:
         )
     if spec.fat_suppression_failure_mm and not spec.fat_suppressed:
         raise CaseError(
-            "expected fat_suppressed to be true if fat_suppression_failure_mm is above 0, but it is false; "
-            "set fat_suppression_failure_mm to 0, or enable fat suppression"
+            "expected fat_suppressed to be true if fat_suppression_failure_mm is above 0, but it "
+            "is false; set fat_suppression_failure_mm to 0, or enable fat suppression"
         )

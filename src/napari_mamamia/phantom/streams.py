@@ -6,7 +6,7 @@ import numpy as np
 
 
 class Part(IntEnum):
-    """Components with their own random numbers, so that a change in one does not affect the others."""
+    """Components with separate random numbers, so that a change affects only one component."""
 
     BODY = 0
     SURFACE = 1

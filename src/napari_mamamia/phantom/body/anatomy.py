@@ -59,7 +59,7 @@ class Chest:
         return quadric((points.x_mm, y), radii)
 
     def muscle_mm(self, points: Points) -> Array:
-        """Return the thickness of the muscle outside the ribs, which is largest at the pectoralis."""
+        """Return the thickness of muscle outside the ribs; it is largest at the pectoralis."""
         aside = np.abs(points.x_mm)
         across = smoothstep(aside, 10, 28) * (1 - smoothstep(aside, 85, 125))
         thickness: Array = np.float32(2.5) + 8 * across * smoothstep(points.z_mm, -75, -25)
@@ -155,7 +155,7 @@ class Body:
         return Depths(skin, ribs, ribs - self.chest.muscle_mm(points), uneven)
 
     def in_breast(self, breast: Breast, points: Points, depths: Depths) -> Array:
-        """Return the distance to the breast region, from skin to chest muscle without the axilla."""
+        """Return the distance to the breast, from skin to chest muscle without the axilla."""
         reach = breast.distance(points) - np.float32(_BREAST_REACH_MM)
         region: Array = np.maximum(np.maximum(depths.skin, -depths.muscle), reach)
         return region

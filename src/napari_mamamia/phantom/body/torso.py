@@ -429,9 +429,9 @@ def _choose_centre(
         room &= away > (radius + other.spec.longest_mm / 2 + 5) ** 2
     if not room.any():
         raise CaseError(
-            f"tumour {index + 1} with a longest axis of {one.longest_mm:g} mm does not fit into the "
-            f"{one.side} breast together with the other tumours; make it smaller, set centre_mm, or change "
-            "the seed"
+            f"tumour {index + 1} ({one.longest_mm:g} mm) does not fit into the "
+            f"{one.side} breast together with the other tumours; make the tumour smaller, set "
+            "centre_mm, or change the seed"
         )
     weight = (0.05 + parenchyma.share(breast, points, depths, parenchyma.grain(points)))[
         room
