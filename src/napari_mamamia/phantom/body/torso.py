@@ -467,10 +467,7 @@ class Tube:
             yield Tube(self.path_mm[k : k + 2], self.radius_mm[k : k + 2])
 
     def distance(self, points: Points) -> tuple[Array, float]:
-        """Return the distance to the vessel's first straight segment, and the segment's mean
-        radius,
-        in mm.
-        """
+        """Return the distance to the first straight segment and the segment's mean radius, mm."""
         start, end = self.path_mm[:2].astype(np.float32)
         axis = end - start
         offsets = (points.x_mm - start[0], points.y_mm - start[1], points.z_mm - start[2])
