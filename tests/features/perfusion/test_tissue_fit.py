@@ -182,8 +182,8 @@ def test_a_curve_that_does_not_rise_has_no_arrival(curve):
 @pytest.mark.parametrize(
     ("times", "word"),
     [
-        ((0, 75, 150, 225, 300), "at most 15 s apart.*got 75 s"),
-        ((0, 60, 65, 70, 130), "got 60 s from phase 3 to 4"),
+        ((0, 75, 150, 225, 300), "at most 15 s apart.*found 75 s"),
+        ((0, 60, 65, 70, 130), "found 60 s from phase 3 to 4"),
         ((0,), "at most 15 s apart"),
         ((0, 5), "at most 15 s apart"),
         ((0, 5, 5, 10), "do not increase"),
