@@ -153,7 +153,7 @@ def add(
             metavar="NAME|FILE|CHANNELS",
             help=(
                 "Published pipeline (mama-mia-baseline, fme, vicorob, mic, mama-mia-sample), "
-                "mamamia_model.json or channels such as p1-p0, to store with the model; default: the "
+                "mamamia_model.json or channels such as p1-p0, stored with the model; default: the "
                 "file next to the model."
             ),
         ),

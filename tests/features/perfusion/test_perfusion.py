@@ -105,7 +105,7 @@ def test_a_standard_exam_is_refused_with_the_reason_and_nothing_is_written_of_it
     done = typed(small_data_set, *TOFTS, *T1, "--out", tmp_path / "o")
     assert done.exit_code == 3
     told = " ".join(done.output.split())
-    assert "Ktrans needs phases at most 15 s apart, but got 240 s from phase 2 to 3" in told
+    assert "Ktrans needs phases at most 15 s apart, but found 240 s from phase 2 to 3" in told
     assert "mamamia kinetics" in told
     assert not list((tmp_path / "o").glob("*.nii.gz"))
     with (tmp_path / "o" / "perfusion.csv").open(encoding="utf-8", newline="") as stream:
