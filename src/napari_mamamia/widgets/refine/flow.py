@@ -176,7 +176,7 @@ class RefineFlow(WindowPart):
             else:
                 self._notifier.hint(
                     tr(
-                        "{shown} acts on the {page} page: go there first.",
+                        "{shown} works only on the {page} page: go there first.",
                         shown=key.shown,
                         page=key.page,
                     )
@@ -320,7 +320,7 @@ class RefineFlow(WindowPart):
         mask = self._session.mask(Role.REFINED)
         where = f"\n{mask.saved.path}" if mask and mask.saved else ""
         self._header.saved.setToolTip(
-            tr("Whether the edited mask is saved: {words}{where}.", words=text, where=where)
+            tr("Save state of the edited mask: {words}{where}.", words=text, where=where)
         )
         can_save = self._editing.is_dirty or state is SaveState.NEW
         self._page.set_save_is_next(can_save, failed=state is SaveState.FAILED)

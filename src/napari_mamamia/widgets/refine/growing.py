@@ -41,7 +41,7 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _LANE: Final = "grow"
 _NOTHING: Final = tr("Outline the tumour on a slice first (key O), or point at it and press R.")
-_NO_MASK: Final = tr("Make your own mask first: choose Start from on the Refine page.")
+_NO_MASK: Final = tr("Make your own mask first: use “Start from” on the Refine page.")
 _NO_IMAGES: Final = tr(
     "Growing needs all phases, which are still being read or measured: try again in a moment."
 )
