@@ -324,7 +324,7 @@ def test_of_one_breast_alone_its_own_assessment_is_missing(qtbot, form):
     ]
     form.set_facts(CaseFacts((), is_one_breast=True))
     assert [one for one in missing(form) if "ssessment" in one] == [
-        "Assessment category (the breast in view)"
+        "Assessment category (displayed breast)"
     ]
 
 

@@ -141,7 +141,7 @@ def _mask_sets(opened: OpenDataSet, rows: tuple[CaseRow, ...]) -> list[MaskSet]:
     any_case = rows[0].case_id if rows else "case"
     return [
         MaskSet(
-            f"{tr('refined by') if role == 'refined' else 'prediction'} {name}",
+            tr("refined by {name}", name=name) if role == "refined" else f"prediction {name}",
             (
                 workspace.refined(name, any_case)
                 if role == "refined"

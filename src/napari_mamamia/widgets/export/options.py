@@ -37,10 +37,10 @@ from napari_mamamia.widgets.controls.titled_rows import TitledRows
 # The choice of a label map on the page Export, with the target of each value.
 
 _COLUMNS: Final = (
-    (tr("in the file"), tr("Value of a voxel in the mask's file")),
-    ("becomes", tr("Label in the exported mask; 0 is left out")),
+    (tr("file value"), tr("Value of a voxel in the mask's file")),
+    ("becomes", tr("Label in the exported mask; 0 omits the value")),
     ("name", tr("Name of the label")),
-    (tr("masks of"), tr("Masks to which the rule applies")),
+    (tr("masks"), tr("Masks to which the rule applies")),
 )
 _MOST_ROWS: Final = 6
 _HINT: Final = tr("Maps values from one or several sources to one set of labels.")
@@ -82,12 +82,12 @@ class ExportLabels(QWidget):
         self.leave_out = button(
             "export_labels_clear",
             "×",
-            tr("Removes the label file: all mask voxels get the value 1."),
+            tr("Removes the label file, so that all mask voxels get the value 1."),
             self.clear,
         )
         self.table = LabelTable()
         self.preview: QTableView = named(
-            QTableView(), "export_labels_preview", tr("What each value of a mask becomes")
+            QTableView(), "export_labels_preview", tr("Label assigned to each mask value")
         )
         self._prepare_preview()
         self.note = label("export_labels_note", tip=tr("Content of the label file"))
@@ -110,7 +110,9 @@ class ExportLabels(QWidget):
             return ""
         if self._found is None:
             return tr("The label file is being read.")
-        return tr("Choose another label file, or none (×).") if self._found.problem else ""
+        return (
+            tr("Choose another label file, or remove this one (×).") if self._found.problem else ""
+        )
 
     def take(self, path: Path) -> None:
         """Choose a file and request a check of its content."""
@@ -170,13 +172,11 @@ class ExportLabels(QWidget):
 
 def _describe_labels(path: Path, found: LabelFile | None) -> str:
     if found is None:
-        return tr("{name}: being read…", name=path.name)
+        return tr("Reading {name}…", name=path.name)
     if found.problem:
         return found.problem
     coded = (
-        tr("; DICOM has no code for {names}", names=", ".join(found.uncoded))
-        if found.uncoded
-        else ""
+        tr("; no DICOM code for {names}", names=", ".join(found.uncoded)) if found.uncoded else ""
     )
     return tr_n(
         "{name}: {n} rule{coded}",
@@ -188,10 +188,10 @@ def _describe_labels(path: Path, found: LabelFile | None) -> str:
 
 
 _NAMES: Final = (
-    tr("Several"),
+    tr("Mask sets"),
     tr("Phases"),
     tr("Study"),
-    tr("Made by"),
+    tr("Origin"),
     tr("Patient"),
     tr("Orientation"),
     tr("Labels"),
@@ -219,7 +219,7 @@ _MAKERS: Final = (
     (
         SegmentMaker.FROM_PROVENANCE,
         tr("from the provenance"),
-        tr("As stated in the provenance file of each mask."),
+        tr("Uses the origin stated in the provenance file of each mask."),
     ),
     (SegmentMaker.MANUAL, tr("manual"), tr("Drawn by hand.")),
     (
@@ -239,24 +239,24 @@ class ExportChoice:
         OrientationProfile.AS_IS,
         tr("Orientation"),
         "export_profile",
-        tr("Orientation of the masks."),
+        tr("Choose the orientation of the masks."),
         choices=_PROFILES,
     )
     with_images: bool = option(
-        False, "", "export_images", tr("Also writes the phases."), text=tr("images too")
+        False, "", "export_images", tr("Also writes the phases."), text=tr("include images")
     )
     fuse: FuseRule = option(
         FuseRule.NONE,
-        tr("Several"),
+        tr("Mask sets"),
         "export_fuse",
-        tr("How several sets of masks are combined."),
+        tr("Choose how several mask sets are combined."),
         choices=_FUSES,
     )
     n_channels: int = option(
         0,
         tr("Phases"),
         "export_channels",
-        tr("Number of phases for nnU-Net, counted from the first."),
+        tr("Number of phases to write for nnU-Net, counted from the first phase."),
         lowest=tr("all"),
     )
     study: Path | None = option(
@@ -269,9 +269,9 @@ class ExportChoice:
     )
     maker: SegmentMaker = option(
         SegmentMaker.FROM_PROVENANCE,
-        tr("Made by"),
+        tr("Origin"),
         "export_maker",
-        tr("How the masks were made, for DICOM."),
+        tr("States how the masks were made, as DICOM requires."),
         choices=_MAKERS,
     )
     identified: bool = option(
@@ -279,10 +279,10 @@ class ExportChoice:
         tr("Patient"),
         "export_identified_seg",
         tr(
-            "Keeps the patient's name and the study's UIDs in the DICOM SEG, for sending "
-            "it back to the PACS. Otherwise the case id replaces them."
+            "Keeps the patient's name and the study's UIDs in the DICOM SEG, so that it can be "
+            "sent back to the PACS. Otherwise the case id replaces them."
         ),
-        text=tr("with the patient's name"),
+        text=tr("keep patient's name"),
     )
 
 

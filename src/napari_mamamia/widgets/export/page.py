@@ -69,7 +69,7 @@ class ExportPage(Page):
         self.replace: CheckBox = named(
             CheckBox(tr("replace files of an earlier export")),
             "export_replace",
-            tr("Replaces files with the same names in that folder; others are kept."),
+            tr("Replaces files with the same names in that folder, and keeps all other files."),
         )
         self.replace.toggled.connect(lambda _on: self._show_target())
         self.what = label("export_what", tip=tr("Files to be written, and options"))
@@ -88,7 +88,7 @@ class ExportPage(Page):
             QLabel(tr("Masks")),
             self.sets,
             self.options,
-            row(QLabel(tr("To")), self.out, browse),
+            row(QLabel(tr("Folder")), self.out, browse),
             self.what,
         )
         for part in (self.target, self.replace, self.start):

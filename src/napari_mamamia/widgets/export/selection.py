@@ -22,7 +22,7 @@ class MaskSet:
     def text(self) -> str:
         """The name with the number of cases, and which of them are not accepted."""
         if not self.n_accepted:
-            return tr("{title} ({n}, not accepted)", title=self.title, n=self.n_cases)
+            return tr("{title} ({n}, none accepted)", title=self.title, n=self.n_cases)
         left = self.n_cases - self.n_accepted
         more = tr(", {left} not accepted", left=left) if left else ""
         return f"{self.title} ({self.n_cases}{more})"

@@ -46,8 +46,8 @@ _KEEP_AFTER_MS: Final = 600
 _MEASURE_AFTER_MS: Final = 800
 _MEASURED: Final = (Role.REFINED, Role.PREDICTION, Role.REFERENCE)
 _OF_STUDY: Final = tr("The form of this study is on the Review page.")
-_NO_FOLDER: Final = tr("Findings belong to a data set: open its folder first.")
-_NO_MASK: Final = tr("No mask yet: nothing is filled in.")
+_NO_FOLDER: Final = tr("Findings are stored in a data set: open its folder first.")
+_NO_MASK: Final = tr("There is no mask yet, so nothing is filled in.")
 _NO_BREAST: Final = tr(
     "No breast chosen: choose Right, Left or a lesion on the Findings page first."
 )

@@ -33,7 +33,11 @@ def why_wrong(field: Field, values: tuple[str, ...]) -> str:
     ).strip()
     shown = show_number(field, numbers[0])
     return (
-        tr("expected {limits}, but found {numbers}", limits=limits, numbers=shown)
+        tr(
+            "expected a value in the range {limits}, but found {numbers}",
+            limits=limits,
+            numbers=shown,
+        )
         if low or high
         else ""
     )

@@ -102,7 +102,7 @@ class FormView(QWidget):
         self._layout = QVBoxLayout(self)
         self._layout.setContentsMargins(0, 0, 0, 0)
         self._layout.addWidget(self._content)
-        self.warning = label(f"{prefix}_form_warning", tip=tr("An invalid answer"))
+        self.warning = label(f"{prefix}_form_warning", tip=tr("Why an answer is invalid"))
         set_level(self.warning, "warning")
         self._layout.addWidget(self.warning)
         self._draw_anew()

@@ -33,7 +33,7 @@ class GapList(QWidget):
     def __init__(self, name: str, *, is_brief: bool = False) -> None:
         super().__init__()
         tip = tr(
-            "Missing or contradictory answers. Click a line or press Enter to go to its question."
+            "Missing or contradictory answers. Click a line or press Enter to go to the question."
         )
         self.title = label(f"{name}_title", tip=tip)
         self.title.setProperty("heading", True)
@@ -66,7 +66,7 @@ class GapList(QWidget):
         for line, gap in _list_brief(gaps) if self._is_brief else _list_all(gaps):
             item = QListWidgetItem(line)
             item.setData(Qt.ItemDataRole.UserRole, gap)
-            item.setToolTip(tr("{gap}. Click to go there.", gap=gap.text))
+            item.setToolTip(tr("{gap}. Click to go to the question.", gap=gap.text))
             self.lines.addItem(item)
             if item.text() == text:
                 self.lines.setCurrentItem(item)
@@ -133,7 +133,7 @@ class AcceptChecks(WindowPart):
         The last case of the list stays open.
         """
         case_id, gaps = self._session.case_id, describe_gaps(self._list_gaps())
-        last = "" if self._session.neighbour(1) else tr("Last case of the list.")
+        last = "" if self._session.neighbour(1) else tr("This is the last case in the list.")
         go_on()
         said = tr("{case_id} is accepted.", case_id=case_id)
         self._notifier.hint(" ".join(filter(None, (said, last, gaps))))

@@ -44,7 +44,7 @@ def list_gaps(
         unanswered.setdefault(one.text, one)
     lost = (
         Gap(
-            tr("the described lesion {name} in your mask", name=name),
+            tr("lesion {name} (described, but not in your mask)", name=name),
             place=Place(FieldScope.LESION, name),
         )
         for name, _ in list_lost_texts(answers, facts)
@@ -88,7 +88,7 @@ def _list_unanswered(form: Form, answers: Answers, facts: CaseFacts) -> Iterator
     either = facts.is_one_breast and len(facts.sides) > 1
     for one in list_missing(form, answers, facts):
         text = (
-            tr("{question} (the breast in view)", question=tr(one.field.text))
+            tr("{question} (displayed breast)", question=tr(one.field.text))
             if either and one.place.scope is FieldScope.BREAST
             else describe_question(one.field, one.place)
         )

@@ -88,16 +88,16 @@ class FindingsPage(Page):
         self.forget = button(
             "findings_forget_marks",
             tr("Remove landmarks"),
-            tr("Remove the landmarks of nipples and chest wall. The file keeps their history."),
+            tr("Remove the nipple and chest-wall landmarks. The file keeps their history."),
             self.forget_wanted.emit,
         )
         self.body.addWidget(row(self.forget, 1))
-        self.whose = label("findings_whose", tip=tr("The mask with these lesions"))
+        self.whose = label("findings_whose", tip=tr("Mask that contains these lesions"))
         set_level(self.whose, "hint")
         self.remarks = label("findings_remarks", tip=tr("Why a position in the breast is unknown"))
         self.gaps = GapList("findings_gaps")
         self.gaps.gap_wanted.connect(self.show_gap)
-        self.problem = label("findings_problem", tip=tr("Problems of the findings record"))
+        self.problem = label("findings_problem", tip=tr("Problems in the findings record"))
         set_level(self.problem, "error")
         for text in (self.remarks, self.gaps, self.whose, self.problem):
             self.body.addWidget(text)
@@ -238,7 +238,7 @@ class FindingsPage(Page):
         self._lesions: QComboBox = named(
             QComboBox(),
             "findings_lesion",
-            tr("The lesions of the mask, and lesions without a mask."),
+            tr("Lesions in the mask, and lesions without a mask."),
         )
         call_by(self._lesions, tr("Lesion"))
         self._lesions.setMinimumContentsLength(14)
@@ -249,7 +249,7 @@ class FindingsPage(Page):
         self._show = tool_button(
             "findings_show_lesion",
             "◎",
-            tr("Go to this lesion on the image."),
+            tr("Go to this lesion in the image."),
             self.show_wanted.emit,
         )
         add = tool_button(

@@ -25,14 +25,14 @@ _OWN_VIEW: Final = tr("Hanging: your own view")
 _LEAST: Final = 24
 
 _NO_FRAME: Final = tr(
-    "The exams do not share a frame of reference, so matching positions are unknown; both start "
-    "at equal scanner coordinates."
+    "The exams do not share a frame of reference, so matching positions are unknown; both exams "
+    "start at the same scanner coordinates."
 )
 _LINK_BY_HAND: Final = tr(
-    "Find the same position in both exams, such as the nipple; Link here aligns the two "
-    "cross-hairs."
+    "Find the same landmark in both exams, such as the nipple, then press Link here to align the "
+    "two cross-hairs."
 )
-_UNLINK: Final = tr("Lets you scroll each exam alone, to find the same position by eye.")
+_UNLINK: Final = tr("Lets you scroll each exam separately to find the same position by eye.")
 _LINK: Final = tr("Matches the two displayed positions, and links the exams again.")
 
 
@@ -53,9 +53,10 @@ class HangingBar(QFrame):
         self.setObjectName("hanging_bar")
         self.setToolTip(tr("The reading steps of a case."))
         previous = with_key(
-            tr("The previous step; before the first step is your own view."), "hanging_back"
+            tr("Goes to the previous step, or from the first step to your own view."),
+            "hanging_back",
         )
-        following = with_key(tr("The next step of the hanging protocol."), "hanging_next")
+        following = with_key(tr("Goes to the next step of the hanging protocol."), "hanging_next")
         self.back = tool_button("hanging_back", "‹", previous, lambda: self.step_wanted.emit(-1))
         self.next = tool_button("hanging_next", "›", following, lambda: self.step_wanted.emit(1))
         self.text = label("hanging_step", _OWN_VIEW, "")
@@ -114,7 +115,9 @@ class HangingBar(QFrame):
             text = f"{plan.steps.index(step) + 1}/{len(plan.steps)}  {tr(step.words)}"
         self.text.setText(text)
         lacks = [f"{tr(other.words)}: {why}" for other, why in plan.left_out]
-        tip = "\n".join([tr("Left out:"), *lacks] if lacks else [tr("All steps are available")])
+        tip = "\n".join(
+            [tr("Steps left out:"), *lacks] if lacks else [tr("All steps are available")]
+        )
         self.text.setToolTip(tip)
         refresh_accessible_text(self.text)
         self.back.setEnabled(step is not None)
@@ -141,7 +144,10 @@ class HangingBar(QFrame):
     def show_prior(self, link: PriorLink, is_linked: bool) -> None:
         """Show how the other exam is linked, or why it is not linked."""
         text = tr("linked in mm")
-        why = tr("Both exams share a frame of reference: equal positions have equal mm.")
+        why = tr(
+            "Both exams share a frame of reference, so the same position has the same "
+            "coordinates in mm."
+        )
         if link.is_by_hand:
             x, y, z = link.offset_mm
             text = tr("linked by hand")
@@ -178,7 +184,7 @@ class HangingBar(QFrame):
         box: QComboBox = named(
             QComboBox(),
             "hanging_others",
-            tr("The exam to show next to this one: type a part of its name."),
+            tr("Type part of the name of the exam to show next to this one."),
         )
         box.setEditable(True)
         box.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)

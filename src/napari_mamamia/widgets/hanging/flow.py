@@ -152,7 +152,7 @@ class Hanging(WindowPart):
             self._own.take()
             if plan.left_out:
                 self._notifier.hint(
-                    tr("Left out: {join_reasons}", join_reasons=_join_reasons(plan))
+                    tr("Steps left out: {join_reasons}", join_reasons=_join_reasons(plan))
                 )
         if step is HangingStep.PRIOR and self.prior is None:
             self.load_prior(self.list_priors()[0].case_id)

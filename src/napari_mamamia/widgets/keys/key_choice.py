@@ -50,7 +50,7 @@ def remapped(
     --------
     >>> table, refused = remapped([("smartpaint", "W")])
     >>> refused[0]
-    "the key W for 'smartpaint' is already that of 'other_action': choose a different key"
+    "the key W for 'smartpaint' is already assigned to 'other_action': choose a different key"
     """
     table = {key.action: key for key in keys}
     refused = []
@@ -68,7 +68,7 @@ def remapped(
 def _problem_of(action: str, shown: str, table: Mapping[str, Key]) -> str:
     if action not in table:
         return tr(
-            "there is no action {action!r} for the key {shown}: choose an action of the table",
+            "there is no action {action!r} for the key {shown}: choose an action from the table",
             action=action,
             shown=shown,
         )
@@ -81,7 +81,7 @@ def _problem_of(action: str, shown: str, table: Mapping[str, Key]) -> str:
     for other in table.values():
         if other.action != action and other.binding == _make_binding(shown):
             return tr(
-                "the key {shown} for {action!r} is already that of {action_2!r}: choose a "
+                "the key {shown} for {action!r} is already assigned to {action_2!r}: choose a "
                 "different key",
                 shown=shown,
                 action=action,
@@ -89,7 +89,7 @@ def _problem_of(action: str, shown: str, table: Mapping[str, Key]) -> str:
             )
     if _make_binding(shown) in _NAPARIS:
         return tr(
-            "the key {shown} for {action!r} is one of napari's: choose a different key",
+            "the key {shown} for {action!r} is reserved by napari: choose a different key",
             shown=shown,
             action=action,
         )
@@ -160,7 +160,7 @@ class KeyChoice(WindowPart):
         if not mine and taken is not None:
             mine = [
                 tr(
-                    "the key {shown} is used by {action!r}: change that one first",
+                    "the key {shown} is used by {action!r}: change the key of that action first",
                     shown=shown,
                     action=taken.action,
                 )

@@ -66,7 +66,7 @@ class KeyButton(QPushButton):
             f"key_{action}",
             tr("{words}: click, then press the new key; Esc cancels", words=text),
         )
-        call_by(self, tr("key of {replace}", replace=action.replace("_", " ")))
+        call_by(self, tr("key for {replace}", replace=action.replace("_", " ")))
         self.clicked.connect(self._wait_for_key)
 
     def show_key(self, shown: str) -> None:
@@ -106,10 +106,10 @@ class KeyButton(QPushButton):
         super().focusOutEvent(event)
 
 
-_HINT = tr("Click a key, then press its new key.")
+_HINT = tr("Click a key in the table, then press the new key.")
 _PAGES = tr(
-    "Keys of the Refine page act while that page is shown. On other pages only the two keys that "
-    "go there act. A tool is turned off when you leave its page."
+    "Keys for the Refine page work only while that page is shown. On other pages, only the two "
+    "keys that open the Refine page work. A tool is turned off when you leave its page."
 )
 
 
@@ -130,13 +130,15 @@ class KeysPanel(QWidget):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(heading(tr("Keys")))
         layout.addWidget(self.hint)
-        layout.addWidget(label("keys_pages", _PAGES, tr("Where the keys of the Refine page act.")))
-        layout.addWidget(self._make_table(keys))
-        layout.addWidget(heading(tr("The mouse, while a tool is on")))
         layout.addWidget(
-            label("keys_mouse", _format_table(MOUSE_LINES), tr("What the mouse does."))
+            label("keys_pages", _PAGES, tr("Where the keys for the Refine page work."))
         )
-        layout.addWidget(heading(tr("napari's own, while no tool is on")))
+        layout.addWidget(self._make_table(keys))
+        layout.addWidget(heading(tr("Mouse actions while a tool is on")))
+        layout.addWidget(
+            label("keys_mouse", _format_table(MOUSE_LINES), tr("Mouse actions of the tools."))
+        )
+        layout.addWidget(heading(tr("napari's own keys while no tool is on")))
         layout.addWidget(label("keys_napari", _format_table(NAPARI_KEYS), tr("napari's keys.")))
         layout.addStretch()
         area = PageArea(content, "keys_area", is_part=True)

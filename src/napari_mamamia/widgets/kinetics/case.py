@@ -176,7 +176,7 @@ class KineticCase(WindowPart):
 
         self._jobs.start(
             _LANE,
-            tr("Treating pre-contrast scans"),
+            tr("Processing pre-contrast scans"),
             lambda: self._services.kinetics.with_pre(timed, how),
             take,
             ended=self.changed.emit,

@@ -122,7 +122,7 @@ class CurvesFlow(WindowPart):
         title = "" if case is None else f"{self._add_note(case.case_id)} · {timing}"
         warning = tr("{why}: the axis shows phase numbers", why=why) if why else ""
         if case is not None and len(case.phases) < 2:
-            warning = tr("this case has no phase after contrast")
+            warning = tr("this case has no post-contrast phase")
         return CurvePlot(title, times, (*live, *self.pinned), warning)
 
     # -------------------------------------------------------------------- inner

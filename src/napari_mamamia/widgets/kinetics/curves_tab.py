@@ -69,7 +69,7 @@ class CurvePlotView(QWidget):
         super().__init__()
         self.setObjectName("curve_plot")
         self.setToolTip(
-            tr("Enhancement of each phase against its time, with one colour for each region.")
+            tr("Enhancement in each phase plotted against time, with one colour per region.")
         )
         self.setAccessibleName(tr("Plot of contrast curves"))
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
@@ -270,7 +270,7 @@ class CurvesTab(QWidget):
         self.pin = button(
             "curves_pin",
             tr("Pin mask"),
-            tr("Keeps the curve of the shown mask, to compare it with others."),
+            tr("Keeps the curve of the displayed mask, to compare it with other curves."),
             lambda: self.pin_wanted.emit("mask"),
         )
         self.pin_cursor = button(
@@ -339,7 +339,9 @@ class CurvesTab(QWidget):
 
     def _name_of(self, pinned: int, name: str) -> QLineEdit:
         name_field: QLineEdit = named(
-            QLineEdit(name), f"curves_name_{pinned}", tr("Name of this region in table and figure.")
+            QLineEdit(name),
+            f"curves_name_{pinned}",
+            tr("Name of this region in the table and the figure."),
         )
         name_field.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         name_field.editingFinished.connect(lambda: self.renamed.emit(pinned, name_field.text()))

@@ -126,8 +126,8 @@ class KineticsFlow(WindowPart):
         except ValueError:
             self._page.times.refuse(
                 tr(
-                    "expected seconds such as 0, 82, 148, but got {words!r}; enter a number for "
-                    "each phase",
+                    "expected times in seconds, such as 0, 82, 148, but got {words!r}; enter one "
+                    "number per phase",
                     words=text,
                 )
             )
@@ -150,7 +150,7 @@ class KineticsFlow(WindowPart):
             return
         if len(case.phases) < 2:
             self._page.need(
-                tr("Kinetics needs a phase after contrast, but this case has only one phase.")
+                tr("Kinetics needs a post-contrast phase, but this case has only one phase.")
             )
             return
         self._page.need("")
@@ -178,7 +178,7 @@ class KineticsFlow(WindowPart):
         if not self._is_on or case is None or len(case.phases) < 2:
             return
         if mask is None:
-            self._page.show_numbers(None, tr("no mask is shown: predict one, or show one above"))
+            self._page.show_numbers(None, tr("no mask is shown: predict a mask, or show one above"))
             return
 
         rule = self._state.rule

@@ -54,13 +54,14 @@ class FtvSegControls(QWidget):
             "kinetics_ftv_seg",
             tr("Load VOI from SEG…"),
             tr(
-                "Computes FTV from a DICOM SEG of UCSF's program, with its VOI, omitted regions, "
-                "thresholds and phases, next to UCSF's result. You can also drop a SEG here."
+                "Computes FTV from a DICOM SEG of UCSF's program with the VOI, omitted regions, "
+                "thresholds and phases in that SEG, and compares it with UCSF's result. You can "
+                "also drop a SEG here."
             ),
             self._browse_seg,
         )
         self.numbers = label(
-            "kinetics_ftv_seg_numbers", "", tr("FTV from the SEG, ours and UCSF's")
+            "kinetics_ftv_seg_numbers", "", tr("FTV computed here and FTV in the SEG")
         )
         self.numbers.setTextFormat(Qt.TextFormat.RichText)
         self.basis = label(
@@ -110,7 +111,7 @@ class FtvSegControls(QWidget):
 
     def _browse_seg(self) -> None:
         chosen, _ = QFileDialog.getOpenFileName(
-            self, tr("DICOM SEG of UCSF"), str(Path.home()), tr("DICOM (*.dcm);;All files (*)")
+            self, tr("DICOM SEG from UCSF"), str(Path.home()), tr("DICOM (*.dcm);;All files (*)")
         )
         if chosen:
             self.seg_wanted.emit(Path(chosen))
@@ -130,7 +131,7 @@ def _format_table(rows: tuple[FtvFromRow, ...]) -> str:
         if one.different_voxels == one.different_voxels:
             differ = f"<td align='right' colspan='2'>{one.different_voxels:,.0f}</td>"
             lines.append(tr("<tr><td>differing voxels</td>{differ}</tr>", differ=differ))
-    title = tr("<b>Under {seg}</b>", seg=breakable(escape(rows[0].seg)))
+    title = tr("<b>With the settings of {seg}</b>", seg=breakable(escape(rows[0].seg)))
     return f"{title}<table cellspacing='0'>{''.join(lines)}</table>"
 
 
@@ -165,13 +166,13 @@ _THRESHOLDS: Final = (
         0.01,
         "%",
         tr(
-            "Minimum signal before contrast, in percent of its 95th percentile in the box (UCSF: "
-            "60)."
+            "Minimum pre-contrast signal, as a percentage of its 95th percentile in the box "
+            "(UCSF: 60)."
         ),
     ),
     _Threshold(
         "enhancement",
-        tr("PE early"),
+        tr("Early PE"),
         10,
         150,
         70,
@@ -188,8 +189,8 @@ _THRESHOLDS: Final = (
         1,
         tr("of 26"),
         tr(
-            "Number of a voxel's 26 neighbours that must also pass (UCSF: 4; in its results of "
-            "I-SPY 1: 9)."
+            "Minimum number of a voxel's 26 neighbours that must also pass (UCSF: 4, or 9 for its "
+            "I-SPY 1 results)."
         ),
     ),
     _Threshold(
@@ -214,13 +215,13 @@ class FtvControls(QWidget):
             "kinetics_ftv", tr("FTV –"), tr("Functional tumour volume as defined by UCSF")
         )
         self.basis = label(
-            "kinetics_ftv_phases", "", tr("Phases of this FTV, and the rule that chose them")
+            "kinetics_ftv_phases", "", tr("Phases used for this FTV, and the rule that chose them")
         )
         self.bins = label(
             "kinetics_ftv_bins", "", tr("FTV by signal enhancement ratio, in UCSF's bins")
         )
         self.bins.setTextFormat(Qt.TextFormat.RichText)
-        self.region = label("kinetics_ftv_region", "", tr("The region of FTV"))
+        self.region = label("kinetics_ftv_region", "", tr("Region in which FTV is computed"))
         self.remark = label("kinetics_ftv_remark", "", tr("Warnings about this FTV"))
         set_level(self.remark, "warning")
         self._sliders: dict[str, Slider] = {}
@@ -240,7 +241,7 @@ class FtvControls(QWidget):
         self.thresholds = Fold(
             "kinetics_ftv_more",
             tr("Thresholds"),
-            tr("Shows or hides the thresholds of FTV, which start with UCSF's."),
+            tr("Shows or hides the FTV thresholds, which start at UCSF's values."),
             column(self._make_sliders(), row(1, self.reset)),
         )
         layout.addWidget(self.thresholds)
@@ -301,8 +302,8 @@ class FtvControls(QWidget):
         dark = volume.too_dark > _FAR_MORE * sum(bin_.voxels for bin_ in volume.bins)
         self.remark.setText(
             tr(
-                "{too_dark} voxels enhance but are too dark before contrast; do not use FTV "
-                "without fat suppression",
+                "{too_dark} voxels enhance but are too dark before contrast; do not use FTV on "
+                "images without fat suppression",
                 too_dark=volume.too_dark,
             )
             if dark
@@ -355,7 +356,10 @@ class FtvControls(QWidget):
         self.around = button(
             "kinetics_ftv_mask",
             tr("Use mask"),
-            tr("Uses the box of the shown mask with a margin of 10 mm, and discards drawn boxes."),
+            tr(
+                "Uses the bounding box of the displayed mask plus a margin of 10 mm, and discards "
+                "drawn boxes."
+            ),
             self.mask_wanted.emit,
         )
         self.draw_box = button(

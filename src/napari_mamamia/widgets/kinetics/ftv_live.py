@@ -92,7 +92,7 @@ class FtvLive(WindowPart):
 
         self._jobs.start(
             _SEG,
-            tr("FTV under {name}", name=path.name),
+            tr("FTV with the settings of {name}", name=path.name),
             lambda: self._services.kinetics.ftv_under_seg(case, path),
             take,
             failed=lambda error: self.seg_failed.emit(plain_text(error)),
@@ -177,7 +177,7 @@ class FtvLive(WindowPart):
         elif self._drawn:
             where = tr("the drawn box")
         elif mask is not None:
-            where = tr("the {mask} mask's box + 10 mm", mask=mask)
+            where = tr("the {mask} mask's bounding box + 10 mm", mask=mask)
         else:
             where = tr("no box: show a mask or draw a box")
         count = len(self._omitted)

@@ -202,7 +202,7 @@ class KineticMapControl(WindowPart):
         fill = self._services.kinetics.fill_map
         self._jobs.start(
             _FILL,
-            tr("Map {kind}", kind=shown.kind),
+            tr("Making the map {kind}", kind=shown.kind),
             lambda: fill(shown, case),
             finish,
             still=lambda: self._is_of(shown),
@@ -252,7 +252,7 @@ class KineticMapControl(WindowPart):
         fill = self._services.kinetics.fill_plane
         self._jobs.start(
             _PLANE,
-            tr("Map of the slice"),
+            tr("Making the map of the slice"),
             lambda: fill(shown, case, *plane),
             lambda _: self._scene.overlays.redraw_map(),
             still=lambda: self._is_of(shown),

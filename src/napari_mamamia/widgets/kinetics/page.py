@@ -136,19 +136,22 @@ _NUMBERS: Final = (
         tr("Longest diameter"),
         tr("Largest distance between two voxels: in 3-D, and within one slice"),
     ),
-    ("peak", tr("Peak PE"), tr("Largest enhancement of the mean curve; of any voxel")),
+    ("peak", tr("Peak PE"), tr("Largest enhancement of the mean curve, and of any voxel")),
     ("classes", tr("Mean curve"), tr("Initial rise and delayed course of the mean curve")),
     (
         "course",
         tr("Curve types"),
-        tr("Of the voxels with an initial PE of at least 50 %: predominant; worst"),
+        tr("Predominant and worst curve type of the voxels with an initial PE of at least 50 %"),
     ),
     ("angio", tr("Angio-volume"), tr("Volume with an initial PE of at least 50 %")),
-    ("types", "P / L / W", tr("Angio-volume with a persistent, plateau, washout curve")),
+    ("types", "P / L / W", tr("Angio-volume with a persistent, plateau or washout curve")),
     (
         "ultrafast",
         tr("Ultrafast"),
-        tr("Maximum slope of the mean curve; contrast arrival after the start of the first phase"),
+        tr(
+            "Maximum slope of the mean curve, and contrast arrival time from the start of the "
+            "first phase"
+        ),
     ),
 )
 
@@ -246,13 +249,13 @@ class KineticsPage(Page):
         self.covers: CheckBox = named(
             CheckBox(tr("cover the image")),
             "kinetics_covers",
-            tr("If on, the map covers the image; if off, it is transparent."),
+            tr("If on, the map covers the image; if off, the map is transparent."),
         )
         self.covers.toggled.connect(self.cover_changed)
         self.has_floor: CheckBox = named(
             CheckBox(tr("only where PE ≥")),
             "kinetics_has_floor",
-            tr("Hides the map where the initial phase enhances less."),
+            tr("Hides the map where the PE of the initial phase is lower."),
         )
         self.has_floor.setChecked(True)
         self.floor: QSpinBox = named(
@@ -268,8 +271,8 @@ class KineticsPage(Page):
             QComboBox(),
             "kinetics_range",
             tr(
-                "Range of values of the map's colours; auto is the 1st to 99th percentile of the "
-                "map."
+                "Range of values that the map's colours cover; auto uses the 1st to 99th "
+                "percentile of the map."
             ),
         )
         self.ranges.currentIndexChanged.connect(
@@ -282,7 +285,7 @@ class KineticsPage(Page):
         self.to_curves = button(
             "kinetics_curves",
             tr("Curves"),
-            tr("Opens the curves at the bottom: of the pointer, of the mask, of pinned regions."),
+            tr("Opens the curves of the pointer, the mask and pinned regions at the bottom."),
             self.curves_wanted.emit,
             primary=True,
         )
@@ -342,7 +345,7 @@ def _format_numbers(found: KineticRow) -> dict[str, str]:
             format_number_2=_format_number(found.in_plane_diameter_mm, 1, "mm"),
         ),
         "peak": tr(
-            "{format_number} · {format_number_2} any voxel",
+            "{format_number} · {format_number_2} in any voxel",
             format_number=_format_number(found.peak_pe_of_mean_percent, 0, "%"),
             format_number_2=_format_number(found.peak_pe_percent, 0, "%"),
         ),

@@ -277,7 +277,9 @@ class MeasureFlow(WindowPart):
         if self._words is not None:
             discard(self._words)
         field: _WordsField = named(
-            _WordsField(canvas), "measure_words", tr("Text next to the drawing; Enter saves it.")
+            _WordsField(canvas),
+            "measure_words",
+            tr("Text next to the drawing; press Enter to save it."),
         )
         self._words = field
         field.setMaxLength(_MOST_WORDS)

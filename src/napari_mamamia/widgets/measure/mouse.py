@@ -36,9 +36,9 @@ NAMES: Final = MappingProxyType(
 _ASKS: Final = MappingProxyType(
     {
         MeasureKind.RULER: tr("from end to end"),
-        MeasureKind.CROSS: tr("the longest, then across it"),
+        MeasureKind.CROSS: tr("longest diameter, then across it"),
         MeasureKind.ELLIPSE: tr("from corner to corner"),
-        MeasureKind.ANGLE: tr("an end, the corner, the other end"),
+        MeasureKind.ANGLE: tr("one end, the corner, the other end"),
         MeasureKind.ARROW: tr("from the text to the point"),
     }
 )

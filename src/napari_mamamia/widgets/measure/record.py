@@ -16,7 +16,8 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 _LANE: Final = "measurements"
 _KEEPING: Final = tr("Saving the measurement")
 _NO_FOLDER: Final = tr(
-    "Measurements are saved with a data set, but this case has none: open a folder first."
+    "Measurements are saved with a data set, but this case does not belong to one: open a folder "
+    "first."
 )
 _Place: TypeAlias = tuple[str, str, str | None]
 """Workspace folder ("" for none), case id and reader (None without a name)."""

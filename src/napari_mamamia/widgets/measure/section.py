@@ -47,8 +47,10 @@ _TIPS: Final = MappingProxyType(
     {
         MeasureKind.RULER: tr("Measures a length in mm: drag, or click both ends."),
         MeasureKind.CROSS: tr("Measures two perpendicular diameters in mm."),
-        MeasureKind.ELLIPSE: tr("Measures an area, its mean and standard deviation."),
-        MeasureKind.ANGLE: tr("Measures an angle: an end, the corner, the other end."),
+        MeasureKind.ELLIPSE: tr(
+            "Measures an area, and the mean and standard deviation of its values."
+        ),
+        MeasureKind.ANGLE: tr("Measures an angle: click one end, the corner and the other end."),
         MeasureKind.ARROW: tr("Points at something, with a short text."),
         MeasureKind.KEY_IMAGE: tr("Keeps the displayed slice for the report."),
     }
@@ -118,10 +120,7 @@ class MeasureSection(QWidget):
         self.list: QListView = named(
             QListView(),
             "measure_list",
-            tr(
-                "The drawings on this case: click to go to a drawing, double-click to edit its "
-                "text."
-            ),
+            tr("Drawings in this case: click to go to a drawing, double-click to edit its text."),
         )
         self.list.setModel(self._model)
         self.list.setUniformItemSizes(True)
@@ -143,7 +142,7 @@ class MeasureSection(QWidget):
             self.delete_wanted.emit,
         )
         self.lesion: QComboBox = named(
-            QComboBox(), "measure_lesion", tr("The lesion of the selected drawing.")
+            QComboBox(), "measure_lesion", tr("Lesion to which the selected drawing belongs.")
         )
         self.lesion.activated.connect(
             lambda _at: self.lesion_wanted.emit(str(self.lesion.currentData()))

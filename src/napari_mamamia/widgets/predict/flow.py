@@ -104,7 +104,7 @@ class PredictEstimate(WindowPart):
 
         self._jobs.start(
             _ESTIMATE_LANE,
-            tr("Measuring a tile") if measure else tr("Estimating the case"),
+            tr("Measuring a tile") if measure else tr("Estimating the time for the case"),
             lambda: self._estimate_each(models, case, measure=measure),
             show,
             failed=refuse,
@@ -339,7 +339,7 @@ class PredictFlow(WindowPart):
             time = tr("The time is not known before the first run on this computer.")
         else:
             time = tr("About {seconds} s for this case.", seconds=max(1, round(seconds)))
-        needs = tr("Needs one phase before and one after contrast; no weights, no GPU.")
+        needs = tr("Needs one pre-contrast and one post-contrast phase, but no weights and no GPU.")
         return ModelCard(own_model.title, own_model.note, f"{needs} {time}")
 
     def _show_answer(self, answer: Answer) -> None:
@@ -349,7 +349,7 @@ class PredictFlow(WindowPart):
         else:
             saved = tr("not saved") if answer.not_saved else "saved"
             text = tr(
-                "Candidates: {n_candidates}, in {seconds:.1f} s, {saved}.",
+                "Candidates: {n_candidates} ({seconds:.1f} s, {saved}).",
                 n_candidates=len(prediction.candidates),
                 seconds=prediction.seconds,
                 saved=saved,
@@ -379,7 +379,7 @@ class PredictFlow(WindowPart):
         remedies = (
             Remedy(
                 tr("Replace prediction"),
-                tr("Replaces the existing prediction by the new one."),
+                tr("Replaces the existing prediction with the new one."),
                 lambda: go_on(Keeping(older)),
             ),
             Remedy(

@@ -119,8 +119,8 @@ def _fill_frame(place: QLabel, one: InputPicture, slice_index: int) -> None:
     place.setPixmap(grey_pixmap(one.pixels, int(columns * share), int(rows * share)))
     place.setToolTip(
         tr(
-            "{words}, slice {slice_index}: black {low:.4g}, white {high:.4g} (1 and 99 % of its "
-            "values)",
+            "{words}, slice {slice_index}: black {low:.4g}, white {high:.4g} (1st and 99th "
+            "percentile)",
             words=one.channel.text,
             slice_index=slice_number(slice_index),
             low=one.low,

@@ -49,14 +49,17 @@ _LIMIT_S: Final = 300
 
 _LONGEST_S: Final = 86_400
 _TIPS: Final = {
-    Rung.TILES: tr("Skips tiles that do not overlap the breast: exact inside, nothing outside."),
+    Rung.TILES: tr(
+        "Skips tiles that do not overlap the breast, so the result is exact inside the "
+        "breast and empty outside."
+    ),
     Rung.PRECISION: tr(
-        "Uses half precision: about twice as fast, but single voxels at the edge differ."
+        "Uses half precision, which is about twice as fast but changes single voxels at the edge."
     ),
     Rung.STEP: tr(
-        "Uses less overlap of tiles: about a third of the tiles, but the mask differs slightly."
+        "Overlaps tiles less, which needs about a third of the tiles but changes the mask slightly."
     ),
-    Rung.FLIPS: tr("Averages fewer mirrored copies: 8, 4, 2, 1."),
+    Rung.FLIPS: tr("Averages fewer mirrored copies: 8, then 4, 2 and 1."),
     Rung.FOLDS: tr("Averages fewer of the model's folds."),
 }
 
@@ -74,7 +77,7 @@ class RunOptions(QWidget):
         super().__init__()
         self.setObjectName("predict_options")
         self.device = self._make_combo(
-            "device", ("auto", "cpu", "cuda", "mps"), tr("Device of the network.")
+            "device", ("auto", "cpu", "cuda", "mps"), tr("Device on which the network runs.")
         )
         self.recipe = self._make_combo(
             "recipe",
@@ -96,19 +99,22 @@ class RunOptions(QWidget):
         self.mirroring = self._make_check_box(
             "mirroring",
             tr("mirrored copies"),
-            tr("Averages mirrored copies, which is nnU-Net's own default; up to 8 times the work."),
+            tr(
+                "Averages the results of mirrored copies, as nnU-Net does by default; takes up to "
+                "8 times as long."
+            ),
             on=True,
         )
         self.uncertainty = self._make_check_box(
             "doubt",
             tr("uncertainty map"),
-            tr("Keeps the mean probability and shows where it is uncertain."),
+            tr("Keeps the mean probability and shows where the result is uncertain."),
         )
         self.limited = self._make_check_box(
-            "limited", tr("at most"), tr("Ends a case that takes longer.")
+            "limited", tr("at most"), tr("Stops a case that exceeds the time limit.")
         )
         self.seconds: QSpinBox = named(
-            QSpinBox(), "predict_limit", tr("Time limit for one case; the challenge's is 300 s.")
+            QSpinBox(), "predict_limit", tr("Time limit for one case; the challenge allows 300 s.")
         )
         self.seconds.setRange(1, _LONGEST_S)
         self.seconds.setValue(_LIMIT_S)
@@ -122,9 +128,9 @@ class RunOptions(QWidget):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(3)
         layout.addWidget(row(QLabel(tr("recipe")), self.recipe, self.edit, 1))
-        layout.addWidget(row(QLabel(tr("on")), self.device, self.mirroring, 1))
+        layout.addWidget(row(QLabel(tr("device")), self.device, self.mirroring, 1))
         layout.addWidget(self.uncertainty)
-        layout.addWidget(row(self.limited, self.seconds, QLabel(tr("for a case")), 1))
+        layout.addWidget(row(self.limited, self.seconds, QLabel(tr("per case")), 1))
         self.ladder = QWidget()
         inner = QVBoxLayout(self.ladder)
         inner.setContentsMargins(18, 0, 0, 0)
@@ -241,7 +247,7 @@ class PredictPage(Page):
             tr("Grow candidate"),
             tr(
                 "Copies the selected candidate into your own mask on the Refine page, and grows "
-                "it to the edge in the image."
+                "it to the tumour's edge in the image."
             ),
             self.grow_wanted.emit,
         )
@@ -367,7 +373,7 @@ class PredictPage(Page):
         self.cancel = button(
             "predict_cancel",
             tr("Cancel"),
-            tr("Stops the prediction; nothing is changed."),
+            tr("Stops the prediction without changing anything."),
             self.cancel_wanted.emit,
         )
         self.cancel.hide()
@@ -381,14 +387,17 @@ class PredictPage(Page):
 
     def _make_prompts(self) -> QWidget:
         self.at_click = self._prompt_button(
-            "click", tr("at a click"), tr("Expects a click on the tumour in the image.")
+            "click", tr("at a click"), tr("Waits for a click on the tumour in the image.")
         )
         self.in_box = self._prompt_button(
             "box",
             tr("in a box"),
-            tr("Expects a box around the tumour in the image; it is as deep as its longer side."),
+            tr(
+                "Waits for a box around the tumour in the image; the box is as deep as its longer "
+                "side."
+            ),
         )
-        return row(QLabel(tr("or only search")), self.at_click, self.in_box, 1)
+        return row(QLabel(tr("or search only")), self.at_click, self.in_box, 1)
 
     def _prompt_button(self, mode: str, text: str, tip: str) -> QPushButton:
         prompt_button = button(f"predict_{mode}", text, tip, lambda: None)
@@ -401,8 +410,8 @@ class PredictPage(Page):
             QListWidget(),
             "predict_candidates",
             tr(
-                "Regions that may be the tumour, best first; click one to show it and make it the "
-                "prediction."
+                "Regions that may be the tumour, most likely first. Click a region to show it and "
+                "make it the prediction."
             ),
         )
         self.list.setWordWrap(True)

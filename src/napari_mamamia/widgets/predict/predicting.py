@@ -260,7 +260,7 @@ class Predicting(WindowPart):
                 where = answer.context.opened.data_set.name
                 self._notifier.hint(
                     tr(
-                        "Predicted {case_id} of {where}, which was open before.",
+                        "Predicted {case_id} in {where}, which was open before.",
                         case_id=answer.case.case_id,
                         where=where,
                     )
@@ -397,7 +397,7 @@ class PredictAll(WindowPart):
 
 
 def _describe_summary(summary: PredictSummary) -> str:
-    lines = [tr("Predicted and saved cases: {n_saved}.", n_saved=len(summary.saved))]
+    lines = [tr("Cases predicted and saved: {n_saved}.", n_saved=len(summary.saved))]
     if not summary.saved and summary.skipped:
         lines = [tr("Every case already has a prediction by this model.")]
     if summary.failures:

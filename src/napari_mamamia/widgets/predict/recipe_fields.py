@@ -20,7 +20,7 @@ from napari_mamamia.widgets.controls.controls import label, named, row, set_leve
 from napari_mamamia.widgets.controls.targets import CheckBox
 
 _EXPRESSIONS: Final = (
-    ("p0", tr("before contrast")),
+    ("p0", tr("pre-contrast phase")),
     ("p1", tr("first post-contrast phase")),
     ("p2", tr("second post-contrast phase")),
     ("p3", tr("third post-contrast phase")),
@@ -33,7 +33,7 @@ _EXPRESSIONS: Final = (
 )
 _CHANNEL_TIP: Final = tr(
     "Input of this channel: a phase (p0, p1 …, first_post, last_post), a difference (p1-p0), pe "
-    "or pe(p2) in %, or ser; you can type a different one."
+    "or pe(p2) in %, or ser; you can also type a different input."
 )
 
 
@@ -145,24 +145,25 @@ class NormaliseField(_Field):
             QComboBox(),
             "recipe_scope",
             tr(
-                "(value - mean) / standard deviation before the network's own normalisation: "
-                "selects whose mean and standard deviation are used."
+                "Selects the phases or channels whose mean and standard deviation are used for "
+                "the z-score, (value - mean) / standard deviation, before the network's own "
+                "normalisation."
             ),
         )
-        self.scope.addItem(tr("nothing"), None)
+        self.scope.addItem(tr("none"), None)
         for scope in Scope:
             self.scope.addItem(tr("z-score of {value}", value=scope.value), scope)
         self.clipped: CheckBox = named(
             CheckBox(tr("clip at")),
             "recipe_clip",
-            tr("Clips each channel at two percentiles first."),
+            tr("Clips each channel at two percentiles before the normalisation."),
         )
         self.low = number_field("recipe_clip_low", tr("Lower percentile, 0 to 100."), 0, 100, "%")
         self.high = number_field("recipe_clip_high", tr("Upper percentile, 0 to 100."), 0, 100, "%")
         self.nonzero: CheckBox = named(
-            CheckBox(tr("of voxels that are not 0")),
+            CheckBox(tr("of nonzero voxels")),
             "recipe_nonzero",
-            tr("Computes the percentiles over voxels that are not zero."),
+            tr("Computes the percentiles over nonzero voxels."),
         )
         self.scope.currentIndexChanged.connect(self._show_problem)
         self.clipped.toggled.connect(self._show_problem)

@@ -82,7 +82,7 @@ class RecipeDialog(QDialog):
         area.setWidget(self.form)
         self.area = area
         layout = QVBoxLayout(self)
-        layout.addWidget(row(QLabel(tr("start from")), self.start, 1))
+        layout.addWidget(row(QLabel(tr("template")), self.start, 1))
         layout.addWidget(area)
         layout.addWidget(self.said)
         layout.addWidget(self._make_buttons())
@@ -163,7 +163,8 @@ class RecipeDialog(QDialog):
             tr("Write next to model"),
             problem
             or tr(
-                "Writes {place}, which is copied together with the model.",
+                "Writes {place} next to the model, so that copying the model also copies the "
+                "recipe.",
                 place=self._setting.place,
             ),
             lambda: self._write_beside(replacing=False),
@@ -191,8 +192,10 @@ class RecipeDialog(QDialog):
             texts = ", ".join(recipe.channels)
             unfit.append(
                 tr_n(
-                    "makes {n} channel ({texts}), but the model has {lines}: check them below",
-                    "makes {n} channels ({texts}), but the model has {lines}: check them below",
+                    "makes {n} channel ({texts}), but the model has {lines}: check the channels "
+                    "below",
+                    "makes {n} channels ({texts}), but the model has {lines}: check the channels "
+                    "below",
                     len(recipe.channels),
                     texts=texts,
                     lines=lines,
@@ -204,7 +207,8 @@ class RecipeDialog(QDialog):
         if absent:
             unfit.append(
                 tr(
-                    "averages the folds {names}, which the model does not have: left out",
+                    "averages the folds {names}, which the model does not have, so they are left "
+                    "out",
                     names=", ".join(absent),
                 )
             )

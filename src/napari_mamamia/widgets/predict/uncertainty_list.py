@@ -52,8 +52,8 @@ class UncertaintyList(QWidget):
             QListWidget(),
             "predict_doubt_list",
             tr(
-                "Most uncertain regions of the model: volume and mean uncertainty; click to go to "
-                "a region."
+                "The model's most uncertain regions, with volume and mean uncertainty. Click a "
+                "region to go to it."
             ),
         )
         self.kinds: QComboBox = named(

@@ -23,8 +23,10 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _USE: Final = tr("Use this mask")
 _ACCEPT: Final = tr("Accept and next")
-_USE_TIP: Final = tr("Copies the prediction into your own mask, accepts it and opens the next case")
-_ACCEPT_TIP: Final = tr("Saves and accepts your mask, and opens the next case")
+_USE_TIP: Final = tr(
+    "Copies the prediction into your own mask, accepts that mask and opens the next case."
+)
+_ACCEPT_TIP: Final = tr("Saves and accepts your mask, and opens the next case.")
 
 
 class AcceptRow(QWidget):
@@ -41,7 +43,10 @@ class AcceptRow(QWidget):
             "refine_edit_copy",
             tr("Edit a copy"),
             with_key(
-                tr("Copies the prediction into your own mask and opens it on the Refine page"),
+                tr(
+                    "Copies the prediction into your own mask and opens the mask on the Refine "
+                    "page."
+                ),
                 "edit_copy",
             ),
             self.edit_wanted.emit,
@@ -180,7 +185,9 @@ class Accepting(WindowPart):
         elif self._has_prediction:
             self._readers.with_reader(self._use_prediction)
         else:
-            self._notifier.hint(tr("This case has no mask to accept: predict or outline it first."))
+            self._notifier.hint(
+                tr("This case has no mask to accept: predict or outline the tumour first.")
+            )
 
     def edit_copy(self) -> None:
         """Open the own mask on the Refine page; start it from the prediction if there is none.

@@ -263,7 +263,7 @@ class BrushCursor:
         if self._text is None and canvas is not None:
             self._text = QLabel(canvas)
             self._text.setObjectName("brush_text")
-            self._text.setToolTip(tr("What a press does."))
+            self._text.setToolTip(tr("Action of a mouse press."))
             self._text.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
             self._text.hide()
             canvas.installEventFilter(self.held)

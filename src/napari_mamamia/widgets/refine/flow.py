@@ -101,6 +101,7 @@ class RefineFlow(WindowPart):
         page.more.tool_wanted.connect(self._growing.use)
         page.more.box_wanted.connect(lambda on: self._box.set_mode("box" if on else ""))
         page.more.prediction_wanted.connect(self.grow_prediction)
+        page.more.tighten_wanted.connect(self._growing.tighten)
         self._box.mode_changed.connect(lambda mode: page.more.set_asking(bool(mode)))
         self._box.given.connect(lambda prompt: self._growing.grow_in_box(prompt.box))
         page.protocol_wanted.connect(self._protocols.ask)
@@ -175,7 +176,7 @@ class RefineFlow(WindowPart):
             else:
                 self._notifier.hint(
                     tr(
-                        "{shown} acts on the {page} page: go there first.",
+                        "{shown} works only on the {page} page: go there first.",
                         shown=key.shown,
                         page=key.page,
                     )
@@ -319,7 +320,7 @@ class RefineFlow(WindowPart):
         mask = self._session.mask(Role.REFINED)
         where = f"\n{mask.saved.path}" if mask and mask.saved else ""
         self._header.saved.setToolTip(
-            tr("Whether the edited mask is saved: {words}{where}.", words=text, where=where)
+            tr("Save state of the edited mask: {words}{where}.", words=text, where=where)
         )
         can_save = self._editing.is_dirty or state is SaveState.NEW
         self._page.set_save_is_next(can_save, failed=state is SaveState.FAILED)

@@ -12,8 +12,10 @@ from napari_mamamia.core.edits import Brush, Edit, Voxel
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.services.refine.grow_mask import (
+    EDGE_MM,
     GROW_AGAIN,
     GROW_STEP,
+    TIGHTEN,
     GrownBefore,
     GrowthKind,
     choose_growth,
@@ -39,7 +41,7 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _LANE: Final = "grow"
 _NOTHING: Final = tr("Outline the tumour on a slice first (key O), or point at it and press R.")
-_NO_MASK: Final = tr("Make your own mask first: choose Start from on the Refine page.")
+_NO_MASK: Final = tr("Make your own mask first: use “Start from” on the Refine page.")
 _NO_IMAGES: Final = tr(
     "Growing needs all phases, which are still being read or measured: try again in a moment."
 )
@@ -143,6 +145,16 @@ class Growing(WindowPart):
         else:
             self._grow_click(live)
 
+    def tighten(self) -> None:
+        """Move the mask's edge to the nearest edge of the image."""
+        live = self._prepare_session()
+        if live is None:
+            return
+        if (live.labels == live.label).any():
+            self._grow_again(live, TIGHTEN, EDGE_MM)
+        else:
+            self._say_hint(_NOTHING)
+
     def _grow_outlines(self, live: EditingSession) -> None:
         images, grid = live.images, live.grid
         seeds = seeds_without_growth(live, self._last_growth(live))
@@ -176,7 +188,9 @@ class Growing(WindowPart):
             lambda grown: self._lay_in(live, name, grown, job),
         )
 
-    def _grow_again(self, live: EditingSession) -> None:
+    def _grow_again(
+        self, live: EditingSession, name: str = GROW_AGAIN, edge_mm: float | None = None
+    ) -> None:
         images, grid, label = live.images, live.grid, live.label
         if images is None:
             return
@@ -186,12 +200,14 @@ class Growing(WindowPart):
 
         def take(grown: Grown) -> None:
             box, mask = lay_grown(labels, label, grown, grid)
-            self._finish_growth(live, GROW_AGAIN, box, mask, grown)
+            self._finish_growth(live, name, box, mask, grown)
 
         self._start_job(
             live,
-            tr("Growing again"),
-            lambda: self._services.grow_again(images, grid, labels, words, label, seeds),
+            tr("Growing again") if edge_mm is None else tr("Tightening to edges"),
+            lambda: self._services.grow_again(
+                images, grid, labels, words, label, seeds, edge_mm=edge_mm
+            ),
             take,
         )
 

@@ -155,7 +155,7 @@ class HistoryList(QWidget):
     def show_memory(self, megabytes: float | None) -> None:
         """Show how much memory undo uses; None if no mask is being edited."""
         self.memory.setText(
-            "" if megabytes is None else tr("undo uses {megabytes:.0f} MB of", megabytes=megabytes)
+            "" if megabytes is None else tr("undo: {megabytes:.0f} MB, limit", megabytes=megabytes)
         )
 
     def show_steps(
@@ -273,7 +273,7 @@ def _describe_lost(lost: Sequence[Edit], label: int) -> str:
     if not parts:
         return ""
     return tr(
-        "{parts} can no longer be redone: a new step drops the undone steps of all lesions.",
+        "{parts} can no longer be redone: a new step discards the undone steps of all lesions.",
         parts=tr(" and ").join(parts),
     )
 
@@ -324,7 +324,7 @@ def offer_text(recovered: RecoveredWork) -> str:
     )
     more = "".join(f" {text[0].upper()}{text[1:]}." for text in recovered.warnings)
     return tr(
-        "Recovered {some} from {local_time}, not saved before the program ended.{more}",
+        "Recovered {some} from {local_time} that had not been saved when the program ended.{more}",
         some=some,
         local_time=_local_time(recovered.last_at),
         more=more,

@@ -43,11 +43,11 @@ _JUMPED: Final = tr(
     "was not painted. Continue from there with another stroke."
 )
 _NOTHING_HERE: Final = tr(
-    "This lesion has no more steps to undo or redo: choose another lesion under Paints, or a "
-    "row of the history."
+    "This lesion has no more steps to undo or redo: choose another lesion under Paints, or a row "
+    "in the history."
 )
 _NO_MARKS: Final = tr("This lesion has no marks to remove.")
-_ADOPTED: Final = tr("The new data of your mask's layer became one step; Undo reverts it.")
+_ADOPTED: Final = tr("The new data in your mask's layer became one step, which Undo reverts.")
 
 
 class LiveMask(WindowPart):
@@ -297,7 +297,7 @@ class LiveMask(WindowPart):
         self._look.start(0)
 
     def _notice_safely(self) -> None:
-        self._report_failure(outcome_of(self.notice), tr("Recording what was painted with napari"))
+        self._report_failure(outcome_of(self.notice), tr("Recording strokes painted with napari"))
 
     def _on_redraw(self, _event: Any) -> None:
         """Check a little later, because napari has no event for its undo."""

@@ -35,7 +35,7 @@ _AUTOSAVE_AFTER_MS: Final = 5_000
 _AFTER_STROKE_MS: Final = 300
 _LONGEST_WAIT_S: Final = 10.0
 _NO_WORKSPACE: Final = tr(
-    "this case does not belong to a data set, so your mask has no folder there: save its layer "
+    "this case does not belong to a data set, so there is no folder for your mask: save its layer "
     "with File > Save Selected Layers, or delete the layer"
 )
 

@@ -44,7 +44,9 @@ def paint_sign(state: RefineState, *, paused: bool = False, problem: str = "") -
     """
     if problem:
         return ToolSign(
-            tr("{shown} · not here", shown=state.tool.shown), WARNING_COLOURS["dark"], problem
+            tr("{shown} · not available here", shown=state.tool.shown),
+            WARNING_COLOURS["dark"],
+            problem,
         )
     if paused:
         return ToolSign(tr("{shown} · a drag moves the image", shown=state.tool.shown))

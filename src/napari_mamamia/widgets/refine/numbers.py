@@ -75,7 +75,7 @@ class RefineNumbers(QWidget):
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setVerticalSpacing(1)
         self.title: QLabel = named(
-            QLabel(), "refine_numbers_title", tr("The reference for your mask.")
+            QLabel(), "refine_numbers_title", tr("Reference to which your mask is compared.")
         )
         grid.addWidget(self.title, 0, 0)
         for column, text in enumerate((tr("start"), tr("now"), tr("reference")), start=1):
@@ -106,9 +106,11 @@ class RefineNumbers(QWidget):
         title = tr("Against {against}", against=against) if against else "Numbers"
         title = self._blind or (title if numbers.reference else tr("No reference"))
         if numbers.grid_warning and not self._blind:
-            title = tr("{title} (mm are voxels)", title=title)
+            title = tr("{title} (in voxels, not mm)", title=title)
         self.title.setText(title)
-        self.title.setToolTip(numbers.grid_warning or tr("The reference for your mask."))
+        self.title.setToolTip(
+            numbers.grid_warning or tr("Reference to which your mask is compared.")
+        )
         for name, _, tip in _ROWS:
             for whose, of in (
                 ("start", numbers.start),

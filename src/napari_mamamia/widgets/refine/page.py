@@ -69,7 +69,7 @@ class RefinePage(Page):
         )
         self.more.folded.connect(self._show_start)
         self.body.setSpacing(5)
-        self.whose = label("refine_whose", tip=tr("Whose mask is edited, and its origin."))
+        self.whose = label("refine_whose", tip=tr("Owner and origin of the edited mask."))
         for widget in (
             self.whose,
             self._make_offer(),
@@ -161,7 +161,7 @@ class RefinePage(Page):
         )
         self.take_over = button(
             "refine_take_over",
-            tr("Take over"),
+            tr("Keep strokes"),
             tr("Continues with the recovered strokes."),
             lambda: self.take_over_wanted.emit(True),
             primary=True,
@@ -196,7 +196,7 @@ class RefinePage(Page):
     def _make_compare(self) -> QWidget:
         self.changes = button(
             "refine_changes",
-            tr("What changed"),
+            tr("Show changes"),
             tr("Colours the voxels added (yellow) and removed (purple) since the start."),
             lambda: self.changes_wanted.emit(self.changes.isChecked()),
         )
@@ -204,7 +204,7 @@ class RefinePage(Page):
         self.compare: QPushButton = button(
             "refine_compare",
             tr("Compare with start"),
-            with_key(tr("Shows the start mask while it is held down"), "compare"),
+            with_key(tr("Shows the start mask while the button is held down"), "compare"),
             lambda: None,
         )
         self.compare.pressed.connect(lambda: self.compare_wanted.emit(True))
@@ -254,7 +254,10 @@ class RefinePage(Page):
         lesion = button(
             "refine_new_lesion",
             tr("New lesion"),
-            tr("Starts another lesion with its own label and marks; the others stay."),
+            tr(
+                "Starts another lesion with its own label and marks, without changing existing "
+                "lesions."
+            ),
             self.lesion_wanted.emit,
         )
         self.marks_legend = label(
@@ -269,7 +272,10 @@ class RefinePage(Page):
         load = button(
             "refine_protocol",
             tr("Protocol…"),
-            tr("Loads an annotation protocol: phase, brush, structures, checklist, time limit."),
+            tr(
+                "Loads an annotation protocol with phase, brush, structures, checklist and time "
+                "limit."
+            ),
             self.protocol_wanted.emit,
         )
         return row(load, 1)
@@ -291,7 +297,7 @@ class RefinePage(Page):
         self.from_nothing = button(
             "refine_from_nothing",
             tr("nothing"),
-            tr("Makes an empty mask of your own."),
+            tr("Makes your own empty mask."),
             lambda: self._start_mask(None),
         )
         sources = row(self.from_prediction, self.from_reference, self.from_nothing, 1)

@@ -43,10 +43,10 @@ _LEFT: Final = 1
 _RIGHT: Final = 2
 _PREVIEW_MS: Final = 40
 _WHEEL: Final = tr("wheel: radius")
-_NO_MASK: Final = tr("Make your own mask first: choose Start from on the Refine page.")
-_HIDDEN: Final = tr("Your mask is hidden: click refined in the header to show it.")
+_NO_MASK: Final = tr("Make your own mask first: use “Start from” on the Refine page.")
+_HIDDEN: Final = tr("Your mask is hidden: click “refined” in the header to show it.")
 _LOCKED: Final = tr(
-    "Your mask cannot be changed at the moment: choose Start from on the Refine page."
+    "Your mask cannot be changed at the moment: use “Start from” on the Refine page."
 )
 
 

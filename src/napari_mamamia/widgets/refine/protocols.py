@@ -26,7 +26,8 @@ _UNUSED: Final = tr(
 )
 _TOO_LATE: Final = tr(
     "The protocol {} is blinded, but cases were already open in this window. Restart and choose "
-    "it on the Cases page before a data set is opened, or run: mamamia view DATA --protocol FILE"
+    "the protocol on the Cases page before you open a data set, or run: mamamia view DATA "
+    "--protocol FILE"
 )
 
 

@@ -55,14 +55,14 @@ _TOOLS: Final = (
         "SmartPaint",
         tr(
             "Left button: add missing tissue. Right button: remove excess. SmartPaint follows the "
-            "image; with Shift, the stroke acts on the whole lesion"
+            "image; with Shift, the stroke acts on the whole lesion."
         ),
         "smartpaint",
     ),
     (
         PaintTool.OUTLINE,
         tr("Outline"),
-        tr("Draw around the tumour on a slice, in any plane"),
+        tr("Draw around the tumour on a slice, in any plane."),
         "outline_tool",
     ),
     (
@@ -304,8 +304,8 @@ class RefineTools(QWidget):
             QComboBox(),
             "refine_label",
             tr(
-                "The painted structure: its line is green, thick and without gaps; the others "
-                "are grey, thin and dashed."
+                "Structure that you paint: its line is thick, solid and green, while the lines of "
+                "other structures are thin, dashed and grey."
             ),
         )
         self.labels.setIconSize(QSize(*_LINE_ICON))
@@ -321,10 +321,10 @@ class RefineTools(QWidget):
         self.grow = button(
             "refine_grow",
             tr("Grow to 3-D"),
-            with_key(tr("Follows the image from the outlines into the other slices"), "grow"),
+            with_key(tr("Follows the image from the outlines into the other slices."), "grow"),
             self.grow_wanted.emit,
         )
-        self.outlines = label("refine_outlines", tip=tr("The start of the growth."))
+        self.outlines = label("refine_outlines", tip=tr("Starting point of the growth."))
         holder = row(self.grow, self.outlines)
         holder.layout().setStretch(1, 1)
         return holder
@@ -333,7 +333,7 @@ class RefineTools(QWidget):
         self.reach: QDoubleSpinBox = named(
             QDoubleSpinBox(),
             "refine_grow_reach",
-            tr("How far the region may extend from its centre; then grow again."),
+            tr("Maximum distance of the region from its centre; it applies when you grow again."),
         )
         self.reach.setRange(*_REACHES_MM)
         self.reach.setDecimals(0)

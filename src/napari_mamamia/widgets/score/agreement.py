@@ -202,8 +202,8 @@ def legend(shown: Agreement, at: int, compared: str) -> str:
         )
     if at < 0:
         return tr_n(
-            "{squares}<br>{n} error of the {compared}",
-            "{squares}<br>{n} errors of the {compared}",
+            "{squares}<br>{n} error in the {compared}",
+            "{squares}<br>{n} errors in the {compared}",
             shown.n_errors,
             squares=squares,
             compared=compared,
@@ -211,7 +211,7 @@ def legend(shown: Agreement, at: int, compared: str) -> str:
     error = shown.errors[at]
     volume = error.volume_mm3 / _MM3_PER_ML
     return tr(
-        "{squares}<br>error {at} of {n_errors} of the {compared}: {kind} {volume:.2f} ml",
+        "{squares}<br>error {at} of {n_errors} in the {compared}: {kind} {volume:.2f} ml",
         squares=squares,
         at=at + 1,
         n_errors=shown.n_errors,

@@ -45,7 +45,7 @@ _TITLES: Final = ("error", tr("volume [mm³]"), tr("reach [mm]"))
 _TIPS: Final = (
     tr("False positive: only in the mask. Missed: only in the reference."),
     tr("Volume of the connected region."),
-    tr("Largest distance from the region to the mask that lacks it."),
+    tr("Largest distance from the region to the other mask."),
 )
 _KINDS: Final = {Agrees.FALSE: "false", Agrees.MISSED: "missed"}
 _WIDTHS: Final = (104, 96)
@@ -64,7 +64,7 @@ class ErrorList(QWidget):
         self.table: QTableView = named(
             QTableView(),
             "score_error_table",
-            tr("The errors, largest first. Click one to show it."),
+            tr("Errors, largest first. Click an error to show it."),
         )
         self.table.setModel(self.rows)
         self.table.setSelectionBehavior(QTableView.SelectionBehavior.SelectRows)
@@ -187,8 +187,8 @@ _ALL_LABELS: Final = tr("all labels")
 _NO_REFERENCE: Final = {
     True: tr("This case has no reference mask: only volumes are known."),
     False: tr(
-        "This case has no reference mask and no other mask yet: predict or draw one to see its "
-        "volume."
+        "This case has neither a reference mask nor any other mask yet: predict or draw a mask to "
+        "see its volume."
     ),
 }
 """Texts shown without a comparison, by whether the case has any mask."""
@@ -296,8 +296,8 @@ class ScorePage(Page):
             "score_agreement",
             tr("Show agreement"),
             tr(
-                "Colours where the mask agrees with the reference, is false positive or misses "
-                "tumour."
+                "Colours the voxels where the mask agrees with the reference, is false positive "
+                "or misses tumour."
             ),
             lambda: self.agreement_toggled.emit(self.agreement.isChecked()),
         )
@@ -327,7 +327,7 @@ class ScorePage(Page):
 
     def _make_label_line(self) -> QWidget:
         self.labels: QComboBox = named(
-            QComboBox(), "score_label", tr("Label of the reference that counts as tumour.")
+            QComboBox(), "score_label", tr("Reference label that counts as tumour.")
         )
         self.labels.currentIndexChanged.connect(
             lambda at: self.label_chosen.emit(self.labels.itemData(at))
@@ -379,7 +379,7 @@ class ScorePage(Page):
         cell = self._cells[spec.name, role]
         cell.setText(_format_number(value, spec.decimals, spec.unit))
         definition = tr(
-            "{label} of {role} against reference ({profile})",
+            "{label} of the {role} mask against the reference ({profile})",
             label=spec.label,
             role=role,
             profile=self._profile,

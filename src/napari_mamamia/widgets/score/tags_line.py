@@ -76,7 +76,8 @@ class TagsLine(QWidget):
             f"score_tag_{tag.replace(' ', '_')}",
             tr(tag),
             tr(
-                "Adds the tag {tag} to this case, or removes it. The case table shows it too.",
+                "Adds the tag {tag} to this case, or removes it. The case table also shows the "
+                "tag.",
                 tag=tag,
             ),
             lambda: self.tag_wanted.emit(tag, self._chips[tag].isChecked()),

@@ -18,7 +18,7 @@ _IMAGES: Final = (Role.PHASE, Role.SUBTRACTION, Role.PROJECTION)
 _OPENS: Final = tr("Another case is being opened: wait until it is on screen.")
 _IN_3D: Final = tr("A 3-D view is on screen: go back to slices first (napari's Ctrl+Y).")
 _THICK: Final = tr("napari shows thick slices: set their thickness back to 0 first.")
-_GRIDDED: Final = tr("napari shows its layers side by side: leave that first (Ctrl+G).")
+_GRIDDED: Final = tr("napari shows its layers side by side: leave the grid view first (Ctrl+G).")
 _HIDDEN: Final = tr("The image is hidden: show its layer first.")
 _MOVED: Final = tr(
     "A layer of this case was moved or rotated: Alt-click napari's Transform button to reset it."

@@ -89,10 +89,9 @@ class Opening(WindowPart):
             self._notifier.fail(doing, error)
             return
 
-        is_pending = context.files.is_pending
-
         def show_row() -> None:
-            if is_pending and case_id in self._session.rows:  # its headers were read just now
+            # the headers of its study may have been read after the row was made
+            if context.files.source is not None and case_id in self._session.rows:
                 self._session.set_row(opened, self._session.rows[case_id])
 
         def show(case: CaseRead) -> None:
