@@ -769,7 +769,7 @@ def test_an_amount_out_of_range_is_said(qtbot, refining):
     outline(refining, 1)
     refining.refine_page.more.fold.click()
     click(refining, "refine_interpolate")
-    qtbot.waitUntil(lambda: "outline another" in refining.header.message.text())
+    qtbot.waitUntil(lambda: "outline a second" in refining.header.message.text())
 
 
 # ------------------------------------------------------------------------ protocol
