@@ -268,7 +268,7 @@ def test_without_a_reference_the_numbers_are_dashes_with_the_reason(qtbot):
     assert table.cells["volume_mm3", "now"].text() == "4.41 ml"
     assert isnan(alone.dice)
     table.show_numbers(ShownNumbers(alone, alone, alone, IDENTITY_WARNING))
-    assert table.title.text() == "Numbers (mm are voxels)"
+    assert table.title.text() == "Numbers (in voxels, not mm)"
     assert table.title.toolTip() == IDENTITY_WARNING
 
 
@@ -769,7 +769,7 @@ def test_an_amount_out_of_range_is_said(qtbot, refining):
     outline(refining, 1)
     refining.refine_page.more.fold.click()
     click(refining, "refine_interpolate")
-    qtbot.waitUntil(lambda: "outline another" in refining.header.message.text())
+    qtbot.waitUntil(lambda: "outline a second" in refining.header.message.text())
 
 
 # ------------------------------------------------------------------------ protocol
@@ -834,7 +834,7 @@ def test_a_key_of_the_user_takes_the_place_of_ours(qtbot, viewer, world):
     ("action", "key", "reason"),
     [
         ("smartpaint", "W", "already that of 'other_action'"),
-        ("smartpaint", "E", "one of napari's"),
+        ("smartpaint", "E", "reserved by napari"),
         ("smartpaint", "Foo", "is not a key"),
         ("smartpaint", "", "is not a key"),
         ("fly", "Shift+Q", "no action"),

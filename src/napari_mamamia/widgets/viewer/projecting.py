@@ -102,9 +102,9 @@ class Projecting(WindowPart):
             return
         if max(phase, minus) >= len(case.phases) or not case.is_loaded:
             missing = (
-                tr("it needs a phase after contrast")
+                tr("the case has no post-contrast phase")
                 if case.is_loaded
-                else tr("it is still opening")
+                else tr("the case is still opening")
             )
             self._notifier.hint(
                 tr("No projection of {case_id}: {missing}", case_id=case.case_id, missing=missing)

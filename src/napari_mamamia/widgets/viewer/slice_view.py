@@ -97,7 +97,10 @@ class CaseSteps:
         tag = None if layer is None else tag_of(layer)
         n_before = 1 if tag is None else tag.n_before
         last = count - n_before
-        tip = tr("Phase: 0 is the last before contrast, {last} the last after it.", last=last)
+        tip = tr(
+            "Phase: 0 is the last pre-contrast phase, and {last} is the last post-contrast phase.",
+            last=last,
+        )
         return SliderNumbers(first + 1 - n_before, last, tip)
 
     def _read_case(self) -> list[tuple[float, int]]:

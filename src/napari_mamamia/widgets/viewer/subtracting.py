@@ -74,13 +74,13 @@ class Subtracting(WindowPart):
         minus = self.minus
         if max(phase, minus) >= len(case.phases) or not case.is_loaded:
             missing = (
-                tr("it needs a phase after contrast")
+                tr("the case has no post-contrast phase")
                 if case.is_loaded
-                else tr("it is still opening")
+                else tr("the case is still opening")
             )
             if case.is_loaded and minus >= len(case.phases):
                 missing = tr(
-                    "it has no {minus}, the phase selected for subtraction under View",
+                    "the case has no {minus}, the phase selected for subtraction under View",
                     minus=phase_name(minus, case.n_before),
                 )
             self._notifier.hint(

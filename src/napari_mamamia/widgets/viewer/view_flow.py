@@ -77,7 +77,7 @@ class ViewFlow(WindowPart):
         self._panel.set_neurological(neurological)
         self._set_sides(neurological)
         side = tr("right") if neurological else tr("left")
-        self._notifier.hint(tr("R on the {side}: the patient's right", side=side))
+        self._notifier.hint(tr("R, the patient's right, is on the {side}", side=side))
 
     def toggle_projection(self) -> None:
         """Show the projection, or the phases again."""
