@@ -120,7 +120,7 @@ def test_what_is_read_again_is_compared_to_the_bit(made, tmp_path, monkeypatch):
 
     root = made.write_model(tmp_path, made.Spec())
     monkeypatch.setattr(nnunet_safetensors, "save_file", damaging)
-    with pytest.raises(SaveError, match="differs from them"):
+    with pytest.raises(SaveError, match="they differ"):
         converted(root)
     assert [file.name for file in (root / "fold_0").iterdir()] == ["checkpoint_final.pth"]
 
