@@ -481,7 +481,7 @@ def test_a_file_that_is_cut_off_is_refused(name, keep, program, graph, script, t
         save_file({n: v.clone() for n, v in made.unet().state_dict().items()}, source)
     data = source.read_bytes()
     (folder / name).write_bytes(data[: int(len(data) * keep)])
-    with pytest.raises(ModelError, match=r"complete|recognised|read|holds"):
+    with pytest.raises(ModelError, match=r"complete|recognised|read|contains"):
         load_engine(recognise_model(folder), ONE)
 
 
@@ -500,7 +500,7 @@ def test_a_network_that_is_not_on_the_list_is_not_imported(tmp_path):
     built = {**made.unet_architecture(), "network_class_name": "os.system"}
     folder = made.recipe(tmp_path, made.section(architecture=built))
     save_file({"a": torch.zeros(3)}, folder / "net.safetensors")
-    with pytest.raises(ModelError, match=r"got 'os\.system'; nothing was imported"):
+    with pytest.raises(ModelError, match=r"it is 'os\.system'; nothing was imported"):
         load(folder)
 
 

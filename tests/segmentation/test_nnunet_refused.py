@@ -116,7 +116,7 @@ def test_an_import_smuggled_into_another_argument_is_refused(made, tmp_path):
 @pytest.mark.parametrize(
     ("key", "value", "what"),
     [
-        ("resampling_fn_data", "os.system", "for the resampling"),
+        ("resampling_fn_data", "os.system", "the resampling"),
         ("normalization_schemes", ["os.system", "x"], "the normalisation to be one of"),
     ],
 )

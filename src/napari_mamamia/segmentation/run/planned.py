@@ -44,7 +44,7 @@ _PLANNED: Final = 60  # of 1000 steps
 class Estimate:
     """The estimate for a case, with its plan and whether it fits into memory.
 
-    Memory is in bytes, None if unknown. `measured` is whether the pace was measured on this computer.
+    `memory_bytes` is None if unknown; `measured` is whether the pace was measured here.
     """
 
     plan: RunPlan
