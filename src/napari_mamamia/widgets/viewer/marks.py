@@ -106,7 +106,7 @@ class Marks:
 
 
 class StrokeMarks:
-    """Drawings for SmartPaint strokes: the outline of a preview, and the change made by a stroke."""
+    """Drawings for SmartPaint strokes: the preview outline, and the change made by a stroke."""
 
     def __init__(self, marks: Marks) -> None:
         self._marks = marks

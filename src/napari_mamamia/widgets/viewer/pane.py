@@ -134,9 +134,7 @@ class LayerCopies:
         return self._copies.get(layer)
 
     def set_own(self, role: Role, data: Any) -> None:
-        """Use different data of the same shape for a role than the main view; None for the same
-        data.
-        """
+        """Set this view's own data (in the same shape) for a role; None for the main view's."""
         self._own[role] = data
         for layer, copy in self._copies.items():
             tag = tag_of(layer)

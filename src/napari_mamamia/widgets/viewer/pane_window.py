@@ -183,8 +183,7 @@ class PaneWindow:
 
     @property
     def sizes(self) -> list[int]:
-        """Percentages of the main and additional views; empty if the user has not moved the
-        splitter.
+        """Percentages of the main and additional views; empty if the user set none.
 
         While views are being created, or do not fit, their sizes differ from the user's choice.
         """
@@ -272,8 +271,7 @@ class PaneWindow:
 
     @contextmanager
     def _drawn_when_arranged(self, outer: QSplitter) -> Iterator[None]:
-        """Hide all views in the context, because Qt redraws a visible view at each change of its
-        size.
+        """Hide all views in the context, because Qt redraws a visible view at each resize.
 
         Qt moves the keyboard focus away from a hidden widget; the focus is restored afterwards.
         """

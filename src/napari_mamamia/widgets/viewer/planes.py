@@ -200,9 +200,7 @@ class Planes(WindowPart):
             self._build.start()
 
     def set_prior(self, make: Callable[[PaneKind], Pane] | None) -> None:
-        """Set the function that creates a prior exam's view, and remove the view of a previous
-        prior.
-        """
+        """Set the function that creates a prior exam's view, and remove the previous view."""
         self._make_prior = make
         pane = self._pool.pop(PRIOR_PLACE, None)
         if pane is None:

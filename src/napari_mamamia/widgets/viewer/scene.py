@@ -270,7 +270,7 @@ class Scene:
         return True
 
     def replace_phases(self, case: Case, note: str) -> None:
-        """Show different voxels for the current case; `note` describes these voxels on the image."""
+        """Show different voxels for the current case; `note` describes them on the image."""
         layer = self.layer(Role.PHASE)
         if layer is None:
             return

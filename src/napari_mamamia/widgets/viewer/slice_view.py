@@ -252,7 +252,7 @@ class SliceView:
 
     @property
     def half_zoom(self) -> float:
-        """Zoom in pixels per mm at which the displayed breast just fits; infinity without a breast."""
+        """Zoom in pixels per mm at which the displayed breast just fits; infinity without one."""
         grid = self._stack.grid
         return math.inf if grid is None else find_zoom(self._viewer, grid, self.half, self.breast)
 
@@ -262,9 +262,7 @@ class SliceView:
         )
 
     def _fit_slice(self, layer: Any) -> None:
-        """Fit the slice of a layer as napari does, but without napari's layer list, which saves 3
-        ms.
-        """
+        """Fit a layer's slice as napari does, but without its layer list, which saves 3 ms."""
         extent, displayed = layer.extent, list(self._viewer.dims.displayed)
         low, high = (extent.world[end][displayed] for end in (0, 1))
         sizes = high - low + extent.step[displayed]
