@@ -6,10 +6,10 @@ Usage::
     .venv/bin/python benchmarks/fairness_coverage.py --check    # exit 1 where coverage is too low
 
 Data sets are drawn with a known disparity: the smallest group is worse, or the means are spread
-evenly. Dice-like values are skewed and hold failures (0), more of them in a worse group; normal
-ones have a standard deviation of 0.22. Rates are those of two classes. Percentile ranges, as
-results printed them before, are drawn on a part of the data sets. About a minute of processor
-time.
+evenly. Dice-like values are skewed and hold failures (0), values like NormHD have a long tail and
+failures (1), more of them in a worse group. Normal values have a standard deviation of 0.22. Rates
+are those of two classes. Percentile ranges are drawn on a part of the data sets. About a minute of
+CPU time.
 """
 
 import argparse
@@ -31,6 +31,7 @@ SIZES = {
     "age, 306": (77, 120, 73, 30, 6),
     "menopause, 4": (125, 62, 5, 114),
     "menopause, 2": (125, 62),
+    "two unequal": (266, 40),
 }
 GAPS = (0.0, 0.05, 0.15, 0.30)
 LEAST = 0.92
@@ -69,12 +70,22 @@ def draw_dice(rng, sizes, worse):
     return groups
 
 
+def draw_norm_hd(rng, sizes, worse):
+    """Return NormHD with a long tail and failures (1), which make a group's mean higher."""
+    groups = []
+    for n, one in zip(sizes, worse, strict=True):
+        values = np.minimum(np.exp(rng.normal(np.log(0.08), 0.8, n)), 1)
+        values[rng.random(n) < 0.03 + one / (1 - 0.11)] = 1  # 0.11: mean without failures
+        groups.append(values)
+    return groups
+
+
 def measure_gaps(n_sets, seed):
     """Yield settings, coverage, mean length and coverage of percentile ranges."""
     for name, sizes in SIZES.items():
         for gap in GAPS:
             coverages, lengths, ranges = [], [], []
-            for draw in (draw_normal, draw_dice):
+            for draw in (draw_normal, draw_dice, draw_norm_hd):
                 for shape in ("smallest", "spread"):
                     rng = np.random.default_rng(seed)
                     worse = shifts(sizes, gap, shape)

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 
 def get_reader(path: str | list[str]) -> Callable[[Any], list[Any]] | None:
-    """Return a reader for a data set, case, volume, DICOM or ranking; None for any other path.
+    """Return a reader for a data set, case, volume, DICOM or ranking, or None for any other path.
 
-    A list of paths is accepted if all are DICOM files of one folder.
+    A list of paths is accepted if all paths are DICOM files in one folder.
     """
     paths = [Path(one) for one in ([path] if isinstance(path, str) else path)]
     if len(paths) == 1 and find_opener(paths[0], is_listed=True) is not None:
@@ -81,7 +81,7 @@ def _read_by_feature(path: str | list[str]) -> list[Any]:
     opener, viewer = find_opener(folder, is_listed=True), current_viewer()
     if opener is None or viewer is None:
         name = "this" if opener is None else opener.name
-        raise MamamiaError(f"{name} needs napari's window: open one first")
+        raise MamamiaError(f"{name} needs napari's window: open a window first")
     show_later(viewer, opener.page, lambda panel: opener.open(panel, folder))
     return [(None,)]
 
@@ -111,7 +111,7 @@ def _read_file(path: str | list[str]) -> list[Any]:
 
 
 def _grid_of_open_case() -> Grid | None:
-    """Return the grid of the case that is open in napari's window, None if there is none."""
+    """Return the grid of the case that is open in napari's window, or None if no case is open."""
     from napari_mamamia.widgets.adapter.adapter import current_viewer
     from napari_mamamia.widgets.base.layers import tag_of
 
@@ -174,7 +174,8 @@ def write_labels(path: str, data: Any, attributes: Mapping[str, Any]) -> list[st
     target = Path(path)
     if not target.name.lower().endswith(WRITTEN_SUFFIXES):
         raise FormatError(
-            f"expected a name that ends in {', '.join(WRITTEN_SUFFIXES)}, got {target.name}: "
+            f"expected the file name to end in {', '.join(WRITTEN_SUFFIXES)}, but it is "
+            f"{target.name}: "
             "choose a different name"
         )
     array, grid = _array_and_grid(data, attributes)
@@ -195,8 +196,9 @@ def _array_and_grid(data: Any, attributes: Mapping[str, Any]) -> tuple[NDArray[A
         return array_of(layer), tag.grid
     if layer.ndim != 3:
         raise FormatError(
-            f"expected a 3-D labels layer, got {layer.ndim} dimensions {layer.data.shape}: choose "
-            "a mask of one volume"
+            f"expected a labels layer with 3 dimensions, but it has {layer.ndim} "
+            f"{layer.data.shape}: choose "
+            "the mask of one volume"
         )
     return layer.data, Grid(layer.data.shape, _affine_of(layer))
 

@@ -1,6 +1,6 @@
 """The menu commands of napari.yaml: pages of the panel, and actions.
 
-A click imports only this module; the modules of the panel are imported in a thread
+A menu command imports only this module; the modules of the panel are imported in a thread
 (`widgets.dock.entry`).
 """
 

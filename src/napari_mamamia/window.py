@@ -1,7 +1,7 @@
-"""The process of the window: show a splash screen, check what is to be opened, run napari.
+"""The process of the window: show a splash screen, check the items to open, and run napari.
 
-`mamamia view` becomes this process. napari's imports take seconds, so that the splash screen needs
-Qt only, and everything else is imported behind it.
+`mamamia view` becomes this process. Importing napari takes seconds. The splash screen therefore
+needs only Qt, and everything else is imported behind it.
 """
 
 import os
@@ -11,7 +11,7 @@ from napari_mamamia.widgets.base.splash import new_application, show_splash
 
 
 def main() -> None:
-    """Open the window on what the environment variables name; end with a message if it cannot."""
+    """Open the items that the environment variables name; exit with a message if that fails."""
     app = new_application()
     splash = show_splash(app, os.environ.pop("MAMAMIA_OPENING", ""))
     from napari_mamamia.cli.app import report_errors

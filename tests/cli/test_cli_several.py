@@ -160,7 +160,11 @@ def test_any_members_weights_settings_and_the_rule_change_what_resuming_compares
 @pytest.mark.parametrize(
     ("words", "said", "code"),
     [
-        (("--model", "a", "--model", "b"), "2 models (a, b) need a rule: add --fuse mean", 2),
+        (
+            ("--model", "a", "--model", "b"),
+            "2 models (a, b) need a fusion rule: add --fuse mean",
+            2,
+        ),
         (
             ("--model", "a", "--fuse", "mean"),
             "--fuse mean needs at least two models, but got only a",
@@ -219,7 +223,7 @@ def test_the_list_says_what_each_model_is_and_how_to_add_one(added):
     assert "b        cannot be used: " in mamamia("models", "list").output
     for entry in added:
         (default_registry() / f"{entry.name}.json").unlink()
-    assert "add one with  mamamia models add PATH" in mamamia("models", "list").output
+    assert "add a model with  mamamia models add PATH" in mamamia("models", "list").output
 
 
 def test_adding_says_how_the_model_is_used(added):

@@ -38,7 +38,7 @@ def test_a_sheared_case_is_copied_onto_right_angles_that_itk_reads(sheared, tmp_
     code, said = mamamia("straighten", sheared, "--out", tmp_path / "new")
     assert code == 0, said
     assert "A_1: 14.04 degrees off" in said  # 0.5 mm in slices of 2 mm: atan(0.25)
-    assert "2 cases already have axes at right angles and were not copied" in said
+    assert "2 cases already have orthogonal axes and were not copied" in said
     assert {path: path.read_bytes() for path in sheared.rglob("*") if path.is_file()} == before
 
     image = sitk.ReadImage(str(tmp_path / "new/images/A_1/A_1_0001.nii.gz"))

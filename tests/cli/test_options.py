@@ -90,7 +90,7 @@ def test_a_text_of_numbers_refuses_what_is_no_measure(
     out = tmp_path / "o"
     code, said = typed(*words, small_data_set, *needed, param.opts[0], value, "--out", out)
     assert code == 2, said
-    assert re.search(rf"expected an? [\w ,']+ of .*, got {value}: \w+", said), said
+    assert re.search(rf"expected an? [\w ,']+ of .*, but got {value}: \w+", said), said
     assert not out.exists()
 
 

@@ -16,7 +16,7 @@ WITHOUT_RESULT = {
     ("models", "wrap"),
     ("site", "evaluate"),
     ("site", "merge"),
-    *(("challenge", name) for name in ("init", "run", "rank", "verify", "publish")),
+    *(("challenge", name) for name in ("init", "run", "score", "rank", "verify", "publish")),
     *(
         ("review", name)
         for name in (

@@ -176,7 +176,7 @@ def test_a_layer_that_is_not_ours_is_saved_on_the_grid_of_its_transform(tmp_path
 
 def test_a_flat_layer_is_refused(tmp_path):
     layer = Labels(np.zeros((4, 5), np.uint8))
-    with pytest.raises(FormatError, match="expected a 3-D labels layer"):
+    with pytest.raises(FormatError, match="expected a labels layer with 3 dimensions"):
         commands.write_labels(str(tmp_path / "m.nii.gz"), *layer.as_layer_data_tuple()[:2])
 
 

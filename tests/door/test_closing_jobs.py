@@ -216,7 +216,7 @@ def test_a_report_that_was_cancelled_is_written_at_once(start, small_data_set, t
     assert_nothing_half(tmp_path)
     program.ask("evaluate", code=SLOW.format(0))
     program.click("report_start")
-    program.wait_for_text("3 cases written.")
+    program.wait_for_text("Reports written: 3.")
     written = read_all(reports)
     assert stopped.items() <= written.items(), "what was finished is as it was"
     new = {path.name for path in written.keys() - stopped.keys()}

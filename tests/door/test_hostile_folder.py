@@ -119,6 +119,7 @@ SWEEP = (
     ("score", f"{PAIR} --out scores --time-limit 60 --images . {QUICK}", 0),
     ("challenge init", f"challenge --reference segmentations/expert --images . {QUICK}", 0),
     ("challenge run", "challenge --team submission --as-root", 3),
+    ("challenge score", ". --challenge dream-mammography --reference .", 1),  # no column exam
     ("challenge rank", "challenge --out board", 1),
     ("challenge verify", "challenge --quick", 0),
     ("challenge publish", "challenge --out site", 1),  # nothing is ranked

@@ -105,7 +105,7 @@ def test_a_blind_study_does_not_begin_where_cases_were_open(start, study, small_
     assert program.ask("drop", name="mamamia_dock", paths=[str(small_data_set)])
     program.wait_for_text("3 cases")
     name_reader(program)
-    program.wait_for_text("Start a new window for it")
+    program.wait_for_text("in a new window")
     assert not program.widgets(name="review_next")
 
 

@@ -236,6 +236,15 @@ def challenge_publish(world: Path) -> list[str]:
     return ["challenge", "publish", str(world / "board"), *out(world), "--minimum-group", "2"]
 
 
+def challenge_score(world: Path) -> list[str]:
+    (world / "truth").mkdir()
+    (world / "team").mkdir()
+    (world / "truth" / "truth.csv").write_text("exam,cancer\nA,1\nB,0\n")
+    (world / "team" / "predictions.csv").write_text("exam,confidence\nA,0.8\nB,0.3\n")
+    words = ["challenge", "score", str(world / "team"), "--challenge", "dream-mammography"]
+    return [*words, "--reference", str(world / "truth")]
+
+
 def challenge_verify(world: Path) -> list[str]:
     words = challenge_run(world)
     ran(world, words)
@@ -589,6 +598,7 @@ COMMANDS = (
     Way("challenge run", challenge_run, out=("challenge",)),
     Way("challenge rank", challenge_rank, OVER),
     Way("challenge publish", challenge_publish, OVER),
+    Way("challenge score", challenge_score, out=()),
     Way("challenge verify", challenge_verify, out=()),
     Way("rank", rank, OVER),
     Way("score-detection", score_detection, OVER),

@@ -125,8 +125,8 @@ def test_in_a_volume_of_one_breast_the_marked_nipple_tells_the_side():
     unknown = place_lesions(facts_at((30.0, 40.0, 30.0), midline=None), Landmarks())
     assert unknown.lesions[0].side is None
     assert unknown.remarks == (
-        "The volume holds one breast: side and clock position are unknown until its nipple is "
-        "marked.",
+        "The volume contains one breast; its side and the clock position are unknown until the "
+        "nipple is marked.",
     )
     # a coil's volume may lie anywhere: here a left breast right of the scanner's centre
     one = placed((30.0, 40.0, 30.0), marked(Side.LEFT, (20.0, 70.0, 0.0)), None)

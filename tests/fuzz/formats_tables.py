@@ -879,6 +879,59 @@ def _challenge(folder: Path) -> Path:
     return folder
 
 
+_CUP = """
+name = "cup"
+version = 1
+truth = {table = "truth.csv", id = "case", columns = {"" = "n"}}
+answer = {kind = "probabilities", file = "p.csv", id = "case", classes = ["no", "yes"]}
+measures = [{id = "a", of = "class.auc", better = "high", args = {target = 1}}]
+ranking = {by = "score", score = "(a + 1) / 2"}
+"""
+
+
+def _defined(folder: Path) -> Path:
+    import numpy as np
+
+    from napari_mamamia.features.challenge.io.definition import definition_named, freeze_definition
+    from napari_mamamia.features.challenge.services.challenge.answers import (
+        load_models,
+        measure_folder,
+        write_values,
+    )
+
+    (folder / "cup.toml").write_text(_CUP)
+    (folder / "truth.csv").write_text("case,n\nA,1\nB,0\n")
+    (folder / "p.csv").write_text("case,no,yes\nA,0.2,0.8\nB,0.7,0.3\n")
+    _texts("A.json", {"left": {"no": 0.5, "yes": 0.5}, "right": {"no": 0.1, "yes": 0.9}})(folder)
+    np.savez(folder / "w.npz", conv0=np.ones((2, 3)), bias0=np.zeros(2))
+    definition = definition_named(str(folder / "cup.toml"))
+    freeze_definition(definition, folder)
+    models = load_models({}, folder)
+    write_values(measure_folder(definition, folder, folder, ("A", "B"), models), folder)
+    return folder
+
+
+def _read_defined(folder: Path) -> object:
+    from dataclasses import replace
+
+    from napari_mamamia.features.challenge.io import answer_files
+    from napari_mamamia.features.challenge.io.definition import definition_named, read_frozen
+    from napari_mamamia.features.challenge.services.challenge.answers import (
+        load_models,
+        measure_folder,
+        read_values,
+        require_measures,
+    )
+
+    definition = definition_named(str(folder / "cup.toml"))
+    require_measures(definition)
+    read_frozen(folder / "definitions" / "cup.json")
+    read_values(folder / "answers" / "cup.json")
+    answer_files.read_weights(str(folder / "w.npz"))
+    answer_files.read_answer(folder, replace(definition.answer, file="{id}.json"), "A")
+    return measure_folder(definition, folder, folder, ("A", "B"), load_models({}, folder))
+
+
 def _ledger(folder: Path) -> Path:
     from napari_mamamia.features.challenge.io.ledger import AttemptOutcome, LedgerWriter
 
@@ -1067,6 +1120,21 @@ RECORDS = (
         _challenge,
         _calls("features.challenge.io.challenge_file", "read_challenge"),
         ("features.challenge.io.challenge_file.read_challenge",),
+    ),
+    Format(
+        "defined-challenge",
+        _defined,
+        _read_defined,
+        (
+            "features.challenge.io.definition.read_definition_text",
+            "features.challenge.io.definition.read_frozen",
+            "features.challenge.io.answer_files.read_truth_table",
+            "features.challenge.io.answer_files.read_answer",
+            "features.challenge.io.answer_files.read_answer_table",
+            "features.challenge.io.answer_files.read_weights",
+            "features.challenge.services.challenge.answers.read_values",
+        ),
+        called="definition cup",
     ),
     Format("ledger", _ledger, _read_ledger, ("io.workspace.event_store.read_events",)),
     Format(

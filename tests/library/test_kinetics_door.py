@@ -23,7 +23,7 @@ def test_the_early_phase_against_phase_0_by_hand(case):
         by_hand = np.where(first > 0, 100 * (early - first) / first, np.nan)
     assert np.allclose(found["pe"], by_hand, rtol=1e-5, equal_nan=True)
     assert found.units["pe"] == "%"
-    assert "phase 1 against phase 0" in repr(found)
+    assert "post 1 against pre" in repr(found)
 
 
 def test_without_names_what_cannot_be_computed_is_told_and_not_left_out_in_silence(case):

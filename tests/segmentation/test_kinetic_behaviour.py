@@ -404,8 +404,8 @@ def test_unusable_times_are_said_and_phases_are_taken_by_order(one_blob, times, 
     assert dice(prediction.mask.array, truth) > 0.8
     note = next(note for note in prediction.notes if "by phase order, times unknown" in note)
     assert words in note
-    assert "phase 1 was used as early and phase 3 as late" in note
-    assert prediction.candidates[0].reasons[0].endswith("in phase 1")
+    assert "post 1 was used as early and post 3 as late" in note
+    assert prediction.candidates[0].reasons[0].endswith("in post 1")
 
 
 def test_with_times_and_a_late_phase_there_is_nothing_to_note_about_phases(one_blob):

@@ -116,7 +116,6 @@ def test_label_of_an_own_layout_is_scored(raw, tmp_path, reference):
 def test_label_of_an_own_layout_that_no_mask_has_is_refused(raw, tmp_path):
     describe(raw, 7)
     save(tmp_path / "own/c1.nii.gz", np.ones((4, 4, 4), np.uint8))
-    write_names(tmp_path / "own", {"background": 0, "tumour": 1})
     with pytest.raises(FormatError, match=r"expected the value 7 .* found 1, 2"):
         score(raw / "labelsTr", tmp_path / "own")
 

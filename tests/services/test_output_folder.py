@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import typer
 
-from napari_mamamia.core.errors import SaveConflictError, SaveError
+from napari_mamamia.core.errors import Remedy, SaveConflictError, SaveError
 from napari_mamamia.core.program.owner import this_process
 from napari_mamamia.services.batch.output_folder import Existing, claim_folder
 
@@ -77,7 +77,7 @@ def test_a_refusal_names_only_options_that_the_command_has(command, tmp_path):
     from napari_mamamia.cli.app import app
     from napari_mamamia.cli.remedies import name_remedies
 
-    (tmp_path / "file").touch()
+    claim_folder(tmp_path, command, (), Existing.REFUSE)
     with pytest.raises(SaveConflictError) as refusal:
         claim_folder(tmp_path, command, (), Existing.REFUSE)
     options = typer.main.get_command(app).commands[command].params
@@ -86,6 +86,18 @@ def test_a_refusal_names_only_options_that_the_command_has(command, tmp_path):
     assert named <= known
     assert "--overwrite" in named
     assert ("--resume" in named) == ("--resume" in known)
+
+
+@pytest.mark.parametrize("earlier", ["no run", "another command", "other parameters"])
+def test_a_run_that_cannot_be_continued_is_not_offered_to_be(earlier, tmp_path):
+    if earlier == "no run":
+        (tmp_path / "thesis.txt").write_text("mine")
+    else:
+        command = "predict" if earlier == "other parameters" else "kinetics"
+        claim_folder(tmp_path, command, (("model", "other"),), Existing.REFUSE)
+    with pytest.raises(SaveConflictError) as refusal:
+        claim_folder(tmp_path, "predict", PARAMETERS, Existing.REFUSE)
+    assert refusal.value.remedies == (Remedy("overwrite"),)
 
 
 def test_what_a_killed_run_left_half_written_does_not_make_a_folder_taken(tmp_path):

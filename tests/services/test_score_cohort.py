@@ -129,6 +129,15 @@ def test_groups_under_ten_cases_are_flagged_in_the_clinical_profile_only(folders
     }
 
 
+def test_groups_that_are_too_small_are_named_in_one_line_for_each_variable(folders):
+    summary, _ = scored(folders, n_resamples=20)
+    lines = [line for line in cohort_lines(summary.model) if line.startswith("  age: ")]
+    (line,) = [line for line in lines if "0-40 (n" in line]
+    assert "Dice disparity" in line
+    assert "NormHD disparity" in line
+    assert "small group" not in line
+
+
 def test_strata_are_reported_with_n_and_means(folders):
     _, found = scored(folders, n_resamples=0)
     strata = {stratum["variable"]: stratum["groups"] for stratum in found["task1"]["strata"]}

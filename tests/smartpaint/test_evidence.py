@@ -150,6 +150,16 @@ def test_a_stroke_that_the_image_contradicts_is_obeyed_when_it_is_repeated():
     assert shares[-1] == 1.0
 
 
+def test_a_press_up_to_a_quarter_of_the_radius_beside_the_last_one_repeats_it():
+    lesion = ball((12, 24, 14), 10.0)
+    images = images_of(lesion, step=12.0)
+    labels, words = lesion.astype(np.uint8), np.zeros(SHAPE, np.uint16)
+    places = [(12.0, 24.0, 31.0), (12.0, 25.5, 31.0), (12.0, 24.0, 32.5), (12.0, 24.0, 31.0)]
+    for place in places:
+        stroke(images, labels, words, (place,), radius_mm=6.0)
+    assert labels[ball(places[-1], 6.0)].mean() == 1.0
+
+
 def test_where_the_image_contradicts_the_middle_of_a_large_circle_is_obeyed_at_once():
     images = images_of(ball(MIDDLE, 18.0), step=20.0)
     labels, words = ball(MIDDLE, 18.0).astype(np.uint8), np.zeros(SHAPE, np.uint16)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.ndimage import distance_transform_edt
 from tests.smartpaint.test_outlined import (
     BOTH,
     LEFT,
@@ -24,10 +25,11 @@ from napari_mamamia.smartpaint.evidence.marks import hold_voxels
 from napari_mamamia.smartpaint.evidence.regrow import grow_again
 
 
-def again(images, mask, words=None, outlines=(), label=1):
+def again(images, mask, words=None, outlines=(), label=1, edge_mm=None):
     labels = mask.astype(np.uint8) if mask.dtype == bool else mask
     words = np.zeros(labels.shape, np.uint16) if words is None else words
-    grown = grow_again(images, images.case.grid, labels, words, label, outlines)
+    grid = images.case.grid
+    grown = grow_again(images, grid, labels, words, label, outlines, edge_mm=edge_mm)
     after = (labels == label).copy()
     after[grown.box.slices] = grown.mask
     return after, grown.notes
@@ -57,6 +59,24 @@ def test_a_poor_mask_gets_better_and_the_change_is_told(poor):
     assert dice(after, LEFT) > max(0.95, dice(poor, LEFT))
     assert len(changes(notes)) == 1
     assert "ml" in changes(notes)[0]
+
+
+@pytest.mark.parametrize(
+    "poor", [ball((12, 25, 20), 14), ball((12, 25, 20), 10), np.roll(LEFT, (0, 2, 2), (0, 1, 2))]
+)
+def test_an_edge_follows_the_image_within_its_band(poor):
+    after, _ = again(images_of(LEFT), poor, edge_mm=3.0)
+    assert dice(after, LEFT) > max(0.95, dice(poor, LEFT))
+
+
+def test_beyond_the_band_of_an_edge_nothing_changes():
+    poor = ball((12, 25, 24), 15)
+    after, _ = again(images_of(LEFT), poor, edge_mm=3.0)
+    inside = distance_transform_edt(poor, SPACING)
+    outside = distance_transform_edt(~poor, SPACING)
+    assert (after != poor).any()
+    assert after[inside > 3.0 + max(SPACING)].all()
+    assert not after[outside > 3.0 + max(SPACING)].any()
 
 
 def test_where_lesion_and_surroundings_look_alike_the_mask_stays_and_a_note_says_why():

@@ -340,8 +340,11 @@ class World:
             report_progress(step, 5, "Growing")
         return Grown(Box((1, 8, 10), (5, 12, 16)), np.ones((4, 4, 6), bool), self.notes_of_growth)
 
-    def grow_again(self, images, grid, labels, words, label, outlines=(), settings=None):
-        self.calls.append(("grow_again", label, len(outlines), int((words > 0).sum())))
+    def grow_again(
+        self, images, grid, labels, words, label, outlines=(), settings=None, edge_mm=None
+    ):
+        kind = "grow_again" if edge_mm is None else f"tighten by {edge_mm} mm"
+        self.calls.append((kind, label, len(outlines), int((words > 0).sum())))
         return Grown(Box((1, 8, 10), (5, 12, 16)), np.ones((4, 4, 6), bool), self.notes_of_growth)
 
     def grow_from_box(self, images, grid, box, settings=None):

@@ -140,7 +140,7 @@ def test_nothing_is_painted_through_a_mip_and_the_reason_goes_with_it(qtbot, ref
     show_mip(qtbot, refining)
     assert not paints(refining, mouse)
     assert MIP in refining.header.refusal.text()
-    assert sign(refining) == "Sphere · not here"
+    assert sign(refining) == "Sphere · not available here"
     refining.view_flow.toggle_projection()
     assert refining.header.refusal.text() == ""
     assert sign(refining) == "Sphere · add · radius 4.0 mm"

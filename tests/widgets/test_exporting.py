@@ -94,8 +94,8 @@ def test_without_masks_the_page_says_what_to_do_first(qtbot, dock):
 
 def test_the_masks_of_the_workspace_are_offered_readers_first(page):
     assert [page.sets.item(k).text() for k in range(page.sets.count())] == [
-        "refined by Ana (1, not accepted)",
-        "prediction kinetic (1, not accepted)",
+        "refined by Ana (1, none accepted)",
+        "prediction kinetic (1, none accepted)",
     ]
     assert [chosen.title for chosen in page.chosen()] == ["refined by Ana"]
     assert page.out.text().endswith("refined-Ana")
@@ -348,9 +348,9 @@ def test_a_chosen_label_file_shows_what_becomes_of_each_value(
     model = labels.preview.model()
     across = Qt.Orientation.Horizontal
     named = [model.headerData(k, across) for k in range(model.columnCount())]
-    assert named == ["in the file", "becomes", "name", "masks of"]
-    assert labels.note.text() == "labels.json: 4 rules; DICOM has no code for marker"
-    assert "labels: 1 tumour, 2 marker; 1 value left out" in page.what.text()
+    assert named == ["file value", "becomes", "name", "masks"]
+    assert labels.note.text() == "labels.json: 4 rules; no DICOM code for marker"
+    assert "labels: 1 tumour, 2 marker; 1 value omitted" in page.what.text()
 
 
 def test_a_dialog_that_is_cancelled_changes_nothing(qtbot, labels, label_file, monkeypatch):

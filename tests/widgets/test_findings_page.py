@@ -116,7 +116,7 @@ def test_nothing_is_written_of_a_case_that_nobody_said_anything_of(qtbot, findin
 
 
 def test_a_nipple_is_clicked_and_lesions_have_their_place(qtbot, findings, world):
-    assert "until its nipple is marked" in findings.findings_page.remarks.text()
+    assert "until the nipple is marked" in findings.findings_page.remarks.text()
     click(findings, "findings_mark_nipple_left")
     assert findings.active_tool.tool.name == "Findings: click on the left nipple"
     # voxel (z, y, x) of the blob's centre (2.5, 9.5, 12.5); AXIAL is diag(-1.5, 2, 3)
@@ -324,7 +324,7 @@ def test_of_one_breast_alone_its_own_assessment_is_missing(qtbot, form):
     ]
     form.set_facts(CaseFacts((), is_one_breast=True))
     assert [one for one in missing(form) if "ssessment" in one] == [
-        "Assessment category (the breast in view)"
+        "Assessment category (displayed breast)"
     ]
 
 

@@ -154,7 +154,7 @@ def test_the_numbers_of_the_mask_shown_have_units(qtbot, kinetics):
     qtbot.waitUntil(lambda: find(kinetics, "kinetics_volume").text() != "–")
     # 48 voxels of 1.5 x 2 x 3 mm
     assert find(kinetics, "kinetics_volume").text() == "0.43 ml"
-    assert find(kinetics, "kinetics_peak").text() == "180 % · 180 % any voxel"
+    assert find(kinetics, "kinetics_peak").text() == "180 % · 180 % in any voxel"
     assert find(kinetics, "kinetics_classes").text() == "fast, washout"
     assert find(kinetics, "kinetics_course").text() == "washout; worst washout"
     assert find(kinetics, "kinetics_types").text() == "0.00 / 0.00 / 0.43 ml"

@@ -402,6 +402,7 @@ def test_the_row_of_a_dicom_study_is_complete_after_its_headers_were_read(
     reading = Reading(lambda: replace(whole, problems=(problem,) if problem else ()))
     pending = replace(
         whole,
+        source=world.root,
         **{name: Deferred(reading, name) for name in ("phases", "problems", "warnings")},
     )
     files_of = world.files
@@ -418,6 +419,6 @@ def test_the_row_of_a_dicom_study_is_complete_after_its_headers_were_read(
 
     assert cells() == ("–", "new")
     world.open_error = CaseError(problem) if problem else None
+    reading.get()  # as the reader of the next case does
     dock.cases_flow.open_case("A_1")
-    reading.get()  # as the reader of the case does
     qtbot.waitUntil(lambda: cells() == (("3", "problem") if problem else ("3", "new")))

@@ -229,7 +229,7 @@ def test_start_runs_the_chosen_model_with_its_options(qtbot, page, world, models
 def test_predict_all_takes_the_cases_without_a_prediction(qtbot, page, models):
     choose(page, 1)
     page.all.click()
-    qtbot.waitUntil(lambda: "Predicted and saved cases: 1" in page.result.text())
+    qtbot.waitUntil(lambda: "Cases predicted and saved: 1" in page.result.text())
     assert ("baseline", "baseline", ("A_1", "A_2", "B_1")) in models["asked"]
     assert page.start.isVisible()
 
@@ -259,7 +259,7 @@ def test_what_was_predicted_before_a_stop_stands_in_the_list_and_the_rest_comes_
     rows = page.window().session.rows
     qtbot.waitUntil(lambda: bool(rows["A_1"].predictions))
     page.all.click()
-    qtbot.waitUntil(lambda: "Predicted and saved cases: 1" in page.result.text())
+    qtbot.waitUntil(lambda: "Cases predicted and saved: 1" in page.result.text())
 
 
 def test_closing_ends_the_process_of_the_models(page, models):
@@ -310,7 +310,7 @@ def test_a_dropped_folder_is_added_and_two_at_once_are_not(qtbot, page, tmp_path
 def test_a_model_whose_name_is_taken_is_offered_under_another(qtbot, page):
     page.model_added.emit(Path("baseline"))
     qtbot.waitUntil(lambda: page.help.isVisible())
-    assert page.help.buttons[0].text() == "Add it as baseline_2"
+    assert page.help.buttons[0].text() == "Add model as baseline_2"
     page.help.buttons[0].click()
     qtbot.waitUntil(lambda: page.models.names == ("baseline_2",))
 

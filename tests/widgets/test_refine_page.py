@@ -268,7 +268,7 @@ def test_without_a_reference_the_numbers_are_dashes_with_the_reason(qtbot):
     assert table.cells["volume_mm3", "now"].text() == "4.41 ml"
     assert isnan(alone.dice)
     table.show_numbers(ShownNumbers(alone, alone, alone, IDENTITY_WARNING))
-    assert table.title.text() == "Numbers (mm are voxels)"
+    assert table.title.text() == "Numbers (in voxels, not mm)"
     assert table.title.toolTip() == IDENTITY_WARNING
 
 
@@ -409,6 +409,23 @@ def test_growing_is_one_step_from_the_outlined_slices(qtbot, opened, world):
     # 4 x 4 x 6 grown; of the outlines' 2 x 4 x 4 voxels, columns 8 and 9 lie outside of it
     assert live.labels.sum() == 96 + 2 * 4 * 2
     assert "a note" in opened.refine_page.tools.grow_note.text()
+
+
+def test_tightening_moves_the_edge_of_the_mask_in_one_step_that_undo_takes_back(
+    qtbot, refining, world
+):
+    refining.editing.mask.press((2.0, 9.0, 12.0), Brush(Tool.SPHERE, radius_mm=3.0))
+    refining.editing.mask.end_stroke()
+    live = refining.editing.live
+    before, n_marks = live.labels.copy(), int((live.state.words(1) > 0).sum())
+    click(refining, "refine_tighten")
+    qtbot.waitUntil(lambda: not refining.growing.is_busy)
+    assert world.calls[-1] == ("tighten by 3.0 mm", 1, 0, n_marks)
+    step = live.steps[live.position - 1]
+    assert step.name == "grow (to edges)"
+    assert step.changed_voxels == np.count_nonzero(live.labels != before)
+    refining.editing.mask.undo()
+    np.testing.assert_array_equal(live.labels, before)
 
 
 def test_growing_again_takes_the_mask_its_marks_and_the_outlines(qtbot, refining, world):
@@ -752,7 +769,7 @@ def test_an_amount_out_of_range_is_said(qtbot, refining):
     outline(refining, 1)
     refining.refine_page.more.fold.click()
     click(refining, "refine_interpolate")
-    qtbot.waitUntil(lambda: "outline another" in refining.header.message.text())
+    qtbot.waitUntil(lambda: "outline a second" in refining.header.message.text())
 
 
 # ------------------------------------------------------------------------ protocol
@@ -817,7 +834,7 @@ def test_a_key_of_the_user_takes_the_place_of_ours(qtbot, viewer, world):
     ("action", "key", "reason"),
     [
         ("smartpaint", "W", "already that of 'other_action'"),
-        ("smartpaint", "E", "one of napari's"),
+        ("smartpaint", "E", "reserved by napari"),
         ("smartpaint", "Foo", "is not a key"),
         ("smartpaint", "", "is not a key"),
         ("fly", "Shift+Q", "no action"),

@@ -132,7 +132,7 @@ def test_all_cases_and_one_that_fails_is_named(qtbot, page, fake):
     page.start.click()
     qtbot.waitUntil(lambda: "written" in page.result.text())
     assert fake.requests[0][3] == ()
-    assert page.result.text() == "2 cases written.\nA_2: the volume is damaged"
+    assert page.result.text() == "Reports written: 2.\nA_2: the volume is damaged"
     assert page.result.property("level") == "warning"
 
 
@@ -202,7 +202,7 @@ def test_how_a_mask_was_made_can_be_said_where_no_record_tells(qtbot, opened, pa
 def test_dicom_needs_the_study_that_an_import_fills_in(qtbot, opened, page, fake, tmp_path):
     page.fields["dicom"].click()
     assert not page.start.isEnabled()
-    assert "choose its study" in page.problem.text()
+    assert "DICOM study" in page.problem.text()
     opened.session.set_dicom_study(tmp_path)
     assert page.start.isEnabled()
     page.start.click()

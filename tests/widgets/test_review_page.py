@@ -207,7 +207,7 @@ def test_a_name_of_somebody_else_is_not_taken_for_one_of_the_study(qtbot, dock, 
 def test_a_blind_study_is_refused_where_cases_were_open(qtbot, opened, folder):
     before = opened.session.case
     opened.flow("Review").open_study(folder, "Ana")
-    qtbot.waitUntil(lambda: "Start a new window" in opened.header.message.text())
+    qtbot.waitUntil(lambda: "in a new window" in opened.header.message.text())
     assert opened.flow("Review").client is None
     assert opened.session.blinding == NOT_BLIND
     assert opened.session.case is before
@@ -327,7 +327,7 @@ def test_an_earlier_case_is_looked_at_and_reopened_with_a_reason(qtbot, at_work)
     view.look.click()
     qtbot.waitUntil(lambda: dock.session.case_id == first.case_id)
     dock.flow("Review").accept()
-    assert "a reason for reading it again" in view.missing.text()
+    assert "a reason for reading the case again" in view.missing.text()
     view.reopen.click()
     assert "Give a reason" in view.advice.text()
     view.reason.setText("missed a satellite")
@@ -1038,8 +1038,9 @@ def test_lesions_of_two_readings_are_listed_and_a_line_goes_to_one(qtbot):
     )
     assert [view.lesions.item(k).text() for k in range(3)] == [
         "only Reader B: lesion 3 · 0.12 ml",
-        "4 of Reader A, part of lesion 1 of Reader B · 0.05 ml",
-        "2 of Reader A = 1 of Reader B · Dice 0.80; Shape: oval / round; 1 equal answer",
+        "lesion 4 (Reader A), part of lesion 1 (Reader B) · 0.05 ml",
+        "lesion 2 (Reader A) = lesion 1 (Reader B) · Dice 0.80; Shape: oval / round; "
+        "1 identical answer",
     ]
     with qtbot.waitSignal(view.lesion_wanted) as wanted:
         view.lesions.setCurrentRow(2)
@@ -1124,7 +1125,7 @@ def test_a_described_lesion_that_is_gone_is_told_and_not_handed_in(qtbot, form):
     form.give(Answer("note", ("small",), Place(FieldScope.LESION, "2")))
     form.set_facts(lesions("1"))
     assert "no longer in your mask" in form.findChild(QLabel, "review_lesion_note_2").text()
-    assert missing(form) == ("the described lesion 2 in your mask",)
+    assert missing(form) == ("lesion 2 (described, but not in your mask)",)
     assert form.answers["@lesions"]["2"] == [[2, 0, 0]]
     form.set_facts(lesions("1", joined=(("2", "1"),)))
     assert "merged with lesion 1" in form.findChild(QLabel, "review_lesion_note_2").text()

@@ -89,7 +89,7 @@ def test_without_a_reference_rows_that_say_nothing_go_and_one_line_says_why(page
     assert not any(is_there(page, name) for name in gone)
     assert is_there(page, "score_prediction_ml")
     page.show_masks(())
-    assert "no other mask yet" in page.no_reference.text()
+    assert "nor any other mask yet" in page.no_reference.text()
     assert not is_there(page, "score_prediction_ml")
     page.show_masks((Role.REFERENCE,))
     assert page.no_reference.isHidden()

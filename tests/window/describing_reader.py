@@ -70,7 +70,7 @@ def finish(panel, picture):
     draw(panel, LARGE)  # the described one is erased: told, and not handed in
     wait(lambda: form.findChild(QLabel, "review_lesion_note_2") is not None)
     panel.flow("Review").accept()
-    wait(lambda: "the described lesion 2" in panel.flow("Review").page.reading.missing.text())
+    wait(lambda: "lesion 2 (described" in panel.flow("Review").page.reading.missing.text())
     assert panel.flow("Review").reading.taken is taken
     take_picture(panel.scene.viewer, f"{picture}-told.png")
     draw(panel, LARGE, GROWN)

@@ -311,10 +311,11 @@ def test_a_judge_sees_both_masks_steps_through_differences_decides_and_signs(
     for name in ("review_decide", "review_leave_out", "review_decision_reason"):
         shown = panel.findChild(QWidget, name)
         assert shown.visibleRegion().boundingRect() == shown.rect()  # no part of it is cut
-    assert "1 of both" in view.lesions_told.text()
+    assert "1 found by both" in view.lesions_told.text()
     lone, both = (view.lesions.item(k).text() for k in (0, 1))
     assert re.fullmatch(r"only Reader [AB]: lesion 1 · \d\.\d\d ml", lone)
-    assert re.search(r"[12] of Reader A = [12] of Reader B · Dice 0\.\d\d; Shape: ", both)
+    pattern = r"lesion [12] \(Reader A\) = lesion [12] \(Reader B\) · Dice 0\.\d\d; Shape: "
+    assert re.search(pattern, both)
     assert {*re.findall("oval|irregular", both)} == {"oval", "irregular"}
     view.lesions.setCurrentRow(0)
     assert panel.scene.viewer.dims.current_step[-3] == 5

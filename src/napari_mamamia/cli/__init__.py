@@ -1,6 +1,7 @@
-"""`mamamia`: parse, call a service, print. Needs neither a display nor napari.
+"""The command line `mamamia`; it needs neither a display nor napari.
 
-Exit codes: 0 all done, 1 failed, 2 usage error, 3 finished without some cases, 130 stopped.
+Each command parses its options, calls a service and prints the result. Exit codes: 0 all done, 1
+failed, 2 usage error, 3 finished without some cases, 130 stopped.
 """
 
 from napari_mamamia.cli.app import app, main

@@ -1,7 +1,7 @@
-"""The command `mamamia`: its commands, and the start and end of the program.
+"""The command `mamamia`: its commands, and how the program starts and ends.
 
 The module of a command is imported only when the command runs. `mamamia --help` needs only this
-table and the records of the features.
+table and the metadata of the features.
 """
 
 import codecs
@@ -99,20 +99,20 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
         Command(
             "register",
             "napari_mamamia.cli.case.registering:register",
-            "Register phases: writes a new data set OUT and OUT/registration.csv; masks stay "
+            "Register phases and write a new data set OUT and OUT/registration.csv; masks stay "
             "valid.",
         ),
         Command(
             "straighten",
             "napari_mamamia.cli.case.straightening:straighten",
-            "Copy cases with sheared axes onto grids at right angles: writes a new data set OUT.",
+            "Resample cases with sheared axes to orthogonal grids, and write a new data set OUT.",
         ),
     ),
     "Masks and measurements": (
         Command(
             "predict",
             "napari_mamamia.cli.predicting:predict",
-            "Segment the tumour: writes OUT/ID.nii.gz and OUT/ID.json for each case.",
+            "Segment the tumour, and write OUT/ID.nii.gz and OUT/ID.json for each case.",
         ),
         Command(
             "models",
@@ -127,29 +127,30 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
         Command(
             "report",
             "napari_mamamia.cli.case.report:report",
-            "Write each case as one page, for research: OUT/ID.html, PDF, DICOM SR; "
+            "Write a research report for each case: OUT/ID.html, PDF, DICOM SR and "
             "OUT/measures.csv.",
         ),
         Command(
             "findings",
             "napari_mamamia.cli.exporting:findings",
-            "Write the findings of readers on page Findings: OUT/findings.csv (.parquet).",
+            "Write the findings that readers entered to OUT/findings.csv (.parquet).",
         ),
         Command(
             "replay",
             "napari_mamamia.cli.replay:replay",
-            "Reproduce a mask from its journal, bit for bit; with images, each stroke too.",
+            "Reproduce a mask from its journal, bit for bit; with images, also repeat each stroke.",
         ),
         Command(
             "export",
             "napari_mamamia.cli.exporting:export",
-            "Write masks as a bundle with exact geometry, provenance, checksums and quality; "
-            "verify it.",
+            "Write masks as a verified bundle with exact geometry, provenance, checksums and "
+            "quality.",
         ),
         Command(
             "verify",
             "napari_mamamia.cli.exporting:verify",
-            "Check a bundle: missing, changed and extra files, each mask's grid, labels.",
+            "Check a bundle for missing, changed and extra files; check each mask's grid and "
+            "labels.",
         ),
     ),
     "Scores": (
@@ -161,23 +162,24 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
         Command(
             "score-table",
             "napari_mamamia.cli.scoring:score_table",
-            "Compute a cohort's numbers from case scores that were computed elsewhere.",
+            "Compute cohort results from case scores that other software computed.",
         ),
         Command(
             "score-pcr",
             "napari_mamamia.cli.scoring:score_pcr",
-            "Score predicted response (pCR) against the clinical table: writes OUT/summary.json.",
+            "Score predicted response (pCR) against the clinical table, and write "
+            "OUT/summary.json.",
         ),
     ),
 }
-"""Commands of the core, by their heading in `mamamia --help`."""
+"""Core commands, grouped by their heading in `mamamia --help`."""
 
 
 @cache
 def list_commands() -> Mapping[str, tuple[Command, ...]]:
-    """Return all commands by heading: the core's, then those of the installed features.
+    """Return all commands by heading: the core commands, then those of the installed features.
 
-    A feature's command never replaces an existing one.
+    A feature's command never replaces an existing command.
     """
     commands = {command.name: command for group in ENTRIES.values() for command in group}
     n_own = len(commands)
@@ -190,7 +192,7 @@ def list_commands() -> Mapping[str, tuple[Command, ...]]:
 
 
 class _Commands(Mapping[str, Any]):
-    """Commands by name, each imported on first use."""
+    """Commands by name; each is imported on first use."""
 
     def __init__(self) -> None:
         self._commands = {
@@ -219,7 +221,7 @@ class _Group(Group):
         self.commands = _Commands()  # type: ignore[assignment]  # read only: nothing adds to it
 
     def list_commands(self, _: Any) -> list[str]:
-        """Return the names, as the help shows them."""
+        """Return the names in the order of the help."""
         return list(self.commands)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -237,8 +239,9 @@ app = Program(
     add_completion=True,
     help="Tumour annotation and benchmark scoring on breast DCE-MRI. Not a medical device.",
     epilog="Exit codes: 0 every case done, 1 failed, 2 wrong usage, 3 finished without some cases "
-    "(each is named with its reason), 130 stopped. Environment: MAMAMIA_CONFIG_DIR (preferences), "
-    "MAMAMIA_MODELS_DIR (added models), MAMAMIA_CACHE_DIR (what may be deleted), MAMAMIA_LANGUAGE.",
+    "(each is listed with a reason), 130 stopped. Environment: MAMAMIA_CONFIG_DIR (preferences), "
+    "MAMAMIA_MODELS_DIR (added models), MAMAMIA_CACHE_DIR (files that may be deleted), "
+    "MAMAMIA_LANGUAGE.",
     no_args_is_help=True,
 )
 
@@ -248,14 +251,14 @@ _format_with_place = warnings.formatwarning
 
 
 def _replace_characters(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Return a replacement for characters that a terminal cannot show: U+FFFD for invalid bytes."""
+    """Return a replacement for characters that a terminal cannot show: U+FFFD for bytes."""
     if isinstance(error, UnicodeEncodeError) and error.encoding.replace("-", "") == "utf8":
         return readable_name(error.object[error.start : error.end]).encode(), error.end
     return codecs.backslashreplace_errors(error)
 
 
 def main() -> None:
-    """Run the command line; an error that the user can fix is one line, not a traceback."""
+    """Run the command line; print errors that the user can fix without a traceback."""
     leave_out_current_folder()
     codecs.register_error(_SHOWN, _replace_characters)
     for stream in (sys.stdout, sys.stderr):
@@ -263,7 +266,7 @@ def main() -> None:
             stream.reconfigure(errors=_SHOWN)
     warnings.filterwarnings(
         "ignore", module=r"pydicom(\.|$)"
-    )  # important warnings are printed by our own code
+    )  # Our own code prints the important warnings.
     warnings.formatwarning = _format_warning
     for name in ("SIGTERM", "SIGHUP"):
         _stop_at(name)
@@ -274,7 +277,7 @@ def main() -> None:
 
 @contextmanager
 def report_errors() -> Iterator[None]:
-    """End the program with one line on the error stream if an error is one that a user can fix."""
+    """Print an error that the user can fix as one line on the error stream, and end the program."""
     try:
         yield
     except (MamamiaError, OSError) as error:
@@ -284,7 +287,7 @@ def report_errors() -> Iterator[None]:
 
 
 def _exit_with_error(error: MamamiaError | OSError) -> NoReturn:
-    """End the program with the error's message, and its remedies as options."""
+    """End the program with the error's message, followed by its remedies as options."""
     if isinstance(error, MamamiaError):
         from napari_mamamia.cli.remedies import name_remedies
 
@@ -300,16 +303,16 @@ def _format_warning(
     lineno: int,
     line: str | None = None,
 ) -> str:
-    """Return a warning as Python prints it; the warning about a plug-in has no line of code."""
+    """Return a warning in Python's format; a warning about a plug-in has no line of code."""
     if issubclass(category, PluginWarning):
         return f"warning: {message}\n"
     return _format_with_place(message, category, filename, lineno, line)
 
 
 def _stop_at(name: str) -> None:
-    """Let a signal end the program as Ctrl-C does, with clean-up; a second one ends it at once.
+    """Make a signal end the program like Ctrl-C, with clean-up; a second signal ends it at once.
 
-    A signal that is ignored, as with nohup, stays ignored.
+    An ignored signal, as with nohup, stays ignored.
     """
     # Windows has no SIGHUP.
     number = getattr(signal, name, None)

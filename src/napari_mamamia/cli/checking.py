@@ -17,7 +17,7 @@ def check_computer(
         Path | None, typer.Option("--out", metavar="FILE", help="Text file for the log.")
     ] = None,
     case: Annotated[
-        Path | None, typer.Option("--case", metavar="PATH", help="A case of your own to try.")
+        Path | None, typer.Option("--case", metavar="PATH", help="One of your own cases to test.")
     ] = None,
     overwrite: OverwriteOption = False,
 ) -> None:
@@ -33,6 +33,6 @@ def check_computer(
     print(text, end="")
     if out is not None:
         service.save_check(checked, out, overwrite=overwrite)
-        print(f"Log without names and patient data: {out}")
+        print(f"Log without names or patient data: {out}")
     if not checked.all_ok:
         raise typer.Exit(NOT_EVERY_CASE)

@@ -23,7 +23,7 @@ def clinical(
     write_columns: Annotated[
         Path | None,
         typer.Option(
-            "--write-columns", metavar="FILE", help="Write the confirmed columns as JSON."
+            "--write-columns", metavar="FILE", help="Write the chosen columns to a JSON file."
         ),
     ] = None,
     overwrite: OverwriteOption = False,
@@ -44,12 +44,12 @@ def clinical(
         write(seen.confirmed(choice), write_columns, overwrite=overwrite)
         print(
             f"Columns written to {write_columns}: check them, then pass the file with --columns, "
-            f"or keep it as {COLUMNS_FILE} next to the table"
+            f"or store it as {COLUMNS_FILE} next to the table"
         )
         if seen.cohort is None:
             return
     if seen.cohort is None:
-        print("error: no column of case ids is known, so no case was read", file=sys.stderr)
+        print("error: no column of case ids was found, so no case was read", file=sys.stderr)
         raise typer.Exit(1)
     _print_refused(seen.cohort)
     if seen.cohort.refused:
@@ -70,20 +70,23 @@ def _print_columns(seen: "TableOverview") -> None:
         if field in proposed:
             print(f"  {field}: proposed {proposed[field].column!r} for {proposed[field].reason}")
         elif field not in seen.fields:
-            print(f"  {field}: no column; if the table has none, set null in the columns file")
+            print(
+                f"  {field}: no column; if the table has no such column, set null in the "
+                "columns file"
+            )
     read = {name for names in seen.fields.values() for name in names}
     print(f"  further columns: {', '.join(c for c in seen.columns if c not in read) or 'none'}")
 
 
 def _print_refused(cohort: "Cohort") -> None:
     for row in cohort.refused:
-        print(f"row {row.row} is not read: {row.reason}")
+        print(f"row {row.row} was not read: {row.reason}")
         for cell in row.cells:
             print(f"  {cell.cell} ({cell.column}): {cell.value!r}")
 
 
 def _describe_columns(seen: "TableOverview") -> dict[str, object]:
-    """Return the columns, those of each field, the proposals and the refused rows."""
+    """Return all columns, the column of each field, the proposals and the rejected rows."""
     cohort = seen.cohort
     return {
         "columns": seen.columns,

@@ -42,14 +42,16 @@ _CHANNELS: Final = Quantity(
     "a number of phases", 1, 999, "", "type the number of phases to write", True
 )
 _DATA_SET_NUMBER: Final = Quantity(
-    "a number", 1, 999, "", "nnU-Net's data sets have three digits", True
+    "a number", 1, 999, "", "enter three digits at most, as in nnU-Net data sets", True
 )
 
 
 MasksOption = Annotated[
     list[str],
     typer.Option(
-        "--masks", metavar="[NAME=]DIR", help="Folder of masks ID.nii.gz; repeatable, by name."
+        "--masks",
+        metavar="[NAME=]DIR",
+        help=("Folder of masks ID.nii.gz; repeatable, as NAME=DIR for several."),
     ),
 ]
 
@@ -60,7 +62,7 @@ FormatOption = Annotated[
 HarmoniseOption = Annotated[
     OrientationProfile,
     typer.Option(
-        "--harmonise", help=("Additional orientation to write (flips and permutations only).")
+        "--harmonise", help=("Additional orientation to write (by flips and permutations only).")
     ),
 ]
 LabelMapOption = Annotated[
@@ -71,7 +73,10 @@ StudyOption = Annotated[
     typer.Option(
         "--study",
         metavar="DICOM_FOLDER",
-        help="Study that DICOM SEG of NIfTI cases refers to; for several, the folder above them.",
+        help=(
+            "Study to which the DICOM SEG of NIfTI cases refers; for several studies, their "
+            "parent folder."
+        ),
     ),
 ]
 
@@ -103,7 +108,7 @@ OPTIONS: Final[dict[str, Where]] = dict.fromkeys(
     "channels": _build_condition(ExportFormat.NNUNET),
     "dataset_number": _build_condition(ExportFormat.NNUNET),
 }
-"""When each parameter of `export` has an effect; add an entry for each new parameter."""
+"""The condition under which each parameter of `export` applies; add an entry for each new one."""
 
 
 @reports_result
@@ -118,13 +123,13 @@ def export(
     label: SegmentOption = None,
     case: CaseOption = None,
     with_images: Annotated[
-        bool, typer.Option("--with-images", help="Write the phases too.")
+        bool, typer.Option("--with-images", help="Also write the phases.")
     ] = False,
     fuse: Annotated[
-        FuseRule, typer.Option("--fuse", help="Add a mask fused from several readers'.")
+        FuseRule, typer.Option("--fuse", help="Add a mask that fuses the masks of several readers.")
     ] = FuseRule.NONE,
     tie: Annotated[
-        TieRule, typer.Option("--tie", help="Label for a voxel with a tie (majority).")
+        TieRule, typer.Option("--tie", help="Label of a voxel with a tied vote (majority).")
     ] = TieRule.BACKGROUND,
     study: StudyOption = None,
     made_by: Annotated[
@@ -134,8 +139,8 @@ def export(
         bool,
         typer.Option(
             "--identified-seg",
-            help="DICOM SEG with the patient's name and the study's UIDs, for sending back to the "
-            "PACS; otherwise the case id replaces the patient's name.",
+            help="Write DICOM SEG with the patient's name and the study's UIDs, to send it back to "
+            "the PACS; otherwise the case id replaces the patient's name.",
         ),
     ] = False,
     channels: Annotated[
@@ -154,7 +159,7 @@ def export(
     ] = 501,
     quality: Annotated[
         bool,
-        typer.Option("--quality/--no-quality", help="Read the images and check the masks on them."),
+        typer.Option("--quality/--no-quality", help="Also compare the masks with the images."),
     ] = True,
     columns: ColumnsOption = None,
     layout: LayoutOption = "",
@@ -162,7 +167,7 @@ def export(
     visit: VisitOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Write masks as a bundle with exact geometry, provenance, checksums and quality; verify it.
+    """Write masks as a verified bundle with exact geometry, provenance, checksums and quality.
 
     Example: mamamia export DATASET --masks MASKS --format nifti --out BUNDLE
     """
@@ -202,18 +207,23 @@ def verify(
     bundle: Annotated[Path, typer.Argument(metavar="BUNDLE", help="Folder of an export.")],
     images: Annotated[
         Path | None,
-        typer.Option("--images", metavar="DATASET", help="Data set that the masks must lie on."),
+        typer.Option(
+            "--images", metavar="DATASET", help="Data set whose grids the masks must match."
+        ),
     ] = None,
     study: Annotated[
         Path | None,
         typer.Option(
             "--study",
             metavar="DICOM_FOLDER",
-            help="Source DICOM: no byte of the bundle may hold its patients' names, numbers, UIDs.",
+            help=(
+                "Source DICOM; no byte of the bundle may contain names, numbers or UIDs of its "
+                "patients."
+            ),
         ),
     ] = None,
 ) -> None:
-    """Check a bundle: missing, changed and extra files, each mask's grid, labels.
+    """Check a bundle for missing, changed and extra files; check each mask's grid and labels.
 
     Example: mamamia verify BUNDLE --images DATASET
     """
@@ -232,7 +242,9 @@ def verify(
         print(f"{count_of(len(check.problems), 'problem')} in {bundle}")
         raise typer.Exit(NOT_EVERY_CASE)
     print(
-        f"{count_of(check.n_files, 'file')}, {check.n_masks} of them masks: all match the manifest"
+        f"{count_of(check.n_files, 'file')}, including {count_of(check.n_masks, 'mask')}: all "
+        "match the "
+        "manifest"
     )
     _print_search(check.search)
 
@@ -243,7 +255,7 @@ def _print_summary(summary: "ExportSummary") -> None:
     lights = [item.light for item in summary.exported if item.light]
     if lights:
         counts = ", ".join(f"{lights.count(name)} {name}" for name in ("green", "amber", "red"))
-        print(f"Quality: {counts} (quality.html says why)")
+        print(f"Quality: {counts} (see quality.html for the reasons)")
     for note in summary.notes:
         print(f"note: {note}")
     for problem in summary.problems:
@@ -273,7 +285,7 @@ def findings(
     visit: VisitOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Write the findings of readers on page Findings: OUT/findings.csv (.parquet).
+    """Write the findings that readers entered to OUT/findings.csv (.parquet).
 
     Example: mamamia findings DATASET --out FINDINGS
     """

@@ -1,4 +1,4 @@
-"""Refuse options that have no effect in combination with the other options."""
+"""Reject options that have no effect in combination with the other options."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ from napari_mamamia.cli.scripting import add_shared, run_with
 
 @dataclass(frozen=True)
 class Where:
-    """When an option has an effect: a phrase, and a rule on all parsed parameters.
+    """The condition under which an option applies: a phrase, and a rule on parsed parameters.
 
-    `but` names the contradicting option.
+    `but` returns a phrase that names the contradicting option.
     """
 
     text: str
@@ -27,13 +27,13 @@ ALWAYS: Final = Where("", lambda _: True, lambda _: "")
 
 
 def is_given(context: typer.Context, name: str) -> bool:
-    """Return whether the user typed a parameter, with any value."""
+    """Return whether the user typed a parameter, even if its value equals the default."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
 
 
 def refuse_idle(context: typer.Context, table: Mapping[str, Where]) -> None:
-    """Refuse typed options that have no effect in combination with the other options.
+    """Raise if a typed option has no effect in combination with the other options.
 
     `table` lists every parameter of the command.
 
@@ -46,13 +46,13 @@ def refuse_idle(context: typer.Context, table: Mapping[str, Where]) -> None:
     for name, where in table.items():
         if is_given(context, name) and not where.holds(context.params):
             raise typer.BadParameter(
-                f"{options[name]} has an effect only {where.text}, but it was given "
+                f"{options[name]} has an effect only {where.text}, but it was passed "
                 f"{where.but(context.params)}: leave it out, or change the other option"
             )
 
 
 def _show_switches(params: list[Any]) -> list[Any]:
-    """Remove the type of switches, which the help would show as if they took a value."""
+    """Remove the type of switches; otherwise the help suggests that a switch takes a value."""
     for param in params:
         if getattr(param, "is_flag", False):
             param.metavar = ""
@@ -60,7 +60,7 @@ def _show_switches(params: list[Any]) -> list[Any]:
 
 
 class Command(TyperCommand):
-    """A command that refuses empty texts, which would mean the current folder, or nothing."""
+    """A command that rejects empty strings, which would mean the current folder or nothing."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters and the shared options; switches have no type in the help."""
@@ -72,7 +72,7 @@ class Command(TyperCommand):
             return super().invoke(ctx)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Refuse empty texts, then parse as usual."""
+        """Raise if an argument is an empty string; otherwise parse as usual."""
         # The parser empties the list that it gets.
         typed, _, _ = self.make_parser(ctx).parse_args(args=list(args))
         for param in self.get_params(ctx):
@@ -81,15 +81,15 @@ class Command(TyperCommand):
             if any(isinstance(value, str) and not value.strip() for value in values):
                 name = param.opts[0] if param.param_type_name == "option" else param.metavar
                 raise typer.BadParameter(
-                    f"expected a value for {name}, but got an empty string: type one, or leave "
-                    "it out (is a variable in your script empty?)",
+                    f"expected a value for {name}, but got an empty string: type a value, or leave "
+                    f"{name} out (is a variable in your script empty?)",
                     ctx=ctx,
                 )
         return super().parse_args(ctx, args)
 
 
 class Group(TyperGroup):
-    """A group of commands, whose help shows a switch without a type."""
+    """A group of commands whose help lists switches without a type."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters."""
@@ -109,5 +109,5 @@ class Program(typer.Typer):
         super().__init__(**{**defaults, **settings})
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
-        """Register a command; as `typer.Typer.command`."""
+        """Register a command, as `typer.Typer.command` does."""
         return super().command(name, **{"cls": Command, **settings})

@@ -1,4 +1,4 @@
-"""`mamamia import`: make cases of a data set from DICOM studies."""
+"""`mamamia import`: convert DICOM studies to cases of a data set."""
 
 from functools import partial
 from pathlib import Path
@@ -40,7 +40,7 @@ OPTIONS: Final[dict[str, Where]] = {
     **dict.fromkeys(("leave_out", "allow_thin", "sides", "dry_run"), ALWAYS),
     **dict.fromkeys(("dates", "columns", "resume", "overwrite"), _WRITES),
 }
-"""When each parameter has an effect; the import itself reports settings without effect."""
+"""The condition under which each parameter applies; the import itself reports unused settings."""
 
 
 @reports_result
@@ -60,7 +60,10 @@ def import_(
     ] = "",
     clock: Annotated[
         Clock | None,
-        typer.Option("--clock", help="Element that orders the phases (default: chosen)."),
+        typer.Option(
+            "--clock",
+            help=("DICOM element that orders the phases (default: chosen automatically)."),
+        ),
     ] = None,
     phases: Annotated[
         str, typer.Option("--phases", metavar="0,1,2", help="Keep only these phases.")
@@ -90,14 +93,18 @@ def import_(
     sides: Annotated[
         Sides,
         typer.Option(
-            "--sides", help="Two breasts in two sagittal stacks: one case, or ID_left, ID_right."
+            "--sides",
+            help=(
+                "How to store two breasts in two sagittal stacks: as one case, or as "
+                "ID_left and ID_right."
+            ),
         ),
     ] = Sides.ASK,
     dates: Annotated[
-        Dates, typer.Option("--dates", help="Drop the exam's date, or keep it shifted.")
+        Dates, typer.Option("--dates", help="Drop the exam's date, or keep a shifted date.")
     ] = Dates.DROP,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the contents; write nothing.")
+        bool, typer.Option("--dry-run", help="Print the contents without writing any file.")
     ] = False,
     columns: ColumnsOption = None,
     resume: ResumeOption = False,
@@ -157,7 +164,7 @@ def _print_table(study: "FoundStudy") -> None:
 
     table = Table()
     heads = ("series", "part", "description", "images", "slices x phases", "size", "spacing mm")
-    for head in (*heads, "role", "evidence", "use", "what becomes of it"):
+    for head in (*heads, "role", "evidence", "use", "use in the case"):
         table.add_column(head)
     for row in study.rows:
         seen = row.n_slices > 0
@@ -213,7 +220,7 @@ def _print_case(case: "ImportedCase") -> None:
     if case.scaling:
         print(f"    values scaled by {case.scaling}, written as float32")
     facts = ", ".join(f"{name}={value}" for name, value in case.kept)
-    print(f"    kept of the headers, besides the times: {facts}")
+    print(f"    kept from the headers, besides the times: {facts}")
     _print_warnings(case.warnings)
 
 

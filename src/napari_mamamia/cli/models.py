@@ -25,7 +25,9 @@ from napari_mamamia.cli.given import ALWAYS, Where, refuse_idle
 from napari_mamamia.cli.options import AsRootOption
 from napari_mamamia.cli.quantities import GIGABYTES, INDEX, SECONDS, Quantity
 
-_CLASS: Final = Quantity("a value of its output", 0, 65535, "", "name the tumour's", is_whole=True)
+_CLASS: Final = Quantity(
+    "a value of its output", 0, 65535, "", "enter the value of the tumour", is_whole=True
+)
 
 
 def wrap(
@@ -33,19 +35,21 @@ def wrap(
     phase: Annotated[
         list[int],
         typer.Option(
-            "--phase", parser=INDEX, help="Phase for its next image, 0 before contrast; repeatable."
+            "--phase",
+            parser=INDEX,
+            help=("Phase for the next input image, 0 before contrast; repeatable."),
         ),
     ],
     label: Annotated[
         list[int],
-        typer.Option("--label", parser=_CLASS, help="Value that is tumour; repeatable."),
+        typer.Option("--label", parser=_CLASS, help="Output value that means tumour; repeatable."),
     ],
     out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="New folder to write.")],
 ) -> None:
-    """Convert a bundle that is refused here to a submission that runs in a sandbox.
+    """Convert a bundle that cannot be added here to a submission that runs in a sandbox.
 
-    This command runs nothing of the bundle. MONAI must be installed in the Python that runs it
-    (--python).
+    This command runs no code from the bundle. MONAI must be installed in the Python that runs the
+    submission (--python).
 
     Example: mamamia models wrap BUNDLE --phase 0 --phase 1 --label 1 --out SUBMISSION
     """
@@ -68,7 +72,10 @@ _IN_ROOM: Final = Where(
 OPTIONS: Final[dict[str, Where]] = dict.fromkeys(
     ("model", "out", "isolated", "registry"), ALWAYS
 ) | dict.fromkeys(("time_limit", "memory_limit", "as_root"), _IN_ROOM)
-"""When each parameter of `models convert` applies; add an entry for each new parameter."""
+"""The condition under which each parameter of `models convert` applies.
+
+Add an entry for each new parameter.
+"""
 
 
 def convert(
@@ -99,8 +106,8 @@ def convert(
 ) -> None:
     """Convert an nnU-Net model to safetensors weights, which cannot contain code.
 
-    The masks stay the same. A checkpoint that contains code is refused; with --isolated it is
-    opened in a sandbox (bubblewrap), and only its numbers are extracted.
+    The predicted masks stay the same. A checkpoint that contains code is an error; with --isolated
+    the checkpoint is opened in a sandbox (bubblewrap), and only its numbers are extracted.
 
     Example: mamamia models convert breast --out CONVERTED
     """
@@ -136,7 +143,9 @@ models = Program(help="List, add and check your own models; nothing is downloade
 @reports_result
 def add(
     path: Annotated[Path, typer.Argument(metavar="PATH", help="Folder, zip or file of a model.")],
-    name: Annotated[str, typer.Option("--name", help="Name in the list (default: its own).")] = "",
+    name: Annotated[
+        str, typer.Option("--name", help="Name in the list (default: its own name).")
+    ] = "",
     recipe: Annotated[
         str,
         typer.Option(
@@ -144,14 +153,14 @@ def add(
             metavar="NAME|FILE|CHANNELS",
             help=(
                 "Published pipeline (mama-mia-baseline, fme, vicorob, mic, mama-mia-sample), "
-                "mamamia_model.json or channels such as p1-p0 to store for it; default: the one "
-                "next to it."
+                "mamamia_model.json or channels such as p1-p0, stored with the model; default: the "
+                "file next to the model."
             ),
         ),
     ] = "",
     registry: RegistryOption = None,
 ) -> None:
-    """Recognise a model without running anything of it, and store its location.
+    """Detect the type of a model without running any of its code, and store its location.
 
     Example: mamamia models add Dataset101_Breast.zip --name breast
     """
@@ -168,7 +177,7 @@ def add(
 @models.command("list")
 @reports_result
 def list_(registry: RegistryOption = None) -> None:
-    """List the models that can be named in --model.
+    """List the models that --model accepts by name.
 
     Example: mamamia models list
     """
@@ -184,7 +193,7 @@ def list_(registry: RegistryOption = None) -> None:
     for name, what in lines:
         print(f"{name:<{width}}  {what}")
     if not entries:
-        print("No models added yet: add one with  mamamia models add PATH")
+        print("No models added yet: add a model with  mamamia models add PATH")
 
 
 @models.command("show")
@@ -204,7 +213,7 @@ def show(model: NameArgument, registry: RegistryOption = None) -> None:
 @models.command("verify")
 @reports_result
 def verify(model: NameArgument, registry: RegistryOption = None) -> None:
-    """Compare every file of weights with the checksum that was stored when the model was added.
+    """Compare every weights file with the checksum that was stored when the model was added.
 
     Example: mamamia models verify breast
     """
@@ -219,7 +228,7 @@ def verify(model: NameArgument, registry: RegistryOption = None) -> None:
 
 
 def _in_a_line(card: "ModelCard") -> str:
-    """Return a one-line description of a model, omitting fields that do not apply to its kind."""
+    """Return a one-line description of a model without the fields that do not apply to its kind."""
     parts = [card.kind]
     if card.channels:
         parts.append(count_of(len(card.channels), "channel"))
@@ -238,7 +247,7 @@ def _print_entry(entry: "ModelEntry") -> None:
 
 
 def _list_facts(entry: "ModelEntry") -> "Iterator[tuple[str, str]]":
-    """Yield the items of a model's description that its kind has."""
+    """Yield the fields of a model's description that apply to its kind."""
     card = entry.card
     yield from (("name", entry.name), ("kind", card.kind), ("place", str(card.path)))
     for number, name in enumerate(card.channels):
@@ -254,7 +263,7 @@ def _list_facts(entry: "ModelEntry") -> "Iterator[tuple[str, str]]":
     default = (
         "none: channel k is phase k"
         if len(card.channels) > 1
-        else "none: state the phase of the channel with --recipe, such as --recipe p1-p0"
+        else "none: specify the phase of the channel with --recipe, such as --recipe p1-p0"
     )
     recipe = "next to the model" if card.has_recipe else default
     own_recipe = (
@@ -262,7 +271,7 @@ def _list_facts(entry: "ModelEntry") -> "Iterator[tuple[str, str]]":
     )
     yield "recipe", own_recipe or recipe
     licence = card.licence.strip().splitlines()
-    yield "licence", licence[0] if licence else "unknown: ask its author"
+    yield "licence", licence[0] if licence else "unknown: ask the author of the model"
     for weight in card.weights:
         yield "weights", f"{weight.name}  {weight.n_bytes} bytes  {weight.sha256}"
 

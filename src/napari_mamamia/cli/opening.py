@@ -24,7 +24,7 @@ def open_at(
     """Return the data set at `path`, and print its warnings.
 
     `columns` is a file that names the columns of the clinical table. `layout` is the name of a
-    layout, or a file that describes one. `patients` and `visits` are the exams to keep.
+    layout, or a file that describes a layout. `patients` and `visits` select the exams to keep.
     """
     from napari_mamamia.services.case.data_set import open_data_set, select_exams
 

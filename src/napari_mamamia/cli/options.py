@@ -26,7 +26,7 @@ _PROCESSES: Final = Quantity(
     0,
     max(16, 4 * (os.cpu_count() or 1)),
     "",
-    "type about the number of cores, or 0 for none besides this process",
+    "type about the number of cores, or 0 to use only this process",
     is_whole=True,
 )
 _RESAMPLES: Final = Quantity(
@@ -35,8 +35,10 @@ _RESAMPLES: Final = Quantity(
 _MINIMUM_GROUP: Final = Quantity(
     "a number of cases", 2, 10_000, "", "type 5, or 10 for shorter intervals", is_whole=True
 )
-_SEED: Final = Quantity("a seed", 0, 2**53 - 1, "", "type any such number, or leave it out", True)
-_GATE: Final = Quantity("a performance", 0, 0.999, "", "type a share below 1, such as 0.7")
+_SEED: Final = Quantity(
+    "a seed", 0, 2**53 - 1, "", "type any such number, or leave the option out", True
+)
+_GATE: Final = Quantity("a performance", 0, 0.999, "", "type a fraction below 1, such as 0.7")
 
 DataSetArgument = Annotated[
     Path, typer.Argument(metavar="DATASET", help="Data-set folder, case folder or 4-D file.")
@@ -48,7 +50,7 @@ LayoutOption = Annotated[
         metavar="NAME|FILE",
         help=(
             "How the files are arranged: the name of a known layout, or a .toml file that "
-            "describes one."
+            "describes a layout."
         ),
     ),
 ]
@@ -61,13 +63,13 @@ VisitOption = Annotated[
     typer.Option(
         "--visit",
         metavar="NAME",
-        help="Only exams of this visit, by its name in the data set; repeatable.",
+        help="Only exams of this visit, under its name in the data set; repeatable.",
     ),
 ]
 
 
 def open_option(choice: OpenChoice, flag: str, text: str) -> Any:
-    """Return an option with the names of a choice, the names of plug-ins included.
+    """Return an option that accepts the names of a choice, including the names from plug-ins.
 
     Parameters
     ----------
@@ -96,7 +98,7 @@ CaseOption = Annotated[
 ]
 LabelOption = Annotated[
     float | None,
-    typer.Option("--label", parser=LABEL, help="Value of the tumour (default: any above 0)."),
+    typer.Option("--label", parser=LABEL, help="Label value of the tumour (default: any above 0)."),
 ]
 SegmentOption = Annotated[
     Any,
@@ -104,14 +106,15 @@ SegmentOption = Annotated[
         "--label",
         metavar="VALUE|NAME",
         parser=LABEL_OR_NAME,
-        help="Value, or name of the segment, of the tumour (default: any above 0).",
+        help="Label value or segment name of the tumour (default: any value above 0).",
     ),
 ]
 ResumeOption = Annotated[
-    bool, typer.Option("--resume", help="Continue the run that made the output folder.")
+    bool, typer.Option("--resume", help="Continue the run that created the output folder.")
 ]
 OverwriteOption = Annotated[
-    bool, typer.Option("--overwrite", help="Replace files of the same name in the output folder.")
+    bool,
+    typer.Option("--overwrite", help="Replace files with the same names in the output folder."),
 ]
 ClinicalOption = Annotated[
     Path | None,
@@ -123,7 +126,7 @@ ColumnsOption = Annotated[
         "--columns",
         metavar="FILE",
         help="JSON file that names the clinical table's columns (see `mamamia clinical`); default: "
-        "clinical_columns.json beside the table.",
+        "clinical_columns.json next to the table.",
     ),
 ]
 ReportOption = Annotated[
@@ -134,7 +137,7 @@ BootstrapOption = Annotated[
     typer.Option(
         "--bootstrap",
         parser=_RESAMPLES,
-        help="Resamples for the bootstrap intervals (0: none).",
+        help="Number of resamples for the bootstrap intervals (0: none).",
     ),
 ]
 ResamplesOption = Annotated[
@@ -142,7 +145,10 @@ ResamplesOption = Annotated[
     typer.Option(
         "--bootstrap",
         parser=_RESAMPLES,
-        help="Resamples for the intervals (default: 10,000, above 20,000 cases 1,000; 0: none).",
+        help=(
+            "Number of resamples for the intervals (default: 10,000, above 20,000 cases 1,000; "
+            "0: none)."
+        ),
     ),
 ]
 WorkersOption = Annotated[
@@ -150,11 +156,14 @@ WorkersOption = Annotated[
     typer.Option(
         "--workers",
         parser=_PROCESSES,
-        help="Number of parallel processes, at most one per case (0: only this one).",
+        help="Number of parallel processes, at most one per case (0: only this process).",
     ),
 ]
 SchedulerOption = Annotated[
-    str, typer.Option("--scheduler", metavar="ADDRESS", help="dask scheduler, tcp://host:port.")
+    str,
+    typer.Option(
+        "--scheduler", metavar="ADDRESS", help="Address of a dask scheduler, tcp://host:port."
+    ),
 ]
 TimeLimitOption = Annotated[
     float | None,
@@ -162,24 +171,25 @@ TimeLimitOption = Annotated[
         "--time-limit",
         metavar="SECONDS",
         parser=SECONDS,
-        help="End a case after this time (not counting the start of its process).",
+        help="Stop a case after this time (without the start of its process).",
     ),
 ]
 AsRootOption = Annotated[
-    bool, typer.Option("--as-root", help="Run a foreign program although you are root.")
+    bool, typer.Option("--as-root", help="Run a third-party program even if you are root.")
 ]
 IsolationOption = Annotated[
-    IsolationChoice, typer.Option("--isolation", help="What isolates a program.")
+    IsolationChoice, typer.Option("--isolation", help="Method that isolates a program.")
 ]
 ConsentOption = Annotated[
     bool,
     typer.Option(
         "--consent-no-isolation",
-        help="Run a program without any isolation: it can then do whatever you can.",
+        help="Run a program without any isolation: it can then do anything that you can do.",
     ),
 ]
 PythonOption = Annotated[
-    Path | None, typer.Option("--python", help="Python with the packages that a program needs.")
+    Path | None,
+    typer.Option("--python", help=("Python interpreter with the packages that a program needs.")),
 ]
 CudaOnProcessorOption = Annotated[
     bool,
@@ -198,14 +208,16 @@ MinimumGroupOption = Annotated[
         "--minimum-group",
         parser=_MINIMUM_GROUP,
         metavar="N",
-        help="Groups with fewer cases are left out of intervals, tests and sentences, and named; "
+        help="Groups with fewer cases are left out of intervals, tests and sentences, and listed; "
         "the score is unchanged (default 5).",
     ),
 ]
 ImagesOption = Annotated[
     Path | None,
     typer.Option(
-        "--images", metavar="DATASET", help="Data set of the masks, to find low contrast and tags."
+        "--images",
+        metavar="DATASET",
+        help=("Data set with the images of the masks, to find low contrast and tags."),
     ),
 ]
 WorkspaceOption = Annotated[
@@ -213,7 +225,7 @@ WorkspaceOption = Annotated[
     typer.Option(
         "--workspace",
         metavar="DIR",
-        help="Folder of your tags (default: that of the images, if they are given).",
+        help="Folder of your tags (default: the images' folder, if --images is set).",
     ),
 ]
 GateOption = Annotated[
@@ -223,7 +235,10 @@ GateOption = Annotated[
     ),
 ]
 BaselineOption = Annotated[
-    str, typer.Option("--baseline", metavar="NAME", help="Model that the others are compared with.")
+    str,
+    typer.Option(
+        "--baseline", metavar="NAME", help="Model with which the other models are compared."
+    ),
 ]
 
 
@@ -235,16 +250,16 @@ RegistryOption = Annotated[
 
 CompositeOption = Annotated[
     list[CompositeName] | None,
-    typer.Option("--composite", help="Variant of the ranking score to show too; repeatable."),
+    typer.Option("--composite", help="Variant of the ranking score to include; repeatable."),
 ]
 
 
 ProfileOption = Annotated[
-    str, open_option(PROFILES, "--profile", "The profile: definitions of all numbers.")
+    str, open_option(PROFILES, "--profile", "Profile, which defines all numbers.")
 ]
 
 NameArgument = Annotated[
-    str, typer.Argument(metavar="NAME", help="Name under which it was added, or its path.")
+    str, typer.Argument(metavar="NAME", help="Name under which the model was added, or its path.")
 ]
 
 
@@ -252,7 +267,7 @@ UnusableOption = Annotated[
     UnusableRule | None,
     typer.Option(
         "--unusable",
-        help="Rule for a case without a usable prediction (default: the profile's).",
+        help="Rule for a case without a usable prediction (default: that of the profile).",
     ),
 ]
 CasesOption = Annotated[
@@ -260,27 +275,27 @@ CasesOption = Annotated[
     typer.Option(
         "--case-list",
         metavar="FILE",
-        help="The cases to score: an id on each line, or a table with case_id (and sha256).",
+        help="File with the cases to score: one id per line, or a table with case_id (and sha256).",
     ),
 ]
 
 
 def case_list(path: Path | None) -> "CaseList | None":
-    """Return the cases that a file lists, None without a file."""
+    """Return the cases that a file lists, or None without a file."""
     from napari_mamamia.io.data_set.case_list import read_case_list
 
     return None if path is None else read_case_list(path)
 
 
 def column_choice(path: Path | None) -> "ColumnChoice":
-    """Return the columns that a file fixes, none without a file."""
+    """Return the columns that a file specifies, or no columns without a file."""
     from napari_mamamia.io.clinical.columns import BY_NAME, read_columns
 
     return BY_NAME if path is None else read_columns(path)
 
 
 def place_of(workers: int, scheduler: str, time_limit: float | None) -> "Place":
-    """Return where a batch runs; options that exclude each other are a usage error."""
+    """Return where a batch runs; conflicting options are a usage error."""
     from napari_mamamia.services.batch.work import Place
 
     try:
@@ -290,7 +305,7 @@ def place_of(workers: int, scheduler: str, time_limit: float | None) -> "Place":
 
 
 def isolation_kind(isolation: IsolationChoice) -> IsolationKind | None:
-    """Return the kind of isolation; None means the strongest kind of this computer."""
+    """Return the kind of isolation; None means the strongest kind that this computer supports."""
     return None if isolation is IsolationChoice.AUTO else IsolationKind(isolation.value)
 
 
@@ -300,7 +315,8 @@ def existing_policy(resume: bool, overwrite: bool) -> "Existing":
 
     if resume and overwrite:
         raise typer.BadParameter(
-            "expected one of --resume and --overwrite, got both: continue the run, or replace it"
+            "expected only one of --resume and --overwrite, but got both: continue the run, or "
+            "replace it"
         )
     if overwrite:
         return Existing.OVERWRITE

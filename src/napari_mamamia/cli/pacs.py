@@ -28,7 +28,7 @@ UrlArgument = Annotated[
 
 _SILENCE = Quantity("a silence", 1, 3600, "s", "give seconds, such as 20")
 _TIME = Quantity("a time", 1, 604800, "s", "give seconds, such as 3600")
-_PACE = Quantity("a pace", 0, 1e9, "bytes/s", "give bytes per second, 0 for any pace")
+_PACE = Quantity("a pace", 0, 1e9, "bytes/s", "enter bytes per second, or 0 for no minimum")
 _SIZE = Quantity("a size", 1, 1 << 24, "MiB", "give MiB, such as 65536")
 SilenceOption = Annotated[
     float,
@@ -40,13 +40,13 @@ PaceOption = Annotated[
         "--least-pace",
         metavar="BYTES",
         parser=_PACE,
-        help="Least average speed of a transfer after its first minute, in bytes per second.",
+        help="Minimum average speed of a transfer after its first minute, in bytes per second.",
     ),
 ]
 
 
 def _make_limits(silence: float, pace: float, **others: float) -> "TransferLimits":
-    """Return the limits of a transfer; a `pace` of 0 sets no lowest speed."""
+    """Return the limits of a transfer; a `pace` of 0 sets no minimum speed."""
     try:
         from napari_mamamia.io.pacs.limits import TransferLimits
     except ImportError as error:
@@ -62,19 +62,20 @@ def list_(
     url: UrlArgument,
     patient: Annotated[str, typer.Option("--patient", help="PatientID.")] = "",
     date: Annotated[
-        str, typer.Option("--date", metavar="YYYYMMDD[-YYYYMMDD]", help="Date, or a range.")
+        str,
+        typer.Option("--date", metavar="YYYYMMDD[-YYYYMMDD]", help="Study date or range of dates."),
     ] = "",
     silence: SilenceOption = 20.0,
     least_pace: PaceOption = 1024.0,
     time: Annotated[
         float,
         typer.Option(
-            "--time", metavar="SECONDS", parser=_TIME, help="Longest time for the whole list."
+            "--time", metavar="SECONDS", parser=_TIME, help="Maximum time for the whole list."
         ),
     ] = 300.0,
     size: Annotated[
         float,
-        typer.Option("--size", metavar="MIB", parser=_SIZE, help="Largest size of the whole list."),
+        typer.Option("--size", metavar="MIB", parser=_SIZE, help="Maximum size of the whole list."),
     ] = 256.0,
 ) -> None:
     """List the MR studies of a PACS: study UID, date, number of images, description.
@@ -91,7 +92,7 @@ def list_(
         print(f"{study.study_uid}  {study.date or '?':8}  {images}  {study.description}")
     print(f"{len(answer.studies)} study(ies)")
     if answer.has_more:
-        print("note: the PACS may have more; narrow the list with --date or --patient")
+        print("note: the PACS may have more studies; narrow the list with --date or --patient")
 
 
 @app.command()
@@ -104,22 +105,22 @@ def fetch(
     least_pace: PaceOption = 1024.0,
     time: Annotated[
         float,
-        typer.Option("--time", metavar="SECONDS", parser=_TIME, help="Longest time for one image."),
+        typer.Option("--time", metavar="SECONDS", parser=_TIME, help="Maximum time for one image."),
     ] = 3600.0,
     image_size: Annotated[
         float,
         typer.Option(
-            "--image-size", metavar="MIB", parser=_SIZE, help="Largest size of one image."
+            "--image-size", metavar="MIB", parser=_SIZE, help="Maximum size of one image."
         ),
     ] = 2048.0,
     size: Annotated[
         float,
         typer.Option(
-            "--size", metavar="MIB", parser=_SIZE, help="Largest size of the whole study."
+            "--size", metavar="MIB", parser=_SIZE, help="Maximum size of the whole study."
         ),
     ] = 65536.0,
 ) -> None:
-    """Fetch a study to a folder; run it again to resume an interrupted transfer.
+    """Fetch a study to a folder; run the command again to resume an interrupted transfer.
 
     Example: mamamia pacs fetch https://pacs.example/dicom-web 1.2.3.4 --out DICOM
     """
@@ -136,7 +137,10 @@ def fetch(
     report_result(lambda: transfer)
     note = f", {transfer.n_kept} of them already existed" if transfer.n_kept else ""
     print(f"{count_of(transfer.n_images, 'image')} in {transfer.folder}{note}")
-    print("They are the originals, with the patient's name: mamamia import makes a case of them.")
+    print(
+        "These files are the originals, with the patient's name: mamamia import converts them "
+        "to a case."
+    )
 
 
 @app.command()
@@ -147,7 +151,8 @@ def send(
     silence: SilenceOption = 20.0,
     least_pace: PaceOption = 1024.0,
     time: Annotated[
-        float, typer.Option("--time", metavar="SECONDS", parser=_TIME, help="Most for one file.")
+        float,
+        typer.Option("--time", metavar="SECONDS", parser=_TIME, help="Maximum time for one file."),
     ] = 3600.0,
 ) -> None:
     """Store DICOM files, such as a DICOM SEG, in the PACS.
@@ -160,8 +165,9 @@ def send(
     limits = _make_limits(silence, least_pace, image_s=time)
     if n_nameless := sum(map(names_nobody, files)):
         print(
-            f"note: {count_of(n_nameless, 'file')} with a case id in place of the patient, whom "
-            "the PACS will not know: mamamia export --identified-seg writes the patient's own"
+            f"note: {count_of(n_nameless, 'file')} with a case id in place of the patient's name, "
+            "which "
+            "the PACS does not know: mamamia export --identified-seg writes the patient's name"
         )
     n_stored = run(partial(store_files, url, files, limits=limits))
     report_result(lambda: {"n_stored": n_stored})

@@ -39,14 +39,16 @@ if TYPE_CHECKING:
 
 _TRAINED = "Trained models only"
 _DEFAULT_MODEL = "kinetic"
-_THREADS: Final = Quantity("a number of threads", 1, 1024, "", "give one for each core", True)
-_STEP: Final = Quantity("a share of the patch", 0.01, 1, "", "give one such as 0.5")
+_THREADS: Final = Quantity("a number of threads", 1, 1024, "", "enter one for each core", True)
+_STEP: Final = Quantity("a fraction of the patch", 0.01, 1, "", "enter a number such as 0.5")
 
 
 def _read_device(text: str) -> str:
     if text in tuple(Device) or re.fullmatch(r"cuda:\d{1,2}", text):
         return text
-    raise typer.BadParameter(f"expected one of {', '.join(Device)} or cuda:N, but found {text!r}")
+    raise typer.BadParameter(
+        f"expected the device to be one of {', '.join(Device)} or cuda:N, but it is {text!r}"
+    )
 
 
 @reports_result
@@ -59,7 +61,8 @@ def predict(
             "--model",
             metavar="NAME|PATH",
             help=(
-                "Added model, its path, or 'kinetic' (the default; needs no weights). Repeatable "
+                "Added model, its path, or 'kinetic' (the default, which needs no weights). "
+                "Repeatable "
                 "with --fuse."
             ),
         ),
@@ -69,8 +72,9 @@ def predict(
         typer.Option(
             "--fuse",
             help=(
-                "How several models become one mask: mean of their probabilities, majority of "
-                "their masks, or STAPLE."
+                "How to combine the masks of several models: mean of the probabilities, majority "
+                "of "
+                "the masks, or STAPLE."
             ),
         ),
     ] = None,
@@ -81,7 +85,7 @@ def predict(
             "--time-limit",
             metavar="SECONDS",
             parser=SECONDS,
-            help="Longest time for one case, for all its models together.",
+            help="Maximum time for one case, for all models together.",
         ),
     ] = None,
     probability: Annotated[
@@ -94,7 +98,7 @@ def predict(
             "--device",
             metavar="auto|cpu|cuda|cuda:N|mps",
             parser=_read_device,
-            help="Device of the network.",
+            help="Device on which the network runs.",
             rich_help_panel=_TRAINED,
         ),
     ] = "auto",
@@ -102,7 +106,7 @@ def predict(
         Backend,
         typer.Option(
             "--backend",
-            help="Runtime of the network; auto is torch, and OpenVINO for --fast on a processor.",
+            help="Runtime of the network; auto means torch, or OpenVINO for --fast on a CPU.",
             rich_help_panel=_TRAINED,
         ),
     ] = Backend.AUTO,
@@ -112,8 +116,7 @@ def predict(
             "--threads",
             metavar="N",
             parser=_THREADS,
-            help="Threads of the processor for a network (default: every core but one, shared "
-            "among --workers).",
+            help="CPU threads for a network (default: every core but one, shared among --workers).",
             rich_help_panel=_TRAINED,
         ),
     ] = None,
@@ -128,7 +131,7 @@ def predict(
         typer.Option(
             "--step",
             parser=_STEP,
-            help="Distance between tiles as a share of the patch, above 0, at most 1.",
+            help="Distance between tiles as a fraction of the patch, above 0 and at most 1.",
             rich_help_panel=_TRAINED,
         ),
     ] = 0.5,
@@ -142,7 +145,7 @@ def predict(
         bool,
         typer.Option(
             "--no-postprocessing",
-            help="Skip the recipe's steps after the network.",
+            help="Skip the steps after the network in the recipe.",
             rich_help_panel=_TRAINED,
         ),
     ] = False,
@@ -163,14 +166,16 @@ def predict(
         bool,
         typer.Option(
             "--fit-time",
-            help="Reduce exactness to stay within --time-limit.",
+            help="Reduce accuracy to stay within --time-limit.",
             rich_help_panel=_TRAINED,
         ),
     ] = False,
     fast: Annotated[
         bool,
         typer.Option(
-            "--fast", help="Half precision (bf16): faster, not exact.", rich_help_panel=_TRAINED
+            "--fast",
+            help="Use half precision (bf16), which is faster but not exact.",
+            rich_help_panel=_TRAINED,
         ),
     ] = False,
     workers: WorkersOption = 0,
@@ -183,10 +188,10 @@ def predict(
     visit: VisitOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Segment the tumour: writes OUT/ID.nii.gz and OUT/ID.json for each case.
+    """Segment the tumour, and write OUT/ID.nii.gz and OUT/ID.json for each case.
 
-    Reductions by --fit-time, in this order: tiles outside the breast, bf16, step 0.75, mirrored
-    copies, folds. Each is printed and recorded in OUT/ID.json; another model is never used.
+    --fit-time reduces, in this order: tiles outside the breast, bf16, step 0.75, mirrored copies,
+    folds. Each reduction is printed and recorded in OUT/ID.json; the model itself never changes.
 
     Example: mamamia predict DATASET --model kinetic --out MASKS
     """
@@ -194,7 +199,7 @@ def predict(
 
     if fit_time and time_limit is None:
         raise typer.BadParameter(
-            "expected a time limit for --fit-time, but got none: add --time-limit SECONDS"
+            "expected --fit-time to have a time limit, but found none: add --time-limit SECONDS"
         )
     models = model or [_DEFAULT_MODEL]
     _require_rule(models, fuse)
@@ -265,7 +270,7 @@ def _add_switches(
 def _on_threads(
     choices: "RunChoices", threads: int | None, wanted: list[str], workers: int, scheduler: str
 ) -> "RunChoices":
-    """Return the choices with the number of threads; cluster computers choose their own."""
+    """Return the choices with the number of threads; cluster nodes choose their own number."""
     from dataclasses import replace
 
     from napari_mamamia.segmentation.model.device import usual_threads
@@ -273,7 +278,7 @@ def _on_threads(
     if threads is not None and set(wanted) == {_DEFAULT_MODEL}:
         raise typer.BadParameter(
             f"--threads {threads} is for trained models, but {_DEFAULT_MODEL} uses one thread: "
-            "leave it out"
+            "leave --threads out"
         )
     if threads is None and not scheduler:
         threads = max(usual_threads() // max(workers, 1), 1)
@@ -281,16 +286,17 @@ def _on_threads(
 
 
 def _require_rule(wanted: list[str], fuse: FusionRule | None) -> None:
-    """Refuse several models without a fusion rule, and a fusion rule without several models."""
+    """Raise if several models have no fusion rule, or a single model has one."""
     if fuse is not None and len(wanted) < 2:
         raise typer.BadParameter(
-            f"--fuse {fuse.value} needs at least two models, but got only {wanted[0]}: name "
-            "another one with --model, or leave --fuse out"
+            f"--fuse {fuse.value} needs at least two models, but got only {wanted[0]}: add "
+            "a model with --model, or leave --fuse out"
         )
     if fuse is None and len(wanted) > 1:
         raise typer.BadParameter(
-            f"{len(wanted)} models ({', '.join(wanted)}) need a rule: add --fuse mean (mean of "
-            "their probabilities), --fuse majority (majority of their masks) or --fuse staple "
+            f"{len(wanted)} models ({', '.join(wanted)}) need a fusion rule: add --fuse mean "
+            "(mean of "
+            "the probabilities), --fuse majority (majority of the masks) or --fuse staple "
             "(STAPLE's estimate of the truth)"
         )
 

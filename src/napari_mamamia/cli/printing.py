@@ -29,7 +29,7 @@ STOPPED = 130
 
 
 def run(work: Callable[[], T]) -> T:
-    """Run long work with a progress bar on the error stream; Ctrl-C reports the kept results."""
+    """Run long work with a progress bar on the error stream; report kept results after Ctrl-C."""
     try:
         with _progress_bar() as report, listening(report):
             return work()
@@ -39,7 +39,7 @@ def run(work: Callable[[], T]) -> T:
 
 
 class _StepLines:
-    """Progress as lines on the error stream, each step once, with the seconds since the start."""
+    """Progress as lines on the error stream: each step once, with the seconds since the start."""
 
     def __init__(self) -> None:
         self._start = time.monotonic()
@@ -112,12 +112,12 @@ def print_grid(table: "Table", width: int) -> None:
 
 
 def shown(value: float, digits: int) -> str:
-    """Return a number as text for a table; a dash for NaN."""
+    """Return a number as a string for a table, or a dash for NaN."""
     return "–" if value != value else f"{value:.{digits}f}"
 
 
 def finish_rows(summary: "RowSummary[Any]", places: Sequence[str]) -> None:
-    """Print the number of reused cases and the results' folders; exit with 3 if a case failed."""
+    """Print the number of reused cases and the result folders; exit with 3 if a case failed."""
     if summary.n_reused:
         print(f"{count_of(summary.n_reused, 'case')} done in an earlier run")
     print("\n".join(places))
@@ -125,7 +125,7 @@ def finish_rows(summary: "RowSummary[Any]", places: Sequence[str]) -> None:
 
 
 def finish(failures: "tuple[CaseFailure, ...]") -> None:
-    """Print each failure; exit with 3 if there is one."""
+    """Print each failure; exit with 3 if there is a failure."""
     for failure in failures:
         remedies = name_remedies(failure.remedies)
         print(f"failed: {failure.case_id}: {printable(failure.reason)}{remedies}", file=sys.stderr)
@@ -134,7 +134,7 @@ def finish(failures: "tuple[CaseFailure, ...]") -> None:
 
 
 def print_scores(rows: "tuple[CaseScore, ...]") -> None:
-    """Print the table of cases, and below it the reason of each case that is not ok."""
+    """Print the table of cases, followed by the reason for each case that is not ok."""
     from napari_mamamia.metrics.registry import Place, metrics_at
 
     profile = rows[0].profile if rows else "clinical"
@@ -174,13 +174,13 @@ def print_case_csv(rows: "tuple[CaseRow, ...]") -> None:
 
 
 def _describe_exam(row: "CaseRow") -> tuple[str, str, str]:
-    """Return the patient, the visit and the side of a row, as cells."""
+    """Return the patient, the visit and the side of a row as table cells."""
     files = row.files
     return (files.patient or "–", files.visit.name if files.visit else "–", files.side or "–")
 
 
 def print_case_table(rows: "tuple[CaseRow, ...]", opened: "OpenDataSet") -> None:
-    """Print the cases of a data set as a table, and the folder of the user's masks."""
+    """Print the cases of a data set as a table, followed by the folder of the user's masks."""
     data_set = opened.data_set
     layout = data_set.layout or data_set.kind
     has_visits = any(row.files.visit or row.files.side for row in rows)

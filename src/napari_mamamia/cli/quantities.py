@@ -1,4 +1,4 @@
-"""Parse numbers of options: every option states its range and its unit."""
+"""Parse numeric options; every option has a stated range and unit."""
 
 import math
 from dataclasses import dataclass
@@ -15,18 +15,18 @@ _DAY_S: Final = 86400
 
 @dataclass(frozen=True)
 class Quantity:
-    """Parses one number of an option; used as `parser`.
+    """A parser for the number of an option, used as typer's `parser`.
 
     Parameters
     ----------
     what
-        Its name in words, such as "a flip angle".
+        The name of the quantity in words, such as "a flip angle".
     least, most
-        Its range, ends included.
+        The range, ends included.
     unit
-        After the numbers, such as "degrees"; "" for none.
+        The unit after the numbers, such as "degrees"; "" for none.
     advice
-        What to type.
+        Advice on the value to type.
     is_whole
         Whether only whole numbers are accepted.
 
@@ -52,14 +52,14 @@ class Quantity:
         Raises
         ------
         typer.BadParameter
-            If it is not a number, not finite, or outside of the range.
+            If the value is not a number, not finite, or outside the range.
         """
         try:
             number = int(text) if self.is_whole else float(text)
         except ValueError:
             number = math.nan
         if not self.least <= number <= self.most:
-            raise typer.BadParameter(f"expected {self.text}, got {text}: {self.advice}")
+            raise typer.BadParameter(f"expected {self.text}, but got {text}: {self.advice}")
         return number
 
     @property
@@ -83,34 +83,34 @@ LABEL: Final = Quantity(
 
 @dataclass(frozen=True)
 class _LabelOrName:
-    """Parses the value of a label, or the name of a segment."""
+    """A parser for the value of a label or the name of a segment."""
 
     __name__ = "value or name"
 
     def __call__(self, text: str | float) -> float | str:
-        """Return the number; a text that is not a number is a name."""
+        """Return a number; a string that is not a number is returned as a name."""
         name = str(text).strip()
         return LABEL(text) if not name or is_number(name) else name
 
 
 LABEL_OR_NAME: Final = _LabelOrName()
-SENSITIVITY: Final = Quantity("a sensitivity", 0.001, 1, "", "type a share, such as 0.87")
+SENSITIVITY: Final = Quantity("a sensitivity", 0.001, 1, "", "type a fraction, such as 0.87")
 GIGABYTES: Final = Quantity("an amount of memory", 0.1, 100_000, "GB", "type gigabytes, such as 8")
 INDEX: Final = Quantity("a phase", 0, 999, "", "count from 0, before contrast", is_whole=True)
 
 
 def times_of_text(text: str) -> tuple[float, ...] | None:
-    """Return the typed time of each phase in seconds; None for an empty text.
+    """Return the typed time of each phase in seconds, or None for an empty string.
 
     Raises
     ------
     typer.BadParameter
-        As `numbers_of_text`; also if the times do not increase.
+        As for `numbers_of_text`; also if the times do not increase.
     """
     times = numbers_of_text(text, SECONDS_OF_PHASE, "0,82,148")
     if times is not None and any(late <= early for early, late in pairwise(times)):
         raise typer.BadParameter(
-            f"expected times that rise from phase to phase, got {text}: type the time of every "
+            f"expected times that rise from phase to phase, but got {text}: type the time of every "
             "phase in seconds, in order"
         )
     return times
@@ -119,12 +119,12 @@ def times_of_text(text: str) -> tuple[float, ...] | None:
 def numbers_of_text(
     text: str, quantity: Quantity, example: str = "2,4"
 ) -> tuple[float, ...] | None:
-    """Return typed numbers, separated by commas or spaces; None for an empty text.
+    """Return typed numbers that are separated by commas or spaces, or None for an empty string.
 
     Raises
     ------
     typer.BadParameter
-        If a part is not a number, or outside of the range.
+        If an entry is not a number, or is outside the range.
 
     Examples
     --------

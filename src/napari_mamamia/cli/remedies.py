@@ -1,4 +1,4 @@
-"""Remedies of an error as options and commands."""
+"""Remedies of an error, written as options and commands."""
 
 import shlex
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ _USAGE: Final = {
 
 
 def name_remedies(remedies: Iterable[Remedy]) -> str:
-    """Return remedies in brackets, to append to a message; "" without remedies.
+    """Return remedies in brackets, to append to a message, or "" without remedies.
 
     Examples
     --------

@@ -16,17 +16,21 @@ if TYPE_CHECKING:
 
 @reports_result
 def replay(
-    journal: Annotated[Path, typer.Argument(metavar="JOURNAL", help="File ID.journal.")],
+    journal: Annotated[Path, typer.Argument(metavar="JOURNAL", help="Journal file ID.journal.")],
     out: Annotated[Path, typer.Option("--out", metavar="MASK", help="Mask file to write.")],
     case: Annotated[
         Path | None,
-        typer.Option("--case", metavar="DIR", help="Data set or case folder, to repeat strokes."),
+        typer.Option(
+            "--case",
+            metavar="DIR",
+            help=("Data set or case folder whose images are used to repeat strokes."),
+        ),
     ] = None,
 ) -> None:
-    """Reproduce a mask from its journal, bit for bit; with images, each stroke too.
+    """Reproduce a mask from its journal, bit for bit; with images, also repeat each stroke.
 
-    Ends with 3 if the journal is damaged or contradicts a checksum in it: then the latest verified
-    mask is written, and a note says what is missing.
+    The exit code is 3 if the journal is damaged or contradicts one of its checksums. In that case
+    the latest verified mask is written, and a note lists the missing steps.
 
     Example: mamamia replay P001.journal --out P001_again.nii.gz --case DATASET
     """

@@ -56,7 +56,10 @@ def score(
         typer.Option(
             "--prediction",
             metavar="[NAME=]DIR",
-            help="Folder of predicted masks; repeatable: several write to OUT/NAME.",
+            help=(
+                "Folder of predicted masks; repeatable: the results of several are written to "
+                "OUT/NAME."
+            ),
         ),
     ],
     out: OutOption,
@@ -69,7 +72,7 @@ def score(
             "--study",
             metavar="STUDY",
             parser=Path,
-            help="Review study; its accepted masks are the reference.",
+            help="Review study whose accepted masks are the reference.",
         ),
     ] = None,
     clinical: ClinicalOption = None,
@@ -113,12 +116,13 @@ def score(
     folders = [prediction_folder(text) for text in prediction]
     if len(folders) == 1 and baseline:
         raise typer.BadParameter(
-            "expected several models for --baseline, got one: give --prediction at least twice"
+            "expected several models for --baseline, but got one: pass --prediction at least twice"
         )
     with ExitStack() as stack:
         if (reference is None) is (study is None):
             raise typer.BadParameter(
-                "expected either --reference or --study: give exactly one of them"
+                "expected exactly one of --reference and --study: leave out the other option, or "
+                "add one"
             )
         masks = reference or stack.enter_context(find_hook("study_reference")(study or Path()))
         if len(folders) == 1:
@@ -165,13 +169,16 @@ def score_table(
         typer.Option(
             "--metric-definition",
             metavar="TEXT",
-            help="How the numbers were computed (default: as the table says, else 'as given').",
+            help=(
+                "How the numbers were computed (default: as stated in the table, otherwise 'as "
+                "given')."
+            ),
         ),
     ] = "",
     no_report: ReportOption = False,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Compute a cohort's numbers from case scores that were computed elsewhere.
+    """Compute cohort results from case scores that other software computed.
 
     Example: mamamia score-table case_scores.csv --clinical clinical.xlsx --out SCORES
     """
@@ -199,7 +206,10 @@ def score_pcr(
         list[str],
         typer.Argument(
             metavar="[NAME=]FILE...",
-            help="Table with patient_id or case_id, pcr, score; several write to OUT/NAME.",
+            help=(
+                "Table with patient_id or case_id, pcr, score; the results of several are "
+                "written to OUT/NAME."
+            ),
         ),
     ],
     clinical: Annotated[Path, typer.Option("--clinical", help="Clinical table with pcr.")],
@@ -216,7 +226,7 @@ def score_pcr(
         typer.Option(
             "--operating-point",
             parser=SENSITIVITY,
-            help="Sensitivity at which to give the specificity (default 0.87); repeatable.",
+            help="Sensitivity at which the specificity is reported (default 0.87); repeatable.",
         ),
     ] = None,
     reader: Annotated[
@@ -228,7 +238,7 @@ def score_pcr(
     no_report: ReportOption = False,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Score predicted response (pCR) against the clinical table: writes OUT/summary.json.
+    """Score predicted response (pCR) against the clinical table, and write OUT/summary.json.
 
     Example: mamamia score-pcr predictions.csv --clinical clinical.xlsx --out SCORES
     """
@@ -304,11 +314,11 @@ def _score_settings(
 
 
 def _require_groups(minimum_group: int | None, clinical: Path | None) -> None:
-    """Refuse a minimum group size without a clinical table."""
+    """Raise if a minimum group size is set without a clinical table."""
     if minimum_group is not None and clinical is None:
         raise typer.BadParameter(
-            "expected a clinical table for --minimum-group, got none, so there are no groups: "
-            "give --clinical too, or leave it out"
+            "expected a clinical table for --minimum-group, but got none, so there are no groups: "
+            "add --clinical, or leave --minimum-group out"
         )
 
 
@@ -334,7 +344,7 @@ def _finish_scores(
     *,
     cases: bool = True,
 ) -> None:
-    """Print the cases and the cohort's numbers of each model; exit code 3 unless all are ok."""
+    """Print the cases and cohort results of each model; exit with 3 unless all cases are ok."""
     from napari_mamamia.services.score.report import REPORT
     from napari_mamamia.services.score.text import cohort_lines
 
@@ -357,7 +367,7 @@ def _finish_scores(
 
 
 def _read_summaries(models: "Sequence[ScoreSummary]", out: Path) -> object:
-    """Return the written summary of one model, or those of several models by name."""
+    """Return the written summary of one model, or the summaries of several models by name."""
     from napari_mamamia.io.files.json_text import read_json
     from napari_mamamia.services.score.output import COMPARISON
 

@@ -1,4 +1,4 @@
-"""Options of every command for scripts: -q, -v, and --json with the result of the command."""
+"""Shared options for scripts: -q, -v, and --json with the result of the command."""
 
 import json
 import os
@@ -33,18 +33,19 @@ _current: ContextVar[_Run | None] = ContextVar("_current", default=None)
 
 
 def reports_result(command: F) -> F:
-    """Mark a command that calls `report_result`; it gets the option --json."""
+    """Mark a command that calls `report_result`, which adds the option --json."""
     setattr(command, _REPORTS, True)
     return command
 
 
 def report_result(make: Callable[[], Any]) -> None:
-    """Keep the result that --json prints; without --json, do nothing.
+    """Keep the result for --json; without --json, do nothing.
 
     Parameters
     ----------
     make
-        Returns the result: what `napari_mamamia.io.tables.tables.write_json` accepts, or JSON text.
+        Function that returns the result: a value that `napari_mamamia.io.tables.tables.write_json`
+        accepts, or JSON text.
     """
     run = _current.get()
     if run is not None and run.as_json:
@@ -64,14 +65,14 @@ def is_verbose() -> bool:
 
 
 def output() -> TextIO:
-    """Return the standard output of the program, also with -q."""
+    """Return the standard output of the program, even with -q."""
     run = _current.get()
     return sys.stdout if run is None else run.output
 
 
 @contextmanager
 def run_with(context: typer.Context) -> Iterator[None]:
-    """Run a command with its shared options; at its end print the result as JSON with --json."""
+    """Run a command with its shared options; with --json, print the result as JSON at the end."""
     given: dict[str, bool] = context.meta.get(__name__, {})
     run = _Run(
         sys.stdout, given.get("quiet", False), given.get("verbose", False), given.get("json", False)
@@ -112,12 +113,12 @@ def _make_options() -> dict[str, Any]:
     @app.command()
     def _(
         quiet: Annotated[
-            bool, typer.Option("--quiet", "-q", help="Print only errors and what failed.")
+            bool, typer.Option("--quiet", "-q", help="Print only errors and failures.")
         ] = False,
         verbose: Annotated[
             bool,
             typer.Option(
-                "--verbose", "-v", help="Print each step, and where in the program an error arose."
+                "--verbose", "-v", help="Print each step, and the code location of an error."
             ),
         ] = False,
         json: Annotated[
@@ -140,9 +141,9 @@ _OPTIONS: Final = _make_options()
 
 
 def add_shared(params: list[Any], command: Callable[..., Any] | None) -> list[Any]:
-    """Return a command's parameters with the shared ones before --help.
+    """Return a command's parameters with the shared ones inserted before --help.
 
-    An option of the command's own takes precedence.
+    The command's own options take precedence.
     """
     own = {name for param in params for name in param.opts}
     reports = getattr(command, _REPORTS, False)

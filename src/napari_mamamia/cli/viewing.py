@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 def demo(
     out: OutOption,
     one_breast: Annotated[
-        bool, typer.Option("--one-breast", help="8 sagittal exams of one breast instead.")
+        bool, typer.Option("--one-breast", help="Make 8 sagittal exams of one breast instead.")
     ] = False,
     resume: ResumeOption = False,
     overwrite: OverwriteOption = False,
@@ -76,10 +76,10 @@ def demo(
     print("\n".join(cohort_lines(summary.scored.model)))
     for warning in summary.warnings:
         print(f"warning: {warning}", file=sys.stderr)
-    print("Phantoms are made by this software: their scores say nothing about patients.")
+    print("Phantoms are made by this software, so their scores say nothing about patients.")
     print(f"Scores:  {summary.scored.table}\nReport:  {summary.scored.folder / REPORT}")
     print(f"Export:  {summary.export}")
-    print(f"To see it in the window:  mamamia view {shlex.quote(str(summary.data_set))}")
+    print(f"To open the data set in the window:  mamamia view {shlex.quote(str(summary.data_set))}")
     finish(summary.failures)
 
 
@@ -130,7 +130,10 @@ def layouts(
         typer.Option(
             "--propose",
             metavar="FOLDER",
-            help="Propose a layout for this folder from the names in it, to be corrected and used.",
+            help=(
+                "Propose a layout for this folder, based on its file names, for you to correct "
+                "and use."
+            ),
         ),
     ] = None,
 ) -> None:
@@ -159,7 +162,7 @@ def view(
         typer.Argument(
             metavar="[PATH]...",
             help="Data set, DICOM or patient's folder, zip, or the volumes of one case in order. "
-            "Without a path, the window starts with a page to choose from.",
+            "Without a path, the window opens its start page.",
             show_default=False,
         ),
     ] = None,
@@ -168,7 +171,10 @@ def view(
         bool,
         typer.Option(
             "--blind",
-            help="Hide reference, model, other readers, numbers and clinical data, and record it.",
+            help=(
+                "Hide the reference, the model, other readers, numbers and clinical data, and "
+                "record this."
+            ),
         ),
     ] = False,
     protocol: Annotated[
@@ -178,26 +184,29 @@ def view(
             metavar="FILE",
             exists=True,
             dir_okay=False,
-            help="Annotation protocol (JSON); it may hide data, too.",
+            help="Annotation protocol (JSON), which may also hide data.",
         ),
     ] = None,
     study: Annotated[
         Path | None,
         typer.Option(
-            "--study", metavar="STUDY", parser=Path, help="Folder of a review study to read in."
+            "--study",
+            metavar="STUDY",
+            parser=Path,
+            help="Folder of the review study that you read.",
         ),
     ] = None,
     reader: Annotated[
-        str | None, typer.Option("--reader", metavar="NAME", help="With --study: your name or id.")
+        str | None, typer.Option("--reader", metavar="NAME", help="Your name or id (with --study).")
     ] = None,
     panels: Annotated[
-        bool, typer.Option("--panels", help="Show napari's own menu and panels, too (key F10).")
+        bool, typer.Option("--panels", help="Also show napari's own menu and panels (key F10).")
     ] = False,
     in_window: Annotated[
         bool,
         typer.Option(
             "--in-window",
-            help="Report a path that cannot be opened in the window, not on the terminal.",
+            help="Report a path that cannot be opened in the window instead of the terminal.",
         ),
     ] = False,
 ) -> None:
@@ -209,12 +218,17 @@ def view(
     if study is not None:
         _require_study_alone(paths, case, blind=blind, protocol=protocol)
     elif reader is not None:
-        raise typer.BadParameter("expected --study STUDY with --reader")
+        raise typer.BadParameter("expected --reader only together with --study: add --study STUDY")
     if case is not None and len(paths) != 1:
-        raise typer.BadParameter("expected --case ID with the data set that contains it")
+        raise typer.BadParameter(
+            "expected --case only together with a data set: add the path of "
+            "the data set that contains it"
+        )
     for path in paths:
         if not in_window and not path.exists():
-            raise FormatError(f"there is no file or folder at {path}: check the path")
+            raise FormatError(
+                f"expected a file or folder at {path}, but found none: check the path"
+            )
     if find_spec("napari") is None or find_spec("qtpy") is None:
         raise MissingExtraError("napari", "pyqt6")
     if IS_LINUX and not any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"))):
@@ -243,21 +257,23 @@ def view(
 def _require_study_alone(
     paths: list[Path], case: str | None, *, blind: bool, protocol: Path | None
 ) -> None:
-    """Raise `typer.BadParameter` if more than a study and a reader is given."""
+    """Raise `typer.BadParameter` if other settings are passed together with a study."""
     if paths:
         raise typer.BadParameter(
-            "expected paths, or --study STUDY (optionally with --reader NAME): give one"
+            "expected either paths or --study STUDY (optionally with --reader NAME): keep only "
+            "one of them"
         )
     if case is not None or blind or protocol is not None:
         raise typer.BadParameter(
-            "expected --study with --reader alone: the study determines the case, what is "
-            "hidden and the protocol"
+            "expected no other option than --reader with --study: the study determines the case, "
+            "the "
+            "hidden data and the protocol"
         )
 
 
 def desktop(
     remove: Annotated[
-        bool, typer.Option("--remove", help="Remove the entry and its icon instead.")
+        bool, typer.Option("--remove", help="Remove the menu entry and its icon instead.")
     ] = False,
 ) -> None:
     """Add the window to the desktop's menu of programs (Linux), for this account.
@@ -268,13 +284,13 @@ def desktop(
 
     if remove:
         removed = remove_entry()
-        print("\n".join(f"Removed: {file}" for file in removed) or "There was no entry.")
+        print("\n".join(f"Removed: {file}" for file in removed) or "There was no menu entry.")
     else:
         print(f"Entry: {install_entry()}")
 
 
 def check_names(names: Mapping[str, str]) -> dict[str, str]:
-    """Check what the window is to open, before the window is made.
+    """Check the items that the window will open, before the window is made.
 
     Parameters
     ----------
@@ -284,7 +300,9 @@ def check_names(names: Mapping[str, str]) -> dict[str, str]:
     Returns
     -------
     dict
-        Variables to set: names as the data set or the study writes them, the data set of files.
+        Environment variables to set: names as spelled in the data set or study, and the data set
+        that
+        contains the files.
 
     Raises
     ------
@@ -324,7 +342,7 @@ def _check_sources(sources: list[Path], case: str | None) -> dict[str, str]:
 
 
 def _find_data_set(path: Path) -> "DataSet":
-    """Return the data set at `path`; of an unknown layout, the window asks for a description."""
+    """Return the data set at `path`; the window asks for a description of an unknown layout."""
     from napari_mamamia.io.layouts.find import find_data_set
 
     try:
@@ -334,15 +352,15 @@ def _find_data_set(path: Path) -> "DataSet":
 
 
 def _name_settings() -> dict[str, str]:
-    """Return a writable copy of napari's settings file if one is needed, else an empty dict."""
+    """Return the setting of a writable copy of napari's settings, or {} if none is needed."""
     from napari_mamamia.io.files.user_folders import copy_read_only_settings, napari_settings
 
     copy = copy_read_only_settings()
     if copy is None:
         return {}
     typer.echo(
-        f"napari's settings {napari_settings()} cannot be written: this window has a copy of them, "
-        "and changes in napari's preferences are not kept",
+        f"napari's settings {napari_settings()} cannot be written: this window uses a copy of the "
+        "settings, and changes in napari's preferences are lost",
         err=True,
     )
     return {"NAPARI_CONFIG": str(copy)}

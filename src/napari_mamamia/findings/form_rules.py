@@ -1,7 +1,7 @@
 """Rules of a form: the questions that apply, computed answers, and missing answers.
 
-Questions are processed once, in their order: a question depends only on earlier ones, and an answer
-to a question that does not apply has no effect.
+Questions are processed once, in their order. A question depends only on earlier questions, and an
+answer to a question that does not apply has no effect.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -30,7 +30,7 @@ from napari_mamamia.findings.shown_numbers import name_unit, show_number
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
-    """A question that applies to one place (case, breast or lesion), with its answer, if any."""
+    """A question that applies to a subject (case, breast or lesion), with its answer, if any."""
 
     field: Field
     place: Place
@@ -50,7 +50,7 @@ class AskedQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """A contradiction in words, with the question and the place to which it refers."""
+    """A contradiction, described in words, with the question and the subject to which it refers."""
 
     field: str
     place: Place
@@ -76,9 +76,10 @@ def list_places(answers: Answers, facts: CaseFacts) -> tuple[Place, ...]:
 def list_questions(
     form: Form, answers: Answers, facts: CaseFacts = NOTHING_KNOWN
 ) -> tuple[AskedQuestion, ...]:
-    """Return the questions that apply: those of the case, then of each breast and lesion.
+    """Return the questions that apply: those of the case, then those of each breast and lesion.
 
-    Unanswered questions that the program can answer have a computed answer, with `is_computed` set.
+    If the program can answer an unanswered question, the computed answer is used, with
+    `is_computed` set.
     """
     asked: dict[tuple[str, Place], AskedQuestion] = {}
     places = list_places(answers, facts)
@@ -101,7 +102,7 @@ def list_questions(
 def fill_computed(form: Form, answers: Answers, facts: CaseFacts) -> Answers:
     """Return the answers with measured values added; a reader's answers are not changed.
 
-    Measured values of questions that no longer apply, and of removed lesions, are dropped.
+    Measured values of questions that no longer apply and of removed lesions are dropped.
     """
     questions = list_questions(form, answers, facts)
     computed = [
@@ -152,7 +153,7 @@ def find_contradictions(
 
 
 def why_other_form(form: Form, answers: Answers) -> str:
-    """Return a message if the answers were given on a different form, or ""."""
+    """Return a message if the answers belong to a different form, otherwise ""."""
     if not answers.sha256 or answers.sha256 == form.sha256:
         return ""
     if (answers.form, answers.edition) == (form.name, form.edition):

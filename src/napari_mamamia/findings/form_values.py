@@ -28,7 +28,9 @@ _TEXT: Final = "text"
 _MOST_DIGITS: Final = 20
 _SIGNIFICANT: Final = 6
 _MOST_ANCHORS: Final = 64
-"""Maximum number of anchors read per lesion, which bounds the work that a foreign event causes."""
+"""Maximum number of anchors read per lesion, which limits the work that an external event can
+cause.
+"""
 _MOST_PLACES: Final = 1 << 20
 _SIDES: Final = ("right", "left")
 
@@ -36,13 +38,13 @@ _SIDES: Final = ("right", "left")
 def normalise_values(field: Field, values: Sequence[str]) -> tuple[str, ...]:
     """Return values in normal form: unique terms in the field's order; numbers without extra zeros.
 
-    Terms that the field does not contain stay at the end: a later version of the form may have
-    them.
+    Terms that the field does not contain stay at the end, because a later version of the form may
+    contain them.
 
     Raises
     ------
     ValueError
-        If a single-choice field has several values, a number is invalid, or a text is too long.
+        If a single-choice field has several values, a number is invalid, or a string is too long.
 
     Examples
     --------
@@ -65,7 +67,9 @@ def normalise_values(field: Field, values: Sequence[str]) -> tuple[str, ...]:
             "the text contains an incomplete character (half a surrogate pair): type it again"
         )
     if any(len(text) > LONGEST_TEXT for text in texts):
-        raise ValueError(f"expected a text of at most {LONGEST_TEXT} characters")
+        raise ValueError(
+            f"expected the text to have at most {LONGEST_TEXT} characters, but it has more"
+        )
     return tuple(text for text in texts if text)
 
 
@@ -93,7 +97,7 @@ def _normalise_number(text: str) -> str:
         )
     if abs(number.adjusted()) > _MOST_DIGITS:
         raise ValueError(
-            f"expected a number of at most {_MOST_DIGITS} digits, but found {text[:40]!r}"
+            f"expected the number to have at most {_MOST_DIGITS} digits, but found {text[:40]!r}"
         )
     plain = format(number, "f")
     plain = plain.rstrip("0").rstrip(".") if "." in plain else plain
@@ -101,10 +105,10 @@ def _normalise_number(text: str) -> str:
 
 
 def normalise_answers(form: Form, answers: Answers) -> Answers:
-    """Return answers in the form's order with normalised values and this form's name.
+    """Return the answers in the form's order, with normalised values and the form's name.
 
     Answers to questions that the form does not contain are kept at the end. Empty answers are
-    dropped, unless the program would compute a value, which a reader has then deleted.
+    dropped, unless they mean that a reader deleted a value that the program would compute.
 
     Raises
     ------
@@ -136,17 +140,18 @@ def _rank_place(answer: Answer) -> tuple[int, str]:
 
 
 def record_answers(form: Form, answers: Answers) -> dict[str, Any]:
-    """Return answers as the JSON record that the event of a reading holds, without floats.
+    """Return answers as the JSON record stored in a reading's event, without floats.
 
-    Keys are the id of a question, ``ID@right`` for a breast, ``ID@1`` for a lesion. A single chosen
-    term is a text, several are a list, a number is ``{"number": "12.5", "unit": "mm"}``, a free
-    text ``{"text": ...}``. ``@form`` names the form, ``@computed`` lists the answers that the
-    program filled in, and ``@lesions`` holds some voxels (z, y, x) of each lesion by its number.
+    Keys are the id of a question, ``ID@right`` for a breast, and ``ID@1`` for a lesion. A single
+    chosen term is a string, several terms are a list, a number is ``{"number": "12.5", "unit":
+    "mm"}``, and free text is ``{"text": ...}``. ``@form`` names the form, ``@computed`` lists the
+    answers that the program filled in, and ``@lesions`` maps each lesion's number to some of its
+    voxels (z, y, x).
 
     Raises
     ------
     FormatError
-        As `normalise_answers`.
+        As for `normalise_answers`.
     """
     answers = normalise_answers(form, answers)
     record: dict[str, Any] = {
@@ -176,9 +181,9 @@ def _record_values(field: Field | None, values: tuple[str, ...]) -> Any:
 
 
 def parse_answers(record: Mapping[str, Any]) -> Answers:
-    """Return the answers of an event's record, whatever form they were given on.
+    """Return the answers in an event's record, whichever form they belong to.
 
-    Values of any other type are left out: an event cannot be rejected for them.
+    Values of any other type are left out, because an event cannot be rejected for them.
     """
     head = record.get(_FORM)
     named = head if isinstance(head, dict) else {}
@@ -196,9 +201,9 @@ def parse_answers(record: Mapping[str, Any]) -> Answers:
 def parse_anchors(record: Mapping[str, Any]) -> tuple[LesionAnchors, ...]:
     """Return the anchor voxels of each numbered lesion in a record; invalid entries are left out.
 
-    Records of older versions have no anchors: the largest lesion of the mask is "1" then. In a
-    record with anchors every described lesion has an entry, which is empty if its position is
-    unknown.
+    Records of older versions have no anchors; for such records, the largest lesion of the mask is
+    "1". In a record with anchors every described lesion has an entry, which is empty if the
+    lesion's position is unknown.
     """
     if _LESIONS not in record:
         return ()
@@ -227,12 +232,12 @@ def list_computed(record: Mapping[str, Any]) -> frozenset[str]:
 
 
 def parse_answers_text(text: str) -> Answers:
-    """Return the answers in the JSON text of a reading; none if it is not an object."""
+    """Return the answers in the JSON of a reading, or no answers if it is not an object."""
     return parse_answers(_parse_record(text))
 
 
 def read_record(text: str, *, with_computed: bool = True) -> dict[str, Any]:
-    """Return the record in the JSON text of a reading, optionally without computed answers."""
+    """Return the record in the JSON of a reading, optionally without computed answers."""
     record = _parse_record(text)
     away = set() if with_computed else {_COMPUTED, *list_computed(record)}
     return {key: value for key, value in record.items() if key not in away}
@@ -248,9 +253,10 @@ def _parse_record(text: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class PairedTerms:
-    """Two readers' choices for one question: `key` in the first reader's record, `other_key`.
+    """Two readers' choices for one question.
 
-    The keys differ if a lesion has different numbers in the two readings.
+    `key` is the key in the first reader's record, `other_key` the key in the second reader's
+    record. The keys differ if a lesion has different numbers in the two readings.
     """
 
     key: str
@@ -265,7 +271,7 @@ class PairedTerms:
 
     @property
     def name(self) -> str:
-        """Return the question and place, with both lesion numbers if they differ."""
+        """Return the question and its subject, with both lesion numbers if they differ."""
         other = self.other_key.partition("@")[2]
         return self.key if self.key == self.other_key else f"{self.key} and @{other}"
 
@@ -273,18 +279,20 @@ class PairedTerms:
 def pair_categories(
     one: str, other: str, lesions: Mapping[str, str] | None = None
 ) -> tuple[PairedTerms, ...]:
-    """Return two readings' choices for the category questions that both answered.
+    """Return two readings' choices for the category questions that both readers answered.
 
     Answers that the program filled in for both readings are left out.
 
     Parameters
     ----------
     one, other
-        JSON texts of the two readings' answers.
+        The answers of the two readings as JSON.
     lesions
-        Number in the other reading by number in the first, for each lesion that both marked;
-        answers about other lesions are not compared. None if no mask matches the lesions: then
-        their answers are compared if each reader described a single lesion.
+        For each lesion that both readers marked, the lesion's number in the second reading by its
+        number in the first. Answers about other lesions are not compared. None if no mask matches
+        the
+        lesions; answers about lesions are then compared only if each reader described a single
+        lesion.
     """
     records = [_parse_record(text) for text in (one, other)]
     if lesions is None:
@@ -306,10 +314,10 @@ def pair_categories(
 
 
 def carry_lesions(text: str, voxels: Mapping[str, Voxel]) -> str:
-    """Return answers as canonical JSON for another mask whose lesions have the same numbers.
+    """Return answers as canonical JSON for a different mask whose lesions have the same numbers.
 
-    `voxels` holds one voxel of each of its lesions. Answers about other lesions and all values
-    measured on the previous mask are left out.
+    `voxels` maps each of these lesions to one of its voxels. Answers about other lesions and all
+    values measured on the previous mask are left out.
     """
     answers = parse_answers_text(text)
     lesions = [item for item in answers.items if item.place.scope is FieldScope.LESION]
@@ -350,7 +358,7 @@ def _parse_values(value: Any) -> tuple[str, ...] | None:
 
 
 def name_question(answer: Answer) -> str:
-    """Return the key of an answer's question and place in events.
+    """Return the key that an event uses for an answer's question and subject.
 
     Examples
     --------
@@ -370,10 +378,10 @@ def _parse_key(key: str) -> tuple[str, Place]:
 
 @dataclass(frozen=True, slots=True)
 class AnswerRow:
-    """One value of an answer as a table row.
+    """A value of an answer as a table row.
 
-    `codes` are public codes separated by blanks, or one of the private scheme; "" for a number, a
-    text or an unknown term. `known` is False if the form does not contain the term.
+    `codes` are public codes separated by spaces, or a single code of the private scheme; "" for a
+    number, free text or an unknown term. `known` is False if the form does not contain the term.
     """
 
     form: str
@@ -392,7 +400,7 @@ class AnswerRow:
 
 
 def list_rows(form: Form, answers: Answers) -> tuple[AnswerRow, ...]:
-    """Return answers as table rows, one for each chosen term, number or text."""
+    """Return answers as table rows: one row for each chosen term, number or free text."""
     rows = []
     for item in normalise_answers(form, answers).items:
         field = form.field(item.field)
@@ -402,7 +410,7 @@ def list_rows(form: Form, answers: Answers) -> tuple[AnswerRow, ...]:
 
 
 def list_answer_rows(form: Form | None, answers: Answers) -> tuple[AnswerRow, ...]:
-    """Return answers as rows; as ids without a form or if the form does not match."""
+    """Return answers as rows, which contain ids if there is no form or it does not match."""
     if form is not None:
         try:
             return list_rows(form, answers)
@@ -450,7 +458,7 @@ def _make_row(form: Form, field: Field | None, answer: Answer, value: str) -> An
 
 
 def join_codes(codes: Sequence[Code]) -> str:
-    """Return codes as one text, separated by blanks."""
+    """Return codes as one string, separated by spaces."""
     return " ".join(code.text for code in codes)
 
 

@@ -1,10 +1,10 @@
 """Keep the numbers of lesions while the mask changes, so that answers stay with their lesion.
 
-Up to 16 evenly spaced voxels of each lesion, its anchors, are stored with the answers. In a changed
-mask each component gets at most one number, and the assignment maximises the total share of anchors
-that lie in the component of their number. A new component gets the smallest free number. A lesion
-that was erased or merged with another keeps its number and anchors, and gets the number back when
-it is drawn again. Rule and limit are our choice.
+Up to 16 evenly spaced voxels of each lesion are stored with the answers as the lesion's anchors. In
+a changed mask each component gets at most one number. The assignment maximises the sum, over all
+numbers, of the fraction of a number's anchors that lie in its component. A new component gets the
+smallest free number. A lesion that is erased or merged with another lesion keeps its number and
+anchors, and regains the number when it is drawn again. The rule and the limit are our choice.
 """
 
 from collections import Counter
@@ -19,7 +19,7 @@ from napari_mamamia.core.answers import Answers, CaseFacts, LesionAnchors, Voxel
 
 N_ANCHORS: Final = 16
 _TIE: Final = 1e-8
-"""Smaller than any difference between sums of anchor shares; it only breaks ties."""
+"""A value below any difference between sums of anchor fractions, used only to break ties."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +29,12 @@ class LesionNumbers:
     Parameters
     ----------
     names
-        Number by component, for the components that have one.
+        Number of each component that has one.
     joined
-        Merged lesions: (number without a component, number whose component holds most anchors).
+        Merged lesions: (number without a component, number of the component with most of its
+        anchors).
     parted
-        Split lesions: (number of the component, number of the lesion whose anchors it holds).
+        Split lesions: (number of the component, number of the lesion whose anchors it contains).
     """
 
     names: Mapping[int, str]
@@ -55,13 +56,14 @@ def follow_numbers(
     Parameters
     ----------
     held
-        For each previous number, the component of each of its anchors, -1 for background.
+        For each previous number, the component that contains each of its anchors, or -1 for
+        background.
     order
-        All components, in the order in which new numbers are given.
+        All components, in the order in which they get new numbers.
     n_most
         Maximum number of numbered components; components with a previous number always keep it.
     """
-    # Imported here, so that the window starts without scipy.
+    # The import is here so that the window starts without scipy.
     from scipy.optimize import linear_sum_assignment
 
     names = sorted(held, key=rank_name)
@@ -72,7 +74,8 @@ def follow_numbers(
     for row, name in enumerate(names):
         for part, n in Counter(part for part in held[name] if part >= 0).items():
             share[row, column[part]] = n / len(held[name])
-    # On a tie the smaller number keeps the component, and a number the earlier component.
+    # On a tie, the smaller number keeps the component, and the earlier component keeps the
+    # number.
     earlier = np.arange(len(names), 0, -1)[:, None] * np.arange(len(parts), 0, -1)[None]
     gain = share + np.where(share > 0, _TIE * earlier / max(1, earlier.size), 0)
     rows, columns = linear_sum_assignment(gain, maximize=True)
@@ -128,9 +131,9 @@ def _list_free(taken: Collection[str]) -> Iterator[str]:
 
 
 def keep_anchors(answers: Answers, facts: CaseFacts) -> tuple[LesionAnchors, ...]:
-    """Return the anchors of all numbered lesions: those of the mask and those with answers.
+    """Return the anchors of all numbered lesions: those in the mask and those with answers.
 
-    A removed lesion without answers gives its number back.
+    The number of a removed lesion without answers becomes free again.
     """
     lesions = [
         LesionAnchors(lesion.name, lesion.anchors)
@@ -141,7 +144,7 @@ def keep_anchors(answers: Answers, facts: CaseFacts) -> tuple[LesionAnchors, ...
         answers.described - {lesion.name for lesion in facts.lesions or ()}, key=rank_name
     )
     before = {anchor.name: anchor for anchor in answers.anchors}
-    # A lesion without anchors is kept too, so that no new component takes its number.
+    # A lesion without anchors is also kept, so that no new component takes its number.
     return (*lesions, *(before.get(name, LesionAnchors(name, ())) for name in lost))
 
 

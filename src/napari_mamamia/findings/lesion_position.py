@@ -1,9 +1,9 @@
 """Position of a lesion in its breast: side, quadrant, clock face and depth.
 
-The clock position is that of the lesion's centre around the nipple as seen facing the patient, in
-the coronal plane: the outer side is 9 o'clock on the right and 3 o'clock on the left, and the
-quadrants follow from it. The terms come from the lexicon; how a term is derived from the positions
-is our choice (`docs/methods/forms.md`). What cannot be derived is left to the reader.
+The clock position is the position of the lesion's centre around the nipple in the coronal plane, as
+seen facing the patient. The outer side is 9 o'clock on the right and 3 o'clock on the left, and the
+quadrants follow from it. The terms come from the lexicon; the rules that derive a term from the
+positions are our choice (`docs/methods/forms.md`). The reader enters values that cannot be derived.
 """
 
 import math
@@ -21,16 +21,17 @@ from napari_mamamia.core.answers import (
 )
 
 NEAR_MIDLINE_MM: Final = 10.0
-"""Distance in mm of a centre from the midline below which it is on neither side. Our choice."""
+"""Distance from the midline in mm below which a centre belongs to neither side. Our choice."""
 LEAST_RADIUS_MM: Final = 10.0
-"""Closer than this to the axis through the nipple, clock and quadrant are not filled in.
+"""Distance from the nipple's axis in mm below which clock and quadrant are not filled in.
 
-Our choice: a nipple marked 3 mm off shifts the clock position at 10 mm by half an hour.
+Our choice: at 10 mm, a nipple marked 3 mm off shifts the clock position by half an hour.
 """
 SAME_LESION_MM: Final = 10.0
-"""Distance within which a moved centre is still the same lesion.
+"""Distance in mm within which a moved centre still belongs to the same lesion.
 
-A centre that moved by less than the lesion's longest diameter counts as well. Our choice.
+A centre that moves by less than the lesion's longest diameter also belongs to the same lesion. Our
+choice.
 """
 _OTHER: Final = {Side.RIGHT: Side.LEFT, Side.LEFT: Side.RIGHT}
 _HOURS: Final[Mapping[str, tuple[int, ...]]] = {
@@ -39,11 +40,11 @@ _HOURS: Final[Mapping[str, tuple[int, ...]]] = {
     "LI": (3, 4, 5, 6),
     "LO": (6, 7, 8, 9),
 }
-"""Hours of the right breast; the hour between two quadrants belongs to both."""
+"""Hours of the right breast; an hour between two quadrants belongs to both quadrants."""
 
 
 def list_hours(side: str, quadrant: str) -> tuple[str, ...]:
-    """Return the clock positions in a quadrant of a breast; none if the quadrant has no hours.
+    """Return the clock positions in a quadrant of a breast, or none if the quadrant has no hours.
 
     Examples
     --------
@@ -62,10 +63,10 @@ def place_lesions(facts: CaseFacts, landmarks: Landmarks) -> CaseFacts:
     """Return the facts with the position of each lesion, or the reason why it is unknown.
 
     The side is determined from the midpoint between the nipples if both are marked, otherwise from
-    the middle of the volume. If the volume may hold a single breast and one nipple is marked, the
-    side is that of the nipple. Implausible landmarks (the right nipple left of the left one, or in
-    the left half of the volume) are reported and not used. If the exam is of the other breast, the
-    reader must decide which is wrong, and no side is filled in.
+    the middle of the volume. If the volume may contain a single breast and one nipple is marked,
+    the nipple determines the side. Implausible landmarks (the right nipple left of the left one, or
+    in the left half of the volume) are reported and not used. If the exam is of the other breast,
+    the reader must decide which of the two is wrong, and no side is filled in.
     """
     problem = _find_problem(facts, landmarks)
     usable = Landmarks() if problem else landmarks
@@ -147,8 +148,8 @@ def _find_side(lesion: LesionFacts, facts: CaseFacts, landmarks: Landmarks) -> S
 def find_hour(side: Side, outward_mm: float, up_mm: float) -> int:
     """Return the nearest clock position, 1 to 12, as seen facing the patient.
 
-    Halfway between two hours it is the later one. Outward is 9 on the right breast and 3 on the
-    left.
+    Halfway between two hours, the later hour is returned. The outward direction is 9 on the right
+    breast and 3 on the left breast.
 
     Examples
     --------
@@ -161,7 +162,7 @@ def find_hour(side: Side, outward_mm: float, up_mm: float) -> int:
 
 
 def find_quadrant(outward_mm: float, up_mm: float) -> str:
-    """Return UO, UI, LO or LI; "" on the line between two quadrants.
+    """Return UO, UI, LO or LI, or "" on the line between two quadrants.
 
     Central, subareolar and axillary tail are never returned, because no verifiable source defines
     them.
@@ -172,10 +173,11 @@ def find_quadrant(outward_mm: float, up_mm: float) -> str:
 
 
 def find_depth(centre: PointMm, nipple: PointMm, chest_wall: PointMm | None) -> str:
-    """Return anterior, middle or posterior: thirds of the distance from nipple to chest wall.
+    """Return anterior, middle or posterior: a third of the distance from nipple to chest wall.
 
-    The result is "" if the chest wall is not marked or not behind the nipple, or the centre is not
-    between them. Distances are measured along y (RAS) only. The thirds are our choice.
+    The result is "" if the chest wall is not marked or not behind the nipple, or if the centre is
+    not between nipple and chest wall. Distances are measured only along y (RAS). The thirds are our
+    choice.
     """
     if chest_wall is None or nipple[1] <= chest_wall[1]:
         return ""
@@ -193,8 +195,8 @@ def _list_remarks(
             continue
         if lesion.side is None and facts.is_one_breast:
             yield (
-                "The volume holds one breast: side and clock position are unknown until its "
-                "nipple is marked."
+                "The volume contains one breast; its side and the clock position are unknown "
+                "until the nipple is marked."
             )
         elif lesion.side is None:
             yield f"Lesion {lesion.name} is near the midline, so its side is unknown."
@@ -208,11 +210,11 @@ def _list_remarks(
 
 
 def keep_names(facts: CaseFacts, described: Mapping[str, PointMm]) -> CaseFacts:
-    """Return the facts with the numbers under which the lesions were described before.
+    """Return the facts with the numbers that the lesions had when they were described.
 
-    A changed mask may order its lesions differently; answers stay with their lesion. A lesion that
-    is close to none of `described` gets the smallest free number, and a described lesion that was
-    removed keeps its own.
+    The lesions of a changed mask may be in a different order, but answers stay with their lesion. A
+    lesion that is not close to any of `described` gets the smallest free number. The number of a
+    described lesion that was removed is not reused.
 
     Parameters
     ----------

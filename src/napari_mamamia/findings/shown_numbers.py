@@ -1,4 +1,4 @@
-"""Numbers of a form for display and input: a lesion's volume in ml, which is stored in mm3."""
+"""Numbers of a form for display and input; a lesion's volume is stored in mm3 and shown in ml."""
 
 from decimal import Decimal
 from typing import Final
@@ -21,7 +21,7 @@ def name_unit(field: Field | None) -> str:
 
 
 def show_number(field: Field | None, value: str, *, is_measured: bool = False) -> str:
-    """Return a stored number for display, in `name_unit`; text that is no number stays unchanged.
+    """Return a stored number for display in `name_unit`; other text stays unchanged.
 
     A measured value has two decimals in ml and at most one in other units; a number entered by a
     reader keeps all its digits.
@@ -41,7 +41,7 @@ def show_number(field: Field | None, value: str, *, is_measured: bool = False) -
 
 
 def read_number(field: Field, text: str) -> str:
-    """Return an entered number in the stored unit; text that is no number stays unchanged."""
+    """Return an entered number in the stored unit; text that is not a number stays unchanged."""
     if name_unit(field) == field.unit or not text.strip():
         return text
     try:
@@ -51,9 +51,9 @@ def read_number(field: Field, text: str) -> str:
 
 
 def format_answer_row(form: Form, row: AnswerRow) -> str:
-    """Return the answer of a table row with its unit, for display."""
+    """Return the answer in a table row with its unit, for display."""
     field = form.field(row.field)
-    if field is None or field.unit != row.unit:  # from another version of the form: unchanged
+    if field is None or field.unit != row.unit:  # the row is from another version of the form
         return f"{row.text} {row.unit}".rstrip()
     return f"{show_number(field, row.text, is_measured=row.computed)} {name_unit(field)}".rstrip()
 

@@ -10,6 +10,7 @@ from enum import StrEnum
 from functools import partial
 from typing import Final
 
+from napari_mamamia.core.counting import phase_name
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.plugins import Registry
 from napari_mamamia.kinetics import map_formulas
@@ -131,17 +132,21 @@ def _of_close_phases(measure: UltrafastMeasure, needs: MapNeeds) -> MapRecipe:
     return MapRecipe(formula, tuple(range(len(times))))
 
 
+def _name(needs: MapNeeds, phase: int | None) -> str:
+    return "no late phase" if phase is None else phase_name(phase, needs.rule.n_before)
+
+
 def _told_early(needs: MapNeeds) -> str:
-    return f"phase {needs.choice.early} against phase 0 · {needs.choice.timing}"
+    return f"{_name(needs, needs.choice.early)} against {_name(needs, 0)} · {needs.choice.timing}"
 
 
 def _told_ser(needs: MapNeeds) -> str:
-    early, late = needs.choice.early, needs.choice.late
-    return f"phase {early} over phase {late}, each minus phase 0 · {needs.choice.timing}"
+    early, late, pre = (_name(needs, k) for k in (needs.choice.early, needs.choice.late, 0))
+    return f"{early} over {late}, each minus {pre} · {needs.choice.timing}"
 
 
 def _told_type(needs: MapNeeds) -> str:
-    phases = f"phase {needs.choice.early} to phase {needs.choice.late}"
+    phases = f"{_name(needs, needs.choice.early)} to {_name(needs, needs.choice.late)}"
     return f"{phases}, where PE is at least 50 % · {needs.choice.timing}"
 
 

@@ -10,10 +10,11 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.grid import Grid
 
 _FEW: Final = 400
-"""Largest number of points for which all pairs are compared; above, the convex hull is faster."""
+"""Largest number of points for which all pairs are compared; above it, the convex hull is faster.
+"""
 
 _PAIRS: Final = 1 << 17
-"""Distances computed in one step (1 MB, which fits into the CPU cache)."""
+"""Number of distances computed in one step (1 MB, which fits into the CPU cache)."""
 
 _SWEEPS: Final = 4
 
@@ -142,8 +143,8 @@ def longest_diameter_mm(mask: NDArray[np.bool_], matrix_mm: NDArray[np.float64])
     """
     if not mask.any():
         return float("nan")
-    # A voxel between two others on one line is never one of the two farthest apart: each axis in
-    # turn removes such voxels.
+    # A voxel between two other voxels on one line is never one of the two farthest apart. Each
+    # axis in turn removes such voxels.
     places = _first_and_last(mask)
     for axes in ((0, 2, 1), (1, 2, 0)):
         places = _row_ends(places, axes)
@@ -177,12 +178,15 @@ def _row_ends(places: NDArray[np.intp], axes: tuple[int, int, int]) -> NDArray[n
 
 
 def _find_corners(places: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return the corners of the convex hull; all voxels if they lie in one plane.
+    """Return the corners of the convex hull, or all voxels if they lie in one plane.
 
     The hull is computed from integer voxel indices, which have no rounding error; a linear map to
     mm maps corners to corners.
     """
-    from scipy.spatial import ConvexHull, QhullError  # as KDTree in `nearest`
+    from scipy.spatial import (
+        ConvexHull,
+        QhullError,
+    )  # The import is here for the same reason as KDTree in `nearest`.
 
     try:
         hull: Any = ConvexHull(places)
@@ -193,7 +197,7 @@ def _find_corners(places: NDArray[np.intp]) -> NDArray[np.intp]:
 
 
 def _far_out(points_mm: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return a bool for each of n points (n, 3): whether it may belong to the farthest pair.
+    """Return, for each of n points (n, 3), whether it may belong to the farthest pair.
 
     A pair can only exceed the longest distance found so far if both its points lie far enough from
     the centre.
@@ -224,7 +228,7 @@ def _measure_farthest(points_mm: NDArray[np.float64]) -> float:
 
 
 def _sweep_points(along: NDArray[np.float64]) -> float:
-    """Return the distance between two distant points of (3, n), a lower bound of the largest one.
+    """Return the distance between two distant points of (3, n), a lower bound of the maximum.
 
     Each sweep goes from a point to the point farthest from it.
     """

@@ -51,7 +51,7 @@ class Parts:
         return self.voxels.size
 
     def meetings(self, other: "Parts") -> tuple[Numbers, Numbers]:
-        """Return the pairs of components, one of this mask and one of `other`, that share a voxel.
+        """Return the pairs of components from this mask and from `other` that share a voxel.
 
         Both masks have the same shape. The result is a list of pairs and not a table, because two
         masks of noise would have a table of 10^10 entries.
@@ -63,7 +63,7 @@ class Parts:
         return own_parts, others
 
     def at(self, places: Numbers) -> Numbers:
-        """Return the component of each of the foreground voxels (n, 3) along (z, y, x)."""
+        """Return the component of each foreground voxel in `places` (n, 3), along (z, y, x)."""
         flat = np.ravel_multi_index(tuple(places.T), self.padded)
         numbers: Numbers = self.numbers[np.searchsorted(self.starts, flat, side="right") - 1]
         return numbers
@@ -105,8 +105,9 @@ lesion_counts = any_overlap_lesion_counts
 def parts_of(mask: NDArray[np.bool_]) -> Parts:
     """Return the 26-connected components of a mask (z, y, x).
 
-    Joining runs in place of voxels takes a twentieth of the time of `scipy.ndimage.label` with 26
-    neighbours for a lesion (benchmarks/scoring.py), and three times as long for noise.
+    For a lesion, joining runs instead of voxels takes a twentieth of the time of
+    `scipy.ndimage.label` with 26 neighbours (benchmarks/scoring.py); for noise it takes three times
+    as long.
     """
     depth, height, width = mask.shape
     padded = np.zeros((depth, height + 1, width + 1), dtype=np.bool_)
@@ -139,7 +140,7 @@ def _pair_touching_runs(
 def _close_runs(
     starts: Numbers, stops: Numbers, other_starts: Numbers, other_stops: Numbers
 ) -> tuple[Numbers, Numbers]:
-    """Return the pairs of runs in which each run starts no later than the other one stops.
+    """Return the pairs of runs in which each run starts no later than the other run stops.
 
     The runs of both lists are in order. The first index of a pair refers to `starts`, the second to
     `other_starts`.

@@ -15,20 +15,20 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-# Distances to the nearest voxel by a search of the image rows around each voxel. A table holds,
-# for each voxel, the distance to the nearest voxel of the other set in the same row (x). Rows are
-# searched in order of their distance until none can be nearer. All in numpy: a search compiled by
-# numba made scoring from files 10 % faster and each process 100 MB larger, a third of what a
-# worker may use (benchmarks/scoring.py, score_memory.py).
+# Distances to the nearest voxel by a search of the image rows around each voxel. For each voxel,
+# a table holds the distance to the nearest voxel of the other set in the same row (x). Rows are
+# searched in order of their distance until no remaining row can be nearer. The search uses only
+# numpy: with numba, scoring from files is 10 % faster, but each process is 100 MB larger, which
+# is a third of a worker's memory limit (benchmarks/scoring.py, score_memory.py).
 
 _REACH_ROWS: Final = 12
-"""Rows searched on each side, along the finer of z and y."""
+"""Number of rows searched on each side, along the finer one of z and y."""
 _TABLE_PER_VOXEL: Final = 400
 """Table entries per query voxel above which the tree is faster."""
 _AT_ONCE: Final = 32768
-"""Table entries read in one step, so that they stay in the CPU cache."""
+"""Number of table entries read in one step, so that they stay in the CPU cache."""
 _NO_ROW: Final = 16000
-"""Table entry of a row without any voxel of the other set; rows are shorter than this."""
+"""Table entry for a row without any voxel of the other set; all rows are shorter than this."""
 _RIGHT_ANGLE: Final = 1e-12
 # All values were measured on one core with benchmarks/metrics.py.
 
@@ -43,9 +43,9 @@ class Metric:
     """A unit of distance, defined by a 3x3 matrix with the steps along (z, y, x) as columns.
 
     `matrix` is that 3x3 matrix. `weights` are the squared lengths of the steps. `pads` are the
-    numbers of rows searched on each side, along z and y; they settle squared distances up to
-    `limit`. `is_at_right_angles` says whether squared distances are sums over the axes, which the
-    search by rows requires.
+    numbers of rows searched on each side, along z and y; within these rows, squared distances up to
+    `limit` are exact. `is_at_right_angles` is true if squared distances are sums over the axes,
+    which the search by rows requires.
     """
 
     matrix: Floats
@@ -56,12 +56,12 @@ class Metric:
 
     @classmethod
     def of(cls, matrix_mm: Floats | None) -> Self:
-        """Return the unit of a matrix in mm (`Grid.matrix_mm`); None measures in voxels."""
+        """Return the unit of a matrix in mm (`Grid.matrix_mm`), or the voxel unit for None."""
         matrix = np.eye(3) if matrix_mm is None else matrix_mm
         weights = np.square(matrix).sum(axis=0)
         pads = (_REACH_ROWS * np.sqrt(weights[:2].min() / weights[:2])).astype(np.intp)
-        # The nearest row that is not searched lies pads + 1 away: every smaller distance is
-        # settled.
+        # The nearest row that is not searched is pads + 1 away, so that every smaller distance is
+        # exact.
         limit = min(*((pads + 1) ** 2 * weights[:2]), (_NO_ROW - 1) ** 2 * weights[2])
         squares = matrix.T @ matrix
         skew = np.abs(squares - np.diag(np.diagonal(squares))).max()
@@ -79,8 +79,8 @@ class _RowsAround:
     """The rows searched around a voxel, in the same order for all units.
 
     Each step represents four mirrored rows: `dz` before and after, `dy` above and below. For each
-    unit, `costs` are the squared distances of the rows, infinite for rows beyond the unit's limit;
-    `bounds` are the least cost from each row on, and the limit after the last row.
+    unit, `costs` are the squared distances of the rows, infinite for rows beyond the unit's limit.
+    `bounds` are the smallest costs from each row onwards, followed by the limit.
     """
 
     dz: Voxels
@@ -123,15 +123,12 @@ class Units:
 
     @classmethod
     def of(cls, matrices_mm: Sequence[Floats | None]) -> Self:
-        """Return the units of several matrices in mm, see `Metric.of`."""
+        """Return the units of several matrices in mm; see `Metric.of`."""
         return cls(tuple(Metric.of(matrix) for matrix in matrices_mm))
 
     @cached_property
     def rows(self) -> _RowsAround | None:
-        """The rows to search for the units with axes at right angles.
-
-        None if there is no such unit.
-        """
+        """The rows to search for the units with perpendicular axes, or None without such units."""
         square = [metric for metric in self.metrics if metric.is_at_right_angles]
         return _RowsAround.of(square) if square else None
 
@@ -149,11 +146,9 @@ def squared_by_rows(points: Voxels, others: Voxels, units: Units) -> list[Floats
     Returns
     -------
     list of numpy.ndarray
-        One array (n,) for each unit. nan where the rows in reach do not settle the distance, where
-        the
-        axes are not at right angles, or where the table would be too large. Infinite for points
-        that
-        lie beyond the reach of all others, such as a false positive far away.
+        One array (n,) for each unit. A value is NaN if the searched rows do not determine the
+        distance, the axes are not perpendicular, or the table would be too large. It is infinite if
+        the point lies beyond the reach of all others, such as a distant false positive.
     """
     unsettled = [np.full(len(points), np.nan) for _ in units.metrics]
     around = units.rows
@@ -177,7 +172,7 @@ def squared_by_rows(points: Voxels, others: Voxels, units: Units) -> list[Floats
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Rows:
-    """The table of distances along rows, and the position of each query voxel in it.
+    """The table of distances along rows, and the position of each query voxel in the table.
 
     The table is flat in order (x, z, y). It holds the distance along the row from each voxel to the
     nearest voxel of the other set.
@@ -228,18 +223,18 @@ def _row_table(others: Voxels, shape: tuple[int, int, int]) -> Table:
 
 
 def _search_rows(rows: _Rows, around: _RowsAround) -> list[Floats]:
-    """Return the least sum of row cost and squared distance along the row, in each unit.
+    """Return the minimum sum of row cost and squared distance along the row, in each unit.
 
-    Values above a unit's limit are nan. All units search the same rows, and mirrored rows cost the
-    same, since reading the table takes as long as weighing its values.
+    Values above a unit's limit are NaN. All units search the same rows, and mirrored rows have the
+    same cost, because reading the table takes as long as processing its values.
     """
     steps = around.steps(rows.width)
     squares = [np.full(rows.at.size, np.nan) for _ in around.costs]
     best = [np.full(rows.at.size, np.inf) for _ in around.costs]
     open_, at, start = np.arange(rows.at.size), rows.at, 0
     while start < len(steps) and open_.size:
-        # Start with few rows and double their number: contours of one lesion are close, so that
-        # most voxels are settled early.
+        # The search starts with few rows and doubles their number. The contours of one lesion are
+        # close together, so that most distances are found early.
         stop = min(start + max(2, min(_AT_ONCE // (4 * open_.size), start + 2)), len(steps))
         ways = rows.table.take(at + steps[start:stop, :, None]).min(axis=1)
         ways_squared = ways.astype(np.float64)
@@ -265,14 +260,14 @@ _ROUNDING: Final = 1e-9
 
 
 def nearest_distances(points: Voxels, others: Voxels, matrix_mm: Floats | None = None) -> Floats:
-    """Return the distance of each of `points` to the nearest of `others`.
+    """Return the distance from each of `points` to the nearest of `others`.
 
     Parameters
     ----------
     points, others
         Voxel indices (n, 3) along (z, y, x). All distances are infinite if `others` is empty.
     matrix_mm
-        3x3, the steps along (z, y, x) in mm as columns; None measures in voxels.
+        3x3 matrix with the steps along (z, y, x) in mm as columns; None measures in voxels.
 
     Returns
     -------
@@ -283,7 +278,7 @@ def nearest_distances(points: Voxels, others: Voxels, matrix_mm: Floats | None =
 
 
 def nearest_in_units(points: Voxels, others: Voxels, units: Units) -> list[Floats]:
-    """Return the nearest distances of `nearest_distances`, in each of several units.
+    """Return the distances of `nearest_distances`, in each of several units.
 
     Parameters
     ----------
@@ -322,7 +317,7 @@ def _by_tree(
 ) -> Floats:
     """Return the distances of `points` to the nearest other voxel, computed by a k-d tree.
 
-    Points that are `far` are searched separately, since fewer of the others matter for them.
+    Points in `far` are searched separately, because fewer of the other voxels matter for them.
     """
     distances = np.zeros(len(points))
     asked, of_others = matrix @ points.T, matrix @ others.T
@@ -335,7 +330,7 @@ def _by_tree(
 def _ask_tree(asked: Floats, others: Floats) -> Floats:
     from scipy.spatial import (
         KDTree,
-    )  # scipy takes 0.2 s to import, which the list of metrics must not cost
+    )  # Importing scipy takes 0.2 s, which listing the metrics must not cost.
 
     tree: Any = KDTree(  # type: ignore[no-untyped-call, unused-ignore]
         _in_question(asked, others).T,

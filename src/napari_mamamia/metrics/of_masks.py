@@ -272,6 +272,7 @@ def assd_mm(
     Raises
     ------
     ArgumentError, GridMismatchError
+        As in `hausdorff95_mm`.
     """
     grid, (reference, prediction) = _place(grid, spacing, reference, prediction)
     return surface.assd(_distances_mm(reference, prediction, grid))

@@ -1,9 +1,9 @@
-"""The table of metrics (`METRICS`), from which all tables, texts and computations are made.
+"""The table of metrics (`METRICS`), from which all tables, labels and computations are made.
 
-Scores and tables (CSV, spreadsheets, `mm.score`), `mm.metrics.measure`, the window, the terminal,
-the report and docs/methods/case_metrics.md use it. A new metric is a function in this package, an
-entry here and a field of `CaseScore`; or an entry point `napari_mamamia.metrics` of another
-package, whose value is in `CaseScore.further`.
+The table is used by scores and tables (CSV, spreadsheets, `mm.score`), `mm.metrics.measure`, the
+window, the terminal, the report and docs/methods/case_metrics.md. A new metric needs a function in
+this package, an entry here and a field of `CaseScore`. A different package can add a metric by an
+entry point `napari_mamamia.metrics`; its value is stored in `CaseScore.further`.
 """
 
 from collections.abc import Callable
@@ -24,8 +24,9 @@ from napari_mamamia.metrics.volume import volume_mm3
 
 PairMeasure: TypeAlias = Callable[[ComparedMasks], float]
 MaskMeasure: TypeAlias = Callable[[NDArray[np.bool_], NDArray[np.float64]], float]
-"""A function of one mask, bool (z, y, x) or a crop that holds its foreground, and `matrix_mm`
-(3x3).
+"""A function of a single mask and `matrix_mm` (3x3).
+
+The mask is a bool array (z, y, x), or a crop that contains its foreground.
 """
 
 _MM3_PER_ML: Final = 1000.0
@@ -40,10 +41,10 @@ class Better(StrEnum):
 
 
 class Place(StrEnum):
-    """Where a metric is shown. Every written table has all metrics."""
+    """The places that display a metric. Every written table has all metrics."""
 
     CASE = "case"
-    """The page Score, for the open case."""
+    """The Score page, for the open case."""
     CASES = "cases"
     """The tables of cases in the terminal and at the bottom of the window."""
     REPORT = "report"
@@ -57,7 +58,7 @@ _ON_SCREEN: Final = frozenset({Place.CASE, Place.CASES, Place.REPORT})
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """How a value is shown: divided by `divisor` it is in `unit`, with this number of decimals."""
+    """How a value is displayed: divided by `divisor`, in `unit`, with this number of decimals."""
 
     unit: str
     divisor: float
@@ -66,7 +67,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class MetricSpec:
-    """One number of a `CaseScore`.
+    """A metric, stored as one number in a `CaseScore`.
 
     A metric without any of the three functions below is computed by the profile.
 
@@ -75,27 +76,28 @@ class MetricSpec:
     name
         The column name.
     label
-        The name that the user reads, without unit.
+        The name for the user, without unit.
     unit
-        "mm", "voxels", "mm3", or "" for a share of 1.
+        "mm", "voxels", "mm3", or "" for a fraction of 1.
     decimals
         The number of decimals in that unit.
     meaning
         A plain description for the window.
     formula, source, oracle
-        For docs/methods/case_metrics.md: the formula (R and P are the contours of the masks A and
-        B),
-        its source, and the program that our number is compared with in the tests.
+        Entries in docs/methods/case_metrics.md: the formula (R and P are the contours of the masks
+        A
+        and B), its source, and the program with which our number is compared in the tests.
     of_pair
-        The function of two masks; it returns nan where the metric is undefined.
+        The function of two masks; it returns NaN where the metric is undefined.
     of_reference, of_prediction
-        The function of one mask alone, for a metric that does not need the other mask.
+        The function of a single mask, for a metric that does not need the other mask.
     both_empty_by_profile
         Whether the profile defines the value for two empty masks.
     places
-        Where the metric is shown. The report shows everything that the window shows.
+        The places that display the metric. The report contains every metric that the window
+        displays.
     short
-        The label for narrow places, "" to use `label`.
+        The label for narrow places, or "" to use `label`.
     """
 
     name: str
@@ -121,7 +123,7 @@ class MetricSpec:
 
     @property
     def in_tables(self) -> Shown:
-        """How the value is shown in a table of cases: volumes in ml."""
+        """How a value is displayed in a table of cases, with volumes in ml."""
         if self.unit == "mm3":
             return Shown("ml", _MM3_PER_ML, 2)
         return Shown(self.unit, 1.0, self.decimals)
@@ -134,7 +136,7 @@ METRICS: Final[tuple[MetricSpec, ...]] = (
         "",
         Better.HIGHER,
         3,
-        "twice the common volume over the sum of both; 1 is best",
+        "twice the common volume divided by the sum of both volumes; 1 is best",
         "2·|A∩B| / (|A|+|B|)",
         "Dice, Ecology 26 (1945) 297",
         "SimpleITK LabelOverlapMeasures",
@@ -148,7 +150,7 @@ METRICS: Final[tuple[MetricSpec, ...]] = (
         "",
         Better.HIGHER,
         3,
-        "the common volume over the volume of the union; 1 is best",
+        "the common volume divided by the volume of the union; 1 is best",
         "|A∩B| / |A∪B|",
         "Jaccard, New Phytologist 11 (1912) 37",
         "SimpleITK LabelOverlapMeasures",
@@ -175,7 +177,7 @@ METRICS: Final[tuple[MetricSpec, ...]] = (
         "",
         Better.LOWER,
         3,
-        "distance of the profile divided by the divisor of the profile; 0 is best",
+        "distance as defined by the profile, divided by the divisor of the profile; 0 is best",
         "Hausdorff distance / 150 as the profile defines it (distance, unit, clipping and empty "
         "masks: see the table of profiles below)",
         "the challenge's paper and scripts",
@@ -217,7 +219,7 @@ METRICS: Final[tuple[MetricSpec, ...]] = (
         Better.LOWER,
         2,
         "mean distance between the two surfaces; 0 is best",
-        "(Σ d(r→P) + Σ d(p→R)) / (|R|+|P|): pooled, the longer contour weighs more",
+        "(Σ d(r→P) + Σ d(p→R)) / (|R|+|P|): pooled, so that the longer contour has more weight",
         "Heimann et al., IEEE TMI 28 (2009) 1251",
         "MONAI compute_average_surface_distance(symmetric=True)",
         of_pair=lambda pair: assd(pair.mm),
@@ -229,8 +231,9 @@ METRICS: Final[tuple[MetricSpec, ...]] = (
         "",
         Better.HIGHER,
         3,
-        "share of both surfaces within 1 mm of the other; 1 is best",
-        "share of the voxels of R and P with d ≤ 1 mm; voxels are counted, areas are not weighted",
+        "fraction of both surfaces that lies within 1 mm of the other surface; 1 is best",
+        "fraction of the voxels of R and P with d ≤ 1 mm; voxels are counted, areas are not "
+        "weighted",
         "after Nikolov et al., J Med Internet Res 23 (2021) e26151",
         "MONAI compute_surface_dice without subvoxels",
         of_pair=lambda pair: nsd(pair.mm, 1.0),
@@ -241,7 +244,7 @@ METRICS: Final[tuple[MetricSpec, ...]] = (
         "",
         Better.HIGHER,
         3,
-        "share of both surfaces within 2 mm of the other; 1 is best",
+        "fraction of both surfaces that lies within 2 mm of the other surface; 1 is best",
         "as `nsd_1mm`, with d ≤ 2 mm",
         "as `nsd_1mm`",
         "MONAI compute_surface_dice without subvoxels",
@@ -284,8 +287,8 @@ METRICS: Final[tuple[MetricSpec, ...]] = (
         1,
         "largest distance between two voxels of the reference mask",
         "largest distance between the centres of two foreground voxels of the reference, by the "
-        "whole affine (largest Feret diameter of the 3-D hull); all parts count together; 0 for "
-        "one voxel",
+        "full affine (largest Feret diameter of the 3-D hull); all components count together; 0 "
+        "for one voxel",
         "Beare and Lehmann, The Insight Journal 2006 (ITK LabelShapeStatistics)",
         "SimpleITK Feret diameter (1e-9), all pairs (1e-12)",
         of_reference=longest_diameter_mm,
@@ -293,17 +296,17 @@ METRICS: Final[tuple[MetricSpec, ...]] = (
         short="longest diameter",
     ),
 )
-"""All metrics in the order in which they are shown; files use the order of `CaseScore`'s fields."""
+"""All metrics in display order; files use the order of the fields of `CaseScore`."""
 
 
 METRIC_REGISTRY: Final = Registry(
     METRIC_GROUP, MetricSpec, MappingProxyType({spec.name: spec for spec in METRICS})
 )
-"""`METRICS`, then those of installed packages."""
+"""`METRICS`, followed by the metrics of installed packages."""
 
 
 def list_metrics() -> tuple[MetricSpec, ...]:
-    """Return all metrics, those of installed packages too."""
+    """Return all metrics, including those of installed packages."""
     return tuple(METRIC_REGISTRY.values())
 
 
@@ -313,7 +316,7 @@ def metric(name: str) -> MetricSpec:
     Raises
     ------
     ValueError
-        If no metric has that name; the message lists them.
+        If no metric has that name; the message lists all names.
 
     Examples
     --------
@@ -323,40 +326,40 @@ def metric(name: str) -> MetricSpec:
     if name in METRIC_REGISTRY:
         return METRIC_REGISTRY[name]
     names = ", ".join(METRIC_REGISTRY)
-    raise ValueError(f"expected one of the metrics {names}, but got {name!r}")
+    raise ValueError(f"expected the metric to be one of {names}, but it is {name!r}")
 
 
 def metrics_at(place: Place) -> tuple[MetricSpec, ...]:
-    """Return the metrics that are shown in `place`, in order."""
+    """Return the metrics that `place` displays, in order."""
     return tuple(spec for spec in list_metrics() if place in spec.places)
 
 
 def pair_values(pair: ComparedMasks) -> dict[str, float]:
-    """Return every metric of two masks by name; nan where it is undefined."""
+    """Return every metric of two masks by name; NaN where a metric is undefined."""
     return {spec.name: spec.of_pair(pair) for spec in list_metrics() if spec.of_pair}
 
 
 def reference_values(mask: NDArray[np.bool_], matrix_mm: NDArray[np.float64]) -> dict[str, float]:
-    """Return every metric of the reference alone by name.
+    """Return every metric of the reference alone, by name.
 
     Parameters
     ----------
     mask
-        bool (z, y, x), or a crop that holds its foreground.
+        A boolean array (z, y, x), or any crop that contains its foreground.
     matrix_mm
-        3x3, the steps along (z, y, x) in mm as columns.
+        3x3 matrix with the steps along (z, y, x) in mm as columns.
     """
     return {s.name: s.of_reference(mask, matrix_mm) for s in list_metrics() if s.of_reference}
 
 
 def prediction_values(mask: NDArray[np.bool_], matrix_mm: NDArray[np.float64]) -> dict[str, float]:
-    """Return every metric of the prediction alone by name.
+    """Return every metric of the prediction alone, by name.
 
     Parameters
     ----------
     mask
-        bool (z, y, x), or a crop that holds its foreground.
+        A boolean array (z, y, x), or any crop that contains its foreground.
     matrix_mm
-        3x3, the steps along (z, y, x) in mm as columns.
+        3x3 matrix with the steps along (z, y, x) in mm as columns.
     """
     return {s.name: s.of_prediction(mask, matrix_mm) for s in list_metrics() if s.of_prediction}

@@ -16,7 +16,7 @@ from napari_mamamia.core.grid import Grid, Plane
 class ValuesInside:
     """Number, mean and standard deviation (n - 1) of the voxels inside a shape.
 
-    The mean is nan without voxels, the standard deviation with fewer than two.
+    The mean is NaN without voxels, and the standard deviation with fewer than two voxels.
     """
 
     n_voxels: int
@@ -41,7 +41,7 @@ def length_mm(start: ArrayLike, end: ArrayLike) -> float:
 
 
 def angle_degrees(end: ArrayLike, apex: ArrayLike, other: ArrayLike) -> float:
-    """Return the angle at `apex` in degrees, 0 to 180; nan if an arm has length 0.
+    """Return the angle at `apex` in degrees, 0 to 180; NaN if an arm has length 0.
 
     Parameters
     ----------
@@ -52,9 +52,9 @@ def angle_degrees(end: ArrayLike, apex: ArrayLike, other: ArrayLike) -> float:
 
     Notes
     -----
-    Computed as the arctangent of sine and cosine, which stays exact near 0 and 180 degrees, where
-    the arccosine does not. Source: W. Kahan, Miscalculating Area and Angles of a Needle-like
-    Triangle, 2014.
+    The angle is the arctangent of sine and cosine, which, unlike the arccosine, stays exact near 0
+    and
+    180 degrees. Source: W. Kahan, Miscalculating Area and Angles of a Needle-like Triangle, 2014.
 
     Examples
     --------
@@ -70,8 +70,8 @@ def angle_degrees(end: ArrayLike, apex: ArrayLike, other: ArrayLike) -> float:
 def ellipse_area_mm2(centre: ArrayLike, one: ArrayLike, two: ArrayLike) -> float:
     """Return the area of an ellipse in mm2.
 
-    `one` and `two` are the ends of the two half axes a and b. Half axes that are not at right
-    angles count as conjugate half diameters; the area is pi times the length of a x b.
+    `one` and `two` are the ends of the two half axes a and b. Half axes that are not perpendicular
+    are treated as conjugate half diameters; the area is pi times the length of a x b.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def values_in_ellipse(
     one: ArrayLike,
     two: ArrayLike,
 ) -> ValuesInside:
-    """Return the statistics of the voxels of one slice with centres in or on an ellipse.
+    """Return statistics of the voxels in one slice whose centres lie in or on an ellipse.
 
     Parameters
     ----------
@@ -99,8 +99,8 @@ def values_in_ellipse(
     grid
         The grid of the volume.
     plane
-        The orientation of the slice. The slice is the one nearest to the centre; voxel centres are
-        projected at right angles onto the ellipse.
+        The orientation of the slice. The slice nearest to the centre is used; voxel centres are
+        projected perpendicularly onto the ellipse.
     centre, one, two
         The centre and the ends of the two half axes, RAS mm.
     """
@@ -114,7 +114,7 @@ def values_in_ellipse(
     place = int(np.floor(middle[axis] + 0.5))
     if not 0 <= place < grid.shape[axis]:
         return nothing
-    # The bounding box of the ellipse in voxels: voxels outside it are not tested.
+    # Voxels outside the bounding box of the ellipse are not tested.
     corners = grid.to_voxel(
         np.asarray(centre, np.float64) + [u * a + v * b for u in (-1, 1) for v in (-1, 1)]
     )

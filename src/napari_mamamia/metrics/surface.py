@@ -13,20 +13,20 @@ from napari_mamamia.metrics.crop import joint_crop
 from napari_mamamia.metrics.nearest import Units, nearest_in_units
 
 _ROUNDING: Final = 1e-6
-"""Share of a tolerance that counts as rounding. Affines are float32: on an oblique grid a neighbour
-at
-1 mm has a computed distance of 0.9999999 or 1.0000001 mm, and the share of voxels within 1 mm must
-not depend on that.
+"""Fraction of a tolerance that counts as a rounding error.
+
+Affines are float32: on an oblique grid a neighbour at 1 mm has a computed distance of 0.9999999 or
+1.0000001 mm, and the fraction of voxels within 1 mm must not depend on that.
 """
 
 
 class ContourRule(StrEnum):
     """The rule for the edge of the image.
 
-    Under both rules a contour voxel is a foreground voxel with a face neighbour that differs from
-    it. `CLOSED`: background continues beyond the image, so that a mask that is cut off by the
-    border has a contour there. `OPEN`: nothing lies beyond the image, so that the border is not a
-    contour; a mask that fills the image has none.
+    Under both rules a contour voxel is a foreground voxel with a face neighbour that has a
+    different value. `CLOSED`: background continues beyond the image, so that a mask that reaches
+    the border has a contour there. `OPEN`: nothing lies beyond the image, so that the border is not
+    a contour; a mask that fills the image has no contour.
     """
 
     CLOSED = "closed"
@@ -38,9 +38,10 @@ class ContourPair:
     """The contour voxels of two masks on one block, computed once for all units.
 
     `reference` and `prediction` are voxel indices (n, 3) along (z, y, x). The other two arrays are
-    true for voxels that are a contour of one mask only, and so not at distance 0. `is_plain` is
-    true if both contour rules give these contours, and labels give the same contours as their
-    foreground: there is at most one label, and it does not touch the edge of the block.
+    true for voxels that belong to the contour of only one mask and therefore have a distance above
+    0. `is_plain` is true if both contour rules give these contours, and labels give the same
+    contours as their foreground: there is at most one label, and it does not touch the edge of the
+    block.
     """
 
     reference: NDArray[np.intp]
@@ -52,7 +53,7 @@ class ContourPair:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SurfaceDistances:
-    """For each contour voxel of one mask, the distance to the nearest contour voxel of the other.
+    """Distances from the contour voxels of each mask to the nearest ones of the other mask.
 
     Both arrays are float64, in array order of the contour voxels, in mm or in voxels. For a mask
     without a contour the array is empty, and the values of the other mask are infinite.
@@ -63,19 +64,19 @@ class SurfaceDistances:
 
     @property
     def is_defined(self) -> bool:
-        """Whether both masks have a contour; otherwise every surface metric is nan."""
+        """Whether both masks have a contour; otherwise every surface metric is NaN."""
         return bool(self.reference_to_prediction.size and self.prediction_to_reference.size)
 
 
 def contour(values: NDArray[Any], rule: ContourRule) -> NDArray[np.bool_]:
     """Return the contour voxels of a mask or label array (z, y, x) as a bool array.
 
-    Zero is background. Where two labels touch, both sides are contour.
+    Zero is background. Where two labels touch, the voxels of both labels are contour voxels.
 
     Parameters
     ----------
     values
-        bool mask or integer labels (z, y, x).
+        A boolean mask or integer labels (z, y, x).
     rule
         The rule for the edge of the image.
     """
@@ -86,7 +87,7 @@ def contour(values: NDArray[Any], rule: ContourRule) -> NDArray[np.bool_]:
         _repeat_faces(padded)
     flat = padded.ravel()
     edge = np.zeros(flat.shape, dtype=np.bool_)
-    # A step over the end of a row reaches the start of the next row: both are padding there,
+    # A step beyond the end of a row reaches the start of the next row. Both voxels are padding,
     # which is cut off below.
     for step in (padded.shape[1] * padded.shape[2], padded.shape[2], 1):
         differs = flat[step:] != flat[:-step]
@@ -102,16 +103,18 @@ def surface_distances(
     matrix_mm: NDArray[np.float64] | None = None,
     rule: ContourRule = ContourRule.CLOSED,
 ) -> SurfaceDistances:
-    """Return the distances from each mask's contour to the other's, between voxel centres.
+    """Return the distances from each mask's contour to the other mask's, between voxel centres.
 
     Parameters
     ----------
     reference, prediction
-        Masks (bool) or labels (integer, 0 is background) of one shape (z, y, x): whole volumes, or
-        equal crops in which foreground touches an edge only where the image ends.
+        Masks (bool) or labels (integer, 0 is background) of the same shape (z, y, x): whole
+        volumes, or
+        equal crops in which foreground touches an edge only at the edge of the image.
     matrix_mm
-        3x3, the steps along (z, y, x) in mm as columns (`Grid.matrix_mm`), which includes shear and
-        obliqueness. None measures in voxels (index units).
+        3x3 matrix with the steps along (z, y, x) in mm as columns (`Grid.matrix_mm`), which
+        includes
+        shear and obliqueness. None measures in voxels (index units).
     rule
         The rule for the edge of the image.
 
@@ -120,10 +123,10 @@ def surface_distances(
     GridMismatchError
         If the shapes differ.
     ValueError
-        If an array is not three-dimensional or the matrix is not a finite 3x3 one.
+        If an array is not three-dimensional, or the matrix is not a finite 3x3 matrix.
     """
     if matrix_mm is not None and (matrix_mm.shape != (3, 3) or not np.isfinite(matrix_mm).all()):
-        raise ValueError(f"expected a finite 3x3 matrix for matrix_mm, but got {matrix_mm!r}")
+        raise ValueError(f"expected matrix_mm to be a finite 3x3 matrix, but it is {matrix_mm!r}")
     contours = contour_pair(*joint_crop(reference, prediction), rule)
     return distances_between(contours, (matrix_mm,))[0]
 
@@ -133,17 +136,18 @@ def contour_pair(
 ) -> ContourPair:
     """Return the contours of two masks (bool) or label arrays on their joint crop.
 
-    Both have one shape (z, y, x). Where foreground touches an edge of the block, that edge is an
-    edge of the image (`joint_crop` cuts such a block).
+    Both arrays have the same shape (z, y, x). If foreground touches an edge of the block, that edge
+    is an edge of the image (`joint_crop` cuts such a block).
 
     Parameters
     ----------
     reference, prediction
-        bool masks or integer labels (z, y, x).
+        Boolean masks or integer labels (z, y, x).
     rule
         The rule for the edge of the image.
     """
-    # With a margin of one voxel a mask touches an edge of its block only where the image ends.
+    # Because of the margin of one voxel, a mask touches an edge of its block only at the image
+    # edge.
     own_r, own_p = (Box.around(a).grown((1, 1, 1), a.shape) for a in (reference, prediction))
     values_r, values_p = reference[own_r.slices], prediction[own_p.slices]
     edge_r, edge_p = contour(values_r, rule), contour(values_p, rule)
@@ -181,11 +185,11 @@ def distances_between(
 
 
 def hausdorff95(distances: SurfaceDistances) -> float:
-    """Return the larger of the two directed 95th percentiles; nan unless both masks have a contour.
+    """Return the larger of the two directed 95th percentiles; NaN unless both masks have a contour.
 
     Percentiles are interpolated linearly between ranks. Source: D. P. Huttenlocher et al., IEEE
-    TPAMI 15 (1993) 850, for ranked directed distances; the larger of the two as in MONAI and in the
-    challenge's published scoring (LidiaGarrucho/MAMA-MIA, commit bfc321a4).
+    TPAMI 15 (1993) 850, for ranked directed distances. The larger of the two is used as in MONAI
+    and in the challenge's published scoring (LidiaGarrucho/MAMA-MIA, commit bfc321a4).
     """
     if not distances.is_defined:
         return float("nan")
@@ -195,9 +199,9 @@ def hausdorff95(distances: SurfaceDistances) -> float:
 
 
 def hausdorff(distances: SurfaceDistances) -> float:
-    """Return the Hausdorff distance, the largest of all distances.
+    """Return the Hausdorff distance, which is the largest of all distances.
 
-    Nan unless both have a contour.
+    The result is NaN unless both masks have a contour.
     """
     if not distances.is_defined:
         return float("nan")
@@ -206,10 +210,10 @@ def hausdorff(distances: SurfaceDistances) -> float:
 
 
 def assd(distances: SurfaceDistances) -> float:
-    """Return the average symmetric surface distance; nan unless both masks have a contour.
+    """Return the average symmetric surface distance; NaN unless both masks have a contour.
 
-    It is the mean over all contour voxels of both masks, so that the longer contour has more
-    weight. Source: T. Heimann et al., IEEE TMI 28 (2009) 1251.
+    The distance is the mean over all contour voxels of both masks, so that the longer contour has
+    more weight. Source: T. Heimann et al., IEEE TMI 28 (2009) 1251.
     """
     if not distances.is_defined:
         return float("nan")
@@ -218,11 +222,11 @@ def assd(distances: SurfaceDistances) -> float:
 
 
 def nsd(distances: SurfaceDistances, tolerance: float) -> float:
-    """Return the share (0 to 1) of all contour voxels whose distance is at most `tolerance`.
+    """Return the fraction (0 to 1) of all contour voxels whose distance is at most `tolerance`.
 
-    This is the normalised surface distance (surface Dice), by number of voxels and not by area.
-    `tolerance` is in the unit of `distances`. nan unless both masks have a contour. Source: S.
-    Nikolov et al., J Med Internet Res 23 (2021) e26151, for the form by area.
+    This is the normalised surface distance (surface Dice), weighted by number of voxels and not by
+    area. The result is NaN unless both masks have a contour. Source: S. Nikolov et al., J Med
+    Internet Res 23 (2021) e26151, for the area-weighted form.
 
     Parameters
     ----------
@@ -234,11 +238,11 @@ def nsd(distances: SurfaceDistances, tolerance: float) -> float:
     Raises
     ------
     ValueError
-        If `tolerance` is negative or nan.
+        If `tolerance` is negative or NaN.
     """
-    # Not `tolerance < 0`, which lets nan pass.
+    # The condition is not `tolerance < 0`, which is false for NaN.
     if not tolerance >= 0:
-        raise ValueError(f"expected a tolerance of at least 0, but got {tolerance}")
+        raise ValueError(f"expected the tolerance to be at least 0, but it is {tolerance}")
     if not distances.is_defined:
         return float("nan")
     there, back = distances.reference_to_prediction, distances.prediction_to_reference
@@ -248,7 +252,7 @@ def nsd(distances: SurfaceDistances, tolerance: float) -> float:
 
 
 def _repeat_faces(padded: NDArray[Any]) -> None:
-    """Fill the outermost layer with its inner neighbours, so that the two never differ."""
+    """Fill the outermost layer with its inner neighbours, so that the two layers never differ."""
     for axis in range(3):
         along = np.moveaxis(padded, axis, 0)
         along[0], along[-1] = along[1], along[-2]
@@ -275,7 +279,7 @@ def _list_places(edge: NDArray[np.bool_], box: Box) -> NDArray[np.intp]:
 def _find_apart(
     edge: NDArray[np.bool_], box: Box, other: NDArray[np.bool_], other_box: Box
 ) -> NDArray[np.bool_]:
-    """Return, for each contour voxel in `box`, whether it is not in the other contour."""
+    """Return, for each contour voxel in `box`, whether it does not belong to the other contour."""
     start = np.maximum(box.start, other_box.start)
     stop = np.maximum(np.minimum(box.stop, other_box.stop), start)
     here, there = (

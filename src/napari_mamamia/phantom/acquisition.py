@@ -26,7 +26,7 @@ _COIL_DEPTH_MM: Final = 95.0
 _USUAL_BIAS_PERCENT: Final = 12.0
 
 SUPPRESSED_SHARE: Final = 0.18
-"""Share of fat signal that remains under good suppression (our choice).
+"""Fraction of the fat signal that remains after good suppression (our choice).
 
 The value makes fat a little darker than gland.
 """
@@ -36,7 +36,7 @@ _EDGE_MM: Final = 18.0
 
 
 def field_of_view(spec: PhantomSpec, body: Body) -> Grid:
-    """Return the grid of `spec`, its affine rounded to float32 as files store it.
+    """Return the grid of `spec`, with its affine rounded to float32 as in the stored files.
 
     Without `field_centre_mm`, the field of view ends anterior of the nipples. It is centred on both
     breasts, or on the breast with the primary tumour if it is narrower than 230 mm from left to
@@ -76,7 +76,7 @@ def _find_frame_centre(
 
 
 def coil_field(spec: PhantomSpec) -> Field:
-    """Return the random part of the coil's sensitivity, with structures about 12 cm wide."""
+    """Return the random component of the coil's sensitivity, with structures about 12 cm wide."""
     return make_field(stream(spec.seed, Part.BIAS), 60.0)
 
 
@@ -85,9 +85,9 @@ def coil(spec: PhantomSpec, body: Body, uneven: Field, points: Points) -> Array:
 
     The sensitivity is fixed to the scanner, not to the patient.
 
-    It varies smoothly by `bias_percent` and falls towards posterior, to one half at 95 mm behind
-    the front of the chest at the usual 12 %. Our choice, after the appearance of breast coil
-    images.
+    The factor varies smoothly by `bias_percent` and decreases towards posterior. At the usual 12 %,
+    it reaches one half 95 mm behind the front of the chest. The values are our choice, based on the
+    appearance of breast coil images.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def coil(spec: PhantomSpec, body: Body, uneven: Field, points: Points) -> Array:
     body
         The patient's outline.
     uneven
-        Random part of the coil's sensitivity.
+        Random component of the coil's sensitivity.
     points
         The sampled points.
     """
@@ -111,7 +111,7 @@ def coil(spec: PhantomSpec, body: Body, uneven: Field, points: Points) -> Array:
 
 
 def blank_border(spec: PhantomSpec) -> NDArray[np.bool_]:
-    """Return the mask of voxels without data in a slice ``(y, x)``: a curved border.
+    """Return the mask ``(y, x)`` of the curved border of a slice that holds no data.
 
     The border is widest in the corners. Scanners leave such a border when they correct gradient
     distortion: the corrected image has no data there.
@@ -130,7 +130,7 @@ def blank_border(spec: PhantomSpec) -> NDArray[np.bool_]:
 def rician(
     signal: NDArray[np.float32], sigma: float, rngs: tuple[np.random.Generator, np.random.Generator]
 ) -> NDArray[np.float32]:
-    """Return the magnitude of `signal` with Gaussian noise `sigma` in both channels.
+    """Return the magnitude of `signal` after adding Gaussian noise `sigma` to both channels.
 
     Source: Gudbjartsson 1995, MRM 34:910.
     """
@@ -143,10 +143,10 @@ def rician(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FatSuppression:
-    """Residual fat signal: the share `everywhere`, and spheres in which suppression fails.
+    """Residual fat signal, with spheres in which suppression fails.
 
-    `radius_mm` is the radius of the spheres. Their border is softened over 18 mm and deformed by
-    `border`.
+    `everywhere` is the fraction of the fat signal that remains outside these spheres. `radius_mm`
+    is the radius of the spheres. Their border is softened over 18 mm and deformed by `border`.
     """
 
     everywhere: float
@@ -155,7 +155,7 @@ class FatSuppression:
     border: Field
 
     def fat_left(self, points: Points) -> Array:
-        """Return the remaining share of fat signal; broadcasts to the shape of the points."""
+        """Return the remaining fraction of the fat signal, broadcastable to the points."""
         left = np.full((1, 1, 1), self.everywhere, np.float32)
         if not self.centres_mm:
             return left
@@ -170,7 +170,7 @@ class FatSuppression:
 def suppress_fat(spec: PhantomSpec, body: Body) -> FatSuppression:
     """Return the fat suppression of `spec`.
 
-    It fails at the outer lower side of one or both breasts.
+    Suppression fails in the lower outer part of one or both breasts.
 
     Parameters
     ----------

@@ -1,7 +1,8 @@
 """The cases of a phantom data set: twelve templates that cover the variety of real data sets.
 
-Difficulty follows density, as in real data: the denser the breast, the more its tissue enhances,
-and the smaller or weaker the tumour. Ages, densities and similar values are invented (our choice).
+Difficulty increases with density, as in real data: the denser the breast, the more its tissue
+enhances, and the smaller or weaker the tumour. Ages, densities and similar values are invented (our
+choice).
 """
 
 from dataclasses import dataclass, replace
@@ -28,7 +29,7 @@ _PRE, _PERI, _POST = MenopausalStatus.PRE, MenopausalStatus.PERI, MenopausalStat
 
 @dataclass(frozen=True, slots=True)
 class Patient:
-    """Entries of the clinical table for a patient; `manufacturer` is that of the scanner."""
+    """A patient's values in the clinical table; `manufacturer` made the scanner."""
 
     age: int
     menopausal_status: MenopausalStatus
@@ -56,7 +57,7 @@ _T6: Final = (0.0, 95.0, 180.0, 265.0, 350.0, 435.0)
 
 
 def _plan_movement(reach_mm: float, phases: int) -> tuple[tuple[float, float, float], ...]:
-    """Return a patient who moves after phase 0, and in the opposite direction after phase 1."""
+    """Return the shifts of a patient who moves after phase 0, and in reverse after phase 1."""
     before = (-0.3 * reach_mm, -0.5 * reach_mm, 0.2 * reach_mm)
     after = (0.6 * reach_mm, 1.0 * reach_mm, -0.4 * reach_mm)
     return (before, (0.0, 0.0, 0.0), *(after,) * (phases - 2))
@@ -207,30 +208,31 @@ _MIX: Final = (
 def plan_case(index: int, seed: int, attempt: int = 0) -> PlannedCase:
     """Return case `index` (from 0) of the data set with this `seed`.
 
-    The first twelve are the templates unchanged; later ones repeat them with other sizes, noise and
-    ages. `attempt` selects another patient if the tumours of the first one did not fit.
+    The first twelve cases are the unchanged templates. Later cases repeat the templates with
+    different sizes, noise levels and ages. `attempt` selects another patient if the tumours of the
+    first patient do not fit.
 
     Parameters
     ----------
     index
-        Number of the case or item, from 0.
+        Number of the case, from 0.
     seed
         Random seed, 0 or more.
     attempt
-        Number of the attempt; each one selects another patient.
+        Number of the attempt, from 0.
     """
     planned = _MIX[index % len(_MIX)]
     rng = stream(seed, Part.CASE, index)
     if index >= len(_MIX):
         planned = _vary_case(planned, rng)
-    # Far from the numbers of the streams above, which belong to the cases.
+    # The offset keeps this stream apart from the streams above, which belong to the cases.
     own_seed = int(stream(seed, Part.CASE, 1_000_000 * (attempt + 1) + index).integers(2**31))
     spec = replace(planned.spec, case_id=f"PHANTOM_{index + 1:03d}", seed=own_seed)
     return replace(planned, spec=spec)
 
 
 def _vary_case(planned: PlannedCase, rng: np.random.Generator) -> PlannedCase:
-    """Return a variation of a template: sizes by up to 25 %, CNR by 15 %, age by 3 years."""
+    """Return a variation of a template: sizes vary by up to 25 %, CNR by 15 %, age by 3 years."""
     scale, noise = float(rng.uniform(0.75, 1.25)), float(rng.uniform(0.85, 1.15))
     tumours = tuple(
         replace(tumour, longest_mm=float(np.clip(tumour.longest_mm * scale, 4, 60)))

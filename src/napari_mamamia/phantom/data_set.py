@@ -30,11 +30,11 @@ from napari_mamamia.phantom.phantom_case import Phantom, make_phantom_job
 from napari_mamamia.phantom.spec import CurveType, PhantomSpec, Side, TumourKind, TumourSpec
 from napari_mamamia.phantom.streams import Part, stream
 
-# Sagittal exams of one breast, as GE scanners made them for I-SPY 1: difficult on purpose. Three
-# phases about six minutes apart, thick slices, a field of view that crops the body, a border of
-# zeros, signal that falls with the distance from the coil. Besides the tumour the image shows a
-# heart that enhances more, axillary lymph nodes that enhance as fast, nipple and skin. Both sides
-# occur.
+# Sagittal exams of one breast, like those of GE scanners in I-SPY 1, difficult on purpose. They
+# have three phases about six minutes apart, thick slices, a field of view that crops the body, a
+# border of zeros, and a signal that decreases with the distance from the coil. Besides the
+# tumour, the image contains a heart that enhances more, axillary lymph nodes that enhance as
+# fast, nipple and skin. Both sides occur.
 
 _R = Side.RIGHT
 _RIM, _NON_MASS = TumourKind.RIM, TumourKind.NON_MASS
@@ -85,19 +85,19 @@ _MIX: Final = (
 
 
 def plan_one_breast(index: int, seed: int, attempt: int = 0) -> PlannedCase:
-    """Return case `index` (from 0) of eight single-breast exams; higher indices repeat them.
+    """Return case `index` (from 0) of eight single-breast exams; higher indices repeat the exams.
 
-    `attempt` selects another patient if the tumour of the first one does not fit or lies out of
-    view.
+    `attempt` selects another patient if the tumour of the first patient does not fit or lies
+    outside the field of view.
 
     Parameters
     ----------
     index
-        Number of the case or item, from 0.
+        Number of the case, from 0.
     seed
         Random seed, 0 or more.
     attempt
-        Number of the attempt; each one selects another patient.
+        Number of the attempt, from 0.
     """
     rng = stream(seed, Part.CASE, 2_000_000 + 1_000_000 * attempt + index)
     name = f"ONE_BREAST_{index + 1:03d}"
@@ -105,7 +105,8 @@ def plan_one_breast(index: int, seed: int, attempt: int = 0) -> PlannedCase:
     return PlannedCase(spec, _PATIENT)
 
 
-# A substitute for a data set's automatic mask: the truth with the typical faults of such masks.
+# The degraded mask replaces the data set's automatic mask: it has the typical faults of such
+# masks.
 
 _MARGIN_MM: Final = 9.0
 _UNEVEN_MM: Final = 1.3
@@ -115,8 +116,8 @@ _FALSE_REGION_MM: Final = 5.0
 def degraded_mask(phantom: Phantom) -> Mask:
     """Return the primary tumour with an inaccurate border, too large or too small by up to 2 mm.
 
-    Further tumours are missing. On average, every second phantom also has a false sphere of 5 mm
-    radius in glandular tissue.
+    Secondary tumours are missing. On average, every second phantom also has a false-positive sphere
+    of 5 mm radius in glandular tissue.
     """
     rng = stream(phantom.spec.seed, Part.AUTOMATIC_MASK)
     array = np.zeros(phantom.lesions.shape, np.bool_)
@@ -185,22 +186,23 @@ def write_data_set(
 ) -> Path:
     """Write `n_cases` phantoms and return `root`.
 
-    The folder gets ``images``, ``segmentations/expert`` (the truth), ``segmentations/automatic`` (a
-    degraded truth, for three cases in four), ``patient_info_files``,
-    ``clinical_and_imaging_info.xlsx`` and ``train_test_splits.csv``. It appears under its final
-    name only when it is complete; cancelled or failed work leaves nothing.
+    The folder contains ``images``, ``segmentations/expert`` (the truth),
+    ``segmentations/automatic`` (a degraded truth, for three cases in four), ``patient_info_files``,
+    ``clinical_and_imaging_info.xlsx`` and ``train_test_splits.csv``. The folder gets its final name
+    only when it is complete; a cancelled or failed job leaves no files.
 
     Parameters
     ----------
     root
-        The new folder; missing parents are created.
+        The new folder; missing parent folders are created.
     n_cases
-        Number of cases, 1 to 2000. The first twelve are all different (`case_mix`); of the exams of
-        one breast the first eight.
+        Number of cases, 1 to 2000. The first twelve cases (eight for exams of one breast) all
+        differ.
     seed
         Random seed, 0 or more; equal seeds give equal voxels.
     shape
-        Shape (z, y, x) of every case over the same field of view; by default each case has its own.
+        Shape (z, y, x) of every case over the same field of view; by default each case has its own
+        shape.
     mix
         The mix of cases.
 
@@ -214,7 +216,9 @@ def write_data_set(
         If a file cannot be written.
     """
     if not 1 <= n_cases <= 2000:
-        raise CaseError(f"expected 1 to 2000 cases for a phantom data set, but got {n_cases}")
+        raise CaseError(
+            f"expected the number of phantom cases to be from 1 to 2000, but it is {n_cases}"
+        )
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
         raise SaveConflictError(
             f"the folder {root} is not empty, and nothing was written; choose another folder"
@@ -239,7 +243,7 @@ def write_data_set(
 def _make_case(
     plan: Callable[[int], PlannedCase], shape: tuple[int, int, int] | None, start: int, total: int
 ) -> tuple[Phantom, Patient]:
-    """Make one case, trying further patients until the tumours fit."""
+    """Make one case; try further patients until the tumours fit."""
     for attempt in range(_ATTEMPTS):
         planned = resized(plan(attempt), shape)
         try:
@@ -254,7 +258,7 @@ def _make_case(
 
 
 def resized(planned: PlannedCase, shape: tuple[int, int, int] | None) -> PlannedCase:
-    """Return a case resampled to another shape over the same field of view."""
+    """Return a case resampled to a different shape over the same field of view."""
     if shape is None:
         return planned
     spec = planned.spec
@@ -316,15 +320,15 @@ def _make_record(phantom: Phantom, patient: Patient) -> CaseRecord:
 
 
 def _is_bilateral(phantom: Phantom) -> bool:
-    """Return whether both breasts are in the field of view."""
     x_mm = phantom.case.grid.to_world_mm(np.argwhere(phantom.breast))[:, 0]
     return bool(x_mm.min() < 0 < x_mm.max()) and phantom.spec.breasts == "both"
 
 
 def _patient_info(phantom: Phantom, patient: Patient) -> dict[str, Any]:
-    """Return the patient JSON; its keys x, y, z hold the breast's box along (z, y, x).
+    """Return the patient JSON; its keys x, y and z hold the breast's box along z, y and x.
 
-    Source of the axis order and the open upper end: MAMA-MIA challenge, sample submission.
+    Source of the axis order and of the exclusive upper bound: MAMA-MIA challenge, sample
+    submission.
     """
     box = _primary_breast(phantom)
     coordinates: dict[str, int] = {}
@@ -363,7 +367,7 @@ def _primary_breast(phantom: Phantom) -> Box:
 
 
 def _write_splits(path: Path, case_ids: list[str]) -> None:
-    """Write the split: every third case is in the test set; the columns have unequal lengths."""
+    """Write the split: every third case is in the test set, and the columns differ in length."""
     test = case_ids[2::3]
     train = [case_id for case_id in case_ids if case_id not in test]
     rows = ["train_split,test_split"]

@@ -1,8 +1,8 @@
 """Contrast curves of tissues: arterial input, tissue uptake and spoiled gradient-echo signal.
 
-Blood plasma carries a population arterial input (Parker 2006); tissue takes up contrast agent by
-the extended Tofts model; contrast agent shortens T1; the spoiled gradient echo turns T1 into
-signal. T2* decay at the short echo time is ignored.
+The concentration in blood plasma follows a population arterial input function (Parker 2006), and
+the uptake of tissue follows the extended Tofts model. Contrast agent shortens T1, which determines
+the signal of the spoiled gradient echo. T2* decay at the short echo time is ignored.
 """
 
 from collections.abc import Sequence
@@ -20,13 +20,13 @@ from napari_mamamia.phantom.spec import CurveType, PhantomSpec
 Curve = NDArray[np.float64]
 
 HAEMATOCRIT: Final = 0.42
-"""Volume share of cells in blood. Source: Parker 2006 (MRM 56:993) uses 0.42."""
+"""Volume fraction of cells in blood; Parker 2006 (MRM 56:993) uses 0.42."""
 
 T1_RATIO_3T_TO_1_5T: Final = 1.21
-"""T1 is on average 21 % longer at 3 T. Source: de Bazelaire 2004 (Radiology 230:652)."""
+"""Ratio of T1 at 3 T to T1 at 1.5 T. Source: de Bazelaire 2004 (Radiology 230:652)."""
 
 RELAXIVITY_PER_MM_S: Final = {1.5: 4.78, 3.0: 4.97}
-"""r1 of gadobutrol in human plasma in 1/(mM s). Source: Szomolanyi 2019 (Invest Radiol 54:559)."""
+"""r1 of gadobutrol in human plasma, in 1/(mM s). Source: Szomolanyi 2019 (Invest Radiol 54:559)."""
 
 REPETITION_TIME_S: Final = 0.005
 FLIP_ANGLE_DEGREES: Final = 10.0
@@ -66,10 +66,10 @@ class Scan:
 
 
 def arterial_blood_mm(minutes: NDArray[np.float64]) -> Curve:
-    """Return the contrast agent in whole arterial blood in mM, `minutes` after its arrival.
+    """Return the contrast concentration in arterial blood in mM, `minutes` after its arrival.
 
-    0 before arrival. Two Gaussians and an exponential with a sigmoid. Source: Parker 2006, MRM
-    56:993, Eq. 1 and Table 1.
+    The concentration is 0 before arrival, and then the sum of two Gaussians and an exponential with
+    a sigmoid. It refers to whole blood. Source: Parker 2006, MRM 56:993, Eq. 1 and Table 1.
     """
     first = 0.809 / (0.0563 * sqrt(2 * pi)) * np.exp(-((minutes - 0.17046) ** 2) / (2 * 0.0563**2))
     second = 0.330 / (0.132 * sqrt(2 * pi)) * np.exp(-((minutes - 0.365) ** 2) / (2 * 0.132**2))
@@ -78,14 +78,14 @@ def arterial_blood_mm(minutes: NDArray[np.float64]) -> Curve:
 
 
 def early_phase(times_s: Sequence[float]) -> int:
-    """Return the post-contrast phase nearest to 90-120 s; the earlier of two equally near ones."""
+    """Return the post-contrast phase nearest to 90-120 s; on a tie, the earlier phase."""
     low, high = _EARLY_WINDOW_S
     gaps = [max(low - t, t - high, 0.0) for t in times_s[1:]]
     return 1 + gaps.index(min(gaps))
 
 
 def _compute_uptake(scan: Scan, kep_per_min: float) -> tuple[Curve, Curve]:
-    """Return, for each phase, plasma contrast in mM and its exponentially weighted integral."""
+    """Return the plasma contrast in mM and its exponentially weighted integral, for each phase."""
     minutes = np.arange(0.0, scan.times_s[-1] + 2 * _STEP_S, _STEP_S) / 60
     plasma = arterial_blood_mm(minutes - scan.bolus_arrival_s / 60) / (1 - HAEMATOCRIT)
     taken = np.empty(len(scan.times_s))
@@ -121,7 +121,7 @@ def tissue_signal(contrast_mm: Curve, tissue: Tissue, field_strength_t: float) -
 
 
 def curve_of(tissue: Tissue, scan: Scan, kinetics: Kinetics | None = None) -> Curve:
-    """Return the signal of `tissue` at each phase, full magnetisation 1.
+    """Return the signal of `tissue` at each phase, relative to full magnetisation.
 
     By default the fixed kinetics of the tissue are used; blood follows the arterial input; air has
     no signal.
@@ -131,9 +131,9 @@ def curve_of(tissue: Tissue, scan: Scan, kinetics: Kinetics | None = None) -> Cu
     tissue
         The tissue.
     scan
-        Times of the phases and field strength.
+        Times of the phases and the field strength.
     kinetics
-        Parameters of the tissue, or None.
+        Uptake parameters; by default those of the tissue.
     """
     if tissue in (Tissue.VESSEL, Tissue.HEART_BLOOD):
         plasma, _ = _compute_uptake(scan, 0.0)

@@ -21,9 +21,9 @@ from napari_mamamia.phantom.spec import PhantomSpec
 
 @dataclass(frozen=True, slots=True)
 class TissueCurve:
-    """Mean enhancement of one tissue in percent over phase 0, one value for each phase.
+    """Mean enhancement of one tissue in percent of phase 0, with one value for each phase.
 
-    `tumour` is the number of the tumour from 1; None for other tissues.
+    `tumour` is the number of the tumour, from 1, or None for other tissues.
     """
 
     tissue: Tissue
@@ -82,11 +82,11 @@ def make_phantom_job(spec: PhantomSpec) -> Phantom:
     ------
     CaseError
         If a tumour does not fit, lies outside the field of view, is not brighter than its
-        surroundings in phase 1, or cannot have its curve type at these times.
+        surroundings in phase 1, or cannot have its curve type at the times of the phases.
     """
     report_progress(0, 1, f"Drawing {spec.case_id}")
     curves = draw_curves(spec)
-    # Check for cancellation again: the curves take a while.
+    # Check for cancellation again, because the curves take a while.
     report_progress(0, 1, f"Drawing {spec.case_id}")
     anatomy = draw_anatomy(spec)
     grid = field_of_view(spec, anatomy.body)
@@ -96,7 +96,7 @@ def make_phantom_job(spec: PhantomSpec) -> Phantom:
 
 
 def phantom_of(spec: PhantomSpec, grid: Grid, curves: Curves, scene: Scene) -> Phantom:
-    """Return a finished scene as a phantom; its arrays of the truth become read-only.
+    """Return a finished scene as a phantom, and make the truth arrays read-only.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def _make_provenance(spec: PhantomSpec) -> Provenance:
 
 
 def _make_record(spec: PhantomSpec) -> CaseRecord:
-    """Return the technical columns with the names of the MAMA-MIA clinical table."""
+    """Return the technical columns under the column names of the MAMA-MIA clinical table."""
     z, y, x = spec.shape
     sides = {tumour.side for tumour in spec.tumours}
     other: dict[str, str | float | bool | None] = {

@@ -30,15 +30,17 @@ from napari_mamamia.phantom.spec import PhantomSpec, TumourKind
 from napari_mamamia.phantom.streams import Part, stream
 
 _BACKGROUND_KEP_PER_MIN: Final = 0.08
-"""Our choice: background enhancement continues to rise through the usual phases."""
+"""Exchange rate of background enhancement, chosen so that the signal rises through the usual
+phases.
+"""
 
 _NIPPLE_ENHANCEMENT: Final = 2.2
-"""Enhancement of a nipple relative to skin. Our choice: nipples enhance early and strongly."""
+"""Enhancement of a nipple relative to skin (our choice); nipples enhance early and strongly."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Anatomy:
-    """The sampled anatomy: body, gland, vessels, tumours, lymph nodes, remaining fat."""
+    """The sampled anatomy: body, gland, vessels, tumours, lymph nodes and residual fat signal."""
 
     body: Body
     parenchyma: Parenchyma
@@ -58,10 +60,10 @@ class Curves:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """A rendered block.
+    """A rendered block of voxels.
 
-    `signal` is float32 (phase, z, y, x) without noise, `tissue` holds labels, `breast` is true
-    inside the breasts, `lesions` numbers the tumours from 1.
+    `signal` is float32 (phase, z, y, x) without noise. `tissue` holds labels, `breast` is true
+    inside the breasts, and `lesions` holds the tumour numbers, from 1.
     """
 
     signal: NDArray[np.float32]
@@ -125,7 +127,7 @@ def draw_curves(spec: PhantomSpec) -> Curves:
 
 
 def render_block(anatomy: Anatomy, curves: Curves, spec: PhantomSpec, points: Points) -> Block:
-    """Return the block at `points`, each phase at the patient's position at that time.
+    """Return the block at `points`, with each phase at the patient's position at that time.
 
     Labels and truth belong to phase 1, in which the patient has not moved.
 
@@ -153,12 +155,11 @@ def render_block(anatomy: Anatomy, curves: Curves, spec: PhantomSpec, points: Po
             lesions = _label_lesions(anatomy, moved)
             truth = Block(signal, canvas.tissue, _mask_breasts(anatomy, moved, depths), lesions)
     if truth is None:
-        raise CaseError(f"{spec.case_id}: phase 1, which carries the truth, is missing")
+        raise CaseError(f"{spec.case_id} has no phase 1, in which the truth is defined")
     return truth
 
 
 def _group_phases(spec: PhantomSpec) -> dict[tuple[float, float, float], tuple[int, ...]]:
-    """Return the phases grouped by the patient's position."""
     groups: dict[tuple[float, float, float], tuple[int, ...]] = {}
     for phase in range(spec.n_phases):
         shift = spec.shift_mm(phase)
@@ -210,8 +211,8 @@ def _paint_tube(canvas: Canvas, tube: Tube) -> None:
         if window is None:
             continue
         distance, radius_mm = image.distance(canvas.points.block(window))
-        # A vessel thinner than a voxel fills only a part of it, which the distance alone does not
-        # show.
+        # A vessel thinner than a voxel fills only part of the voxel, which the distance alone
+        # does not reflect.
         thin = min(1.0, 2 * radius_mm / canvas.voxel_mm)
         share = np.float32(thin) * filled(distance, canvas.voxel_mm)
         canvas.paint(Tissue.VESSEL, share, window)

@@ -1,4 +1,4 @@
-"""Fill the arrays of a phantom: first the signal without noise and the truth, then the noise."""
+"""Fill the arrays of a phantom: first the noise-free signal and the truth, then the noise."""
 
 from dataclasses import dataclass
 from math import ceil
@@ -18,7 +18,7 @@ from napari_mamamia.phantom.render import Anatomy, Curves, render_block
 from napari_mamamia.phantom.spec import PhantomSpec
 from napari_mamamia.phantom.streams import Part, stream
 
-# Contrast-to-noise ratio of the primary tumour: its surroundings and the noise.
+# Contrast-to-noise ratio of the primary tumour: the region of comparison and the noise level.
 
 _RING_MM: Final = (2.0, 12.0)
 _FEWEST_VOXELS: Final = 40
@@ -27,11 +27,11 @@ _FEWEST_VOXELS: Final = 40
 def surround(
     tumour: NDArray[np.bool_], tissue: NDArray[np.uint8], spec: PhantomSpec
 ) -> NDArray[np.bool_]:
-    """Return the voxels with which a tumour is compared, for `noise_sigma`.
+    """Return the voxels with which `noise_sigma` compares a tumour.
 
-    These are fibroglandular tissue and suppressed fat, more than 2 and at most 12 mm from the
-    tumour's voxels. Unsuppressed fat is excluded: it is as bright as an enhanced tumour. If there
-    are fewer than 40 such voxels, all such tissue in the image counts.
+    These voxels are fibroglandular tissue and suppressed fat, more than 2 and at most 12 mm from
+    the tumour's voxels. Unsuppressed fat is excluded, because it is as bright as an enhanced
+    tumour. If there are fewer than 40 such voxels, all such tissue in the image is used.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ _DRAWN: Final = 800
 
 @dataclass(slots=True)
 class Scene:
-    """Arrays of a phantom in progress, as in `Phantom`; `signal` is noise-free at first."""
+    """Arrays of a phantom in progress, as in `Phantom`; `signal` initially has no noise."""
 
     signal: NDArray[np.int16]
     tissue: NDArray[np.uint8]
@@ -124,7 +124,7 @@ def _cut_slabs(spec: PhantomSpec, at_once: int) -> list[slice]:
 
 
 def render_scene(spec: PhantomSpec, anatomy: Anatomy, curves: Curves, grid: Grid) -> Scene:
-    """Fill the arrays without noise, rounded to the file's type, and compute the noise.
+    """Fill the arrays with noise-free data of the stored type, and compute the noise level.
 
     Parameters
     ----------
@@ -145,7 +145,8 @@ def render_scene(spec: PhantomSpec, anatomy: Anatomy, curves: Curves, grid: Grid
     )
     uneven = coil_field(spec)
     places = len({spec.shift_mm(phase) for phase in range(spec.n_phases)})
-    # Every position of the patient is painted separately, so a slab takes that many times longer.
+    # Every position of the patient is painted separately, so each position adds the time of a
+    # slab.
     slabs = _cut_slabs(spec, _VOXELS_AT_ONCE // places)
     everywhere = Points.of(grid)
     for index, slab in enumerate(slabs):
@@ -161,7 +162,7 @@ def render_scene(spec: PhantomSpec, anatomy: Anatomy, curves: Curves, grid: Grid
 
 
 def add_noise(spec: PhantomSpec, scene: Scene) -> None:
-    """Replace the signal by its noisy magnitude.
+    """Replace the signal with its noisy magnitude.
 
     Each channel of each phase has its own random stream.
 
@@ -189,5 +190,5 @@ def add_noise(spec: PhantomSpec, scene: Scene) -> None:
 
 
 def whole_numbers(signal: NDArray[np.float32]) -> NDArray[np.int16]:
-    """Return `signal` rounded and clipped to the range of int16 from 0 up."""
+    """Return `signal` rounded, and clipped to the non-negative range of int16."""
     return np.clip(np.rint(signal), 0, np.iinfo(np.int16).max).astype(np.int16)

@@ -9,12 +9,12 @@ from typing import Final
 from napari_mamamia.core.errors import CaseError
 
 AXIS_OF: Final = {"R": 0, "L": 0, "A": 1, "P": 1, "S": 2, "I": 2}
-"""The RAS axis of each letter of an orientation."""
+"""The RAS axis for each letter of an orientation."""
 
 
 def _in_range(name: str, value: float, low: float, high: float) -> None:
     if not (isfinite(value) and low <= value <= high):
-        raise CaseError(f"expected {name} from {low:g} to {high:g}, but got {value:g}")
+        raise CaseError(f"expected {name} to be from {low:g} to {high:g}, but it is {value:g}")
 
 
 class Side(StrEnum):
@@ -25,7 +25,7 @@ class Side(StrEnum):
 
 
 class Breasts(StrEnum):
-    """The breasts of the patient; `LEFT` or `RIGHT` alone means a mastectomy of the other one."""
+    """The breasts of the patient; a single breast means a mastectomy of the other one."""
 
     BOTH = "both"
     LEFT = "left"
@@ -33,7 +33,7 @@ class Breasts(StrEnum):
 
 
 class TumourKind(StrEnum):
-    """Form of a tumour: mass, mass with enhancing rim and necrotic core, or non-mass clumps."""
+    """Form of a tumour: mass, rim-enhancing mass with a necrotic core, or non-mass clumps."""
 
     MASS = "mass"
     RIM = "rim"
@@ -41,10 +41,10 @@ class TumourKind(StrEnum):
 
 
 class CurveType(StrEnum):
-    """Delayed course of the signal from the early to the last phase.
+    """Course of the signal between the early and the last phase.
 
-    Persistent rises by more than 10 %, plateau stays within 10 %, washout falls by more than 10 %.
-    Source: Partridge 2014, AJR 202, Fig. 2.
+    A persistent curve rises by more than 10 %, a plateau curve stays within 10 %, and a washout
+    curve falls by more than 10 %. Source: Partridge 2014, AJR 202, Fig. 2.
     """
 
     PERSISTENT = "persistent"
@@ -54,27 +54,27 @@ class CurveType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TumourSpec:
-    """One tumour.
+    """The parameters of a tumour.
 
     Parameters
     ----------
     longest_mm
-        Longest axis before the surface is roughened, 3 to 60.
+        Longest axis before the surface is roughened, 3 to 60 mm.
     kind, curve
-        Form, and delayed course of the enhancement.
+        The form of the tumour and its delayed course of enhancement.
     side
         Side of the patient.
     early_enhancement_percent
         Mean enhancement over the signal before contrast at the early phase, 20 to 300.
     axis_ratios
-        Second and third axis as shares of the longest, each above 0.2 and at most 1.
+        Second and third axis as fractions of the longest axis, each above 0.2 and at most 1.
     roughness
         0 for a smooth ellipsoid, 1 for a strongly lobed surface. For non-mass tumours it applies to
-        the outline; they always consist of clumps.
+        the outline; non-mass tumours always consist of clumps.
     spicules
-        Number of thin rays that leave the surface, 0 to 60.
+        Number of thin spikes on the surface, 0 to 60.
     centre_mm
-        RAS mm of the centre; None for a random position inside the breast.
+        The centre in RAS mm; None for a random position inside the breast.
 
     Raises
     ------
@@ -183,7 +183,7 @@ class PhantomSpec:
     def __post_init__(self) -> None:
         if not self.case_id or set(self.case_id) & set("/\\ \t\n"):
             raise CaseError(
-                f"expected a case id without spaces and slashes, but got {self.case_id!r}"
+                f"expected the case id to have no spaces or slashes, but it is {self.case_id!r}"
             )
         _in_range("seed", self.seed, 0, 2**63)
         _check_grid(self)
@@ -193,7 +193,7 @@ class PhantomSpec:
 
     @property
     def n_phases(self) -> int:
-        """Number of phases, the one before contrast included."""
+        """Number of phases, including the pre-contrast phase."""
         return len(self.times_s)
 
     def shift_mm(self, phase: int) -> tuple[float, float, float]:
@@ -204,58 +204,58 @@ class PhantomSpec:
 def _check_grid(spec: PhantomSpec) -> None:
     if len(spec.shape) != 3 or min(spec.shape) < 1:
         raise CaseError(
-            f"expected three extents of at least 1 (z, y, x) for shape, but got {spec.shape}"
+            f"expected shape to be three extents (z, y, x) of at least 1, but it is {spec.shape}"
         )
     for spacing in spec.spacing_mm:
         _in_range("spacing_mm", spacing, 0.2, 12.0)
     if len(spec.spacing_mm) != 3:
         raise CaseError(
-            f"expected three values (z, y, x) for spacing_mm, but got {spec.spacing_mm}"
+            f"expected spacing_mm to have three values (z, y, x), but it is {spec.spacing_mm}"
         )
     axes = sorted(AXIS_OF.get(letter, -1) for letter in spec.orientation)
     if axes != [0, 1, 2]:
         raise CaseError(
-            "expected one letter each of R/L, A/P and S/I in the order x, y, z for orientation, "
-            f"such as LAS or PSR, but got {spec.orientation!r}"
+            "expected orientation to have one letter each of R/L, A/P and S/I in the order x, y, "
+            f"z, such as LAS or PSR, but it is {spec.orientation!r}"
         )
 
 
 def _check_times(spec: PhantomSpec) -> None:
     times = spec.times_s
     if not 3 <= len(times) <= 12:
-        raise CaseError(f"expected 3 to 12 phases in times_s, but got {len(times)}")
+        raise CaseError(f"expected times_s to have 3 to 12 phases, but it has {len(times)}")
     if times[0] != 0 or not all(a < b < inf for a, b in pairwise(times)):
-        raise CaseError(f"expected times_s to ascend from 0, but got {times}")
+        raise CaseError(f"expected times_s to start at 0 and ascend, but it is {times}")
     if not 0 < spec.bolus_arrival_s < times[1]:
         raise CaseError(
             f"expected bolus_arrival_s to be between the first two phases (0 to {times[1]:g} s), "
-            f"but got {spec.bolus_arrival_s:g}"
+            f"but it is {spec.bolus_arrival_s:g}"
         )
     if spec.motion_mm and len(spec.motion_mm) != len(times):
         raise CaseError(
-            f"expected one shift for each of {len(times)} phases in motion_mm, or none at all, "
-            f"but got {len(spec.motion_mm)}"
+            f"expected motion_mm to have one shift for each of {len(times)} phases or none, "
+            f"but it has {len(spec.motion_mm)}"
         )
     if any(spec.shift_mm(1)):
         raise CaseError(
             "expected motion_mm to be (0, 0, 0) in phase 1, on which the reference is drawn, but "
-            f"got {spec.shift_mm(1)}; move the other phases instead"
+            f"it is {spec.shift_mm(1)}; move the other phases instead"
         )
 
 
 def _check_patient(spec: PhantomSpec) -> None:
     if len(spec.tumours) > 5:
-        raise CaseError(f"expected at most 5 tumours, but got {len(spec.tumours)}")
+        raise CaseError(f"expected at most 5 tumours, but found {len(spec.tumours)}")
     there = {Side(spec.breasts.value)} if spec.breasts != Breasts.BOTH else set(Side)
     for tumour in spec.tumours:
         if tumour.side not in there:
             raise CaseError(
                 f"a tumour on the {tumour.side} needs a {tumour.side} breast, but breasts is "
-                f"{spec.breasts.value!r}; change one of the two"
+                f"{spec.breasts.value!r}; change the side of the tumour or the breasts"
             )
     if spec.breast_density not in ("a", "b", "c", "d"):
         raise CaseError(
-            f'expected breast_density to be "a" to "d", but got {spec.breast_density!r}'
+            f'expected breast_density to be "a" to "d", but it is {spec.breast_density!r}'
         )
     _in_range("nodes", spec.nodes, 0, 6)
     _in_range("background_enhancement_percent", spec.background_enhancement_percent, 0, 80)
@@ -269,10 +269,10 @@ def _check_image(spec: PhantomSpec) -> None:
     _in_range("fibroglandular_signal", spec.fibroglandular_signal, 40, 4000)
     if spec.field_strength_t not in (1.5, 3.0):
         raise CaseError(
-            f"expected field_strength_t to be 1.5 or 3.0, but got {spec.field_strength_t:g}"
+            f"expected field_strength_t to be 1.5 or 3.0, but it is {spec.field_strength_t:g}"
         )
     if spec.fat_suppression_failure_mm and not spec.fat_suppressed:
         raise CaseError(
-            "fat_suppression_failure_mm requires fat_suppressed; set the former to 0, or enable "
-            "fat suppression"
+            "expected fat_suppressed to be true if fat_suppression_failure_mm is above 0, but it "
+            "is false; set fat_suppression_failure_mm to 0, or enable fat suppression"
         )

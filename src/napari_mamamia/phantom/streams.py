@@ -1,4 +1,4 @@
-"""Independent random streams, one for each part of a phantom."""
+"""Independent random streams, one for each component of a phantom."""
 
 from enum import IntEnum
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 class Part(IntEnum):
-    """Components with their own random numbers, so that changing one does not affect the others."""
+    """Components with separate random numbers, so that a change affects only one component."""
 
     BODY = 0
     SURFACE = 1
@@ -28,7 +28,7 @@ def stream(seed: int, part: Part, index: int = 0) -> np.random.Generator:
     """Return the random generator of one component of the phantom for this `seed`.
 
     `index` distinguishes components of the same kind, such as tumours or phases. The generator uses
-    the child that ``SeedSequence(seed).spawn`` would give at (part, index).
+    the child sequence that ``SeedSequence(seed).spawn`` would create at (part, index).
     """
     sequence = np.random.SeedSequence(seed, spawn_key=(int(part), index))
     return np.random.Generator(np.random.PCG64(sequence))

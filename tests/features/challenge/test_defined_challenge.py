@@ -3,7 +3,6 @@
 import json
 import shutil
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -32,7 +31,8 @@ from napari_mamamia.features.challenge.scoring.mirror import find_midline
 from napari_mamamia.features.challenge.services.challenge import answers
 from napari_mamamia.features.challenge.services.challenge.answers import (
     list_truth,
-    measure_answers,
+    load_models,
+    measure_folder,
     measure_rules,
     require_measures,
 )
@@ -59,11 +59,9 @@ ranking: {by: aggregate-then-rank}
 """
 
 
-def measured(definition, root, folder, models=MODELS, case_ids=None):
-    case_ids = case_ids or list_truth(definition, root)[0]
-    challenge = SimpleNamespace(case_ids=case_ids, models=models)
-    opened = SimpleNamespace(reference=root, folder=root, challenge=challenge)
-    return measure_answers(opened, definition, folder)
+def measured(definition, root, folder):
+    case_ids, _ = list_truth(definition, root)
+    return measure_folder(definition, root, folder, case_ids, load_models(MODELS, root))
 
 
 def numbers(definition, values):
@@ -305,6 +303,72 @@ def test_leaving_out_a_study_lowers_the_score_of_odelia(odelia):
     definition = definition_named("odelia-2025")
     shutil.rmtree(teams / "a" / "ODL_001_1")
     assert numbers(definition, measured(definition, root, teams / "a"))["auc"] < 0.9714
+
+
+@pytest.mark.real
+def test_mama_synth_runs_through_the_program_officially_and_honestly(real_data, tmp_path):
+    root, folder = real_data("mama_synth"), tmp_path / "cup"
+    models = [word for role, text in MODELS.items() for word in ("--model", f"{role}={text}")]
+    words = ("--challenge", OFFICIAL, "--reference", root, "--bootstrap", 20)
+    assert mamamia("challenge", "init", folder, *words, *models).returncode == 0
+    for team in "abcd":
+        shutil.copytree(root / "teams" / team, folder / "submissions" / team)
+    (folder / "submissions" / "a" / "SYN_001.mha").unlink()
+    assert mamamia("challenge", "run", folder).returncode == 3
+    done = mamamia("challenge", "rank", folder, "--out", tmp_path / "board", has_figures=False)
+    assert done.returncode == 0, done.stderr
+    assert "frd: not computed" in done.stdout
+    assert "ALARM" not in done.stdout  # b hands in the images before contrast, which it was given
+    boards = read_json(tmp_path / "board" / "leaderboard.json")["boards"]
+    assert [board["task"] for board in boards] == [OFFICIAL, HONEST]
+    official, honest = (
+        {row["team"]: dict(row["measures"]) for row in board["rows"]} for board in boards
+    )
+    expected = read_json(root / "expected.json")["teams"]
+    assert official["c"]["mse"] == pytest.approx(expected["c"]["aggregates"]["mse"]["mean"])
+    assert official["a"]["dice"] > expected["a"]["aggregates"]["dice"]["mean"]  # a hard case less
+    assert honest["a"]["dice"] < official["a"]["dice"]
+    assert honest["b"]["dice"] == 0
+    assert official["b"]["dice"] is None
+    words = ("--out", tmp_path / "site", "--minimum-group", 5)
+    done = mamamia("challenge", "publish", tmp_path / "board", *words, has_figures=False)
+    assert done.returncode == 0, done.stderr
+    site = read_json(tmp_path / "site" / "leaderboard.json")
+    assert [task["task"] for task in site["tasks"]] == [OFFICIAL, HONEST]
+    assert site["overall"] == []
+    assert not (tmp_path / "site" / "codabench").exists()  # that program scores masks
+
+
+@pytest.mark.real
+def test_a_copy_of_the_truth_raises_the_alarm(real_data, tmp_path):
+    root, folder = real_data("mama_synth"), tmp_path / "cup"
+    definition = definition_named(HONEST)
+    settings = ChallengeSettings(definition=definition, reference=root, models=MODELS)
+    begin_challenge(folder, replace(settings, n_resamples=0))
+    for team in "ab":
+        shutil.copytree(root / "teams" / team, folder / "submissions" / team)
+    shutil.copy(root / "ground_truth" / "SYN_002.mha", folder / "submissions" / "a")
+    run_challenge(folder)
+    rows = rank_challenge(folder, tmp_path / "board").board.boards[0].rows
+    assert {row.team: row.n_copies for row in rows} == {"a": 1, "b": 0}
+
+
+@pytest.mark.real
+def test_one_submission_to_odelia_is_scored_by_the_program(odelia, tmp_path):
+    root, teams = odelia
+    words = ("--challenge", "odelia-2025", "--reference", root, "--out", tmp_path / "m.json")
+    done = mamamia("challenge", "score", teams / "a", *words)
+    assert done.returncode == 0, done.stderr
+    means = {
+        name: value["mean"] for name, value in read_json(tmp_path / "m.json")["aggregates"].items()
+    }
+    official = read_json(root / "expected.json")["a"]
+    assert means["score"] == pytest.approx(official["Score"], abs=1e-9)
+    shutil.rmtree(teams / "a" / "ODL_001_1")
+    done = mamamia("challenge", "score", teams / "a", *words, "--overwrite")
+    assert done.returncode == 3
+    assert "ODL_001_1" in done.stderr
+    assert read_json(tmp_path / "m.json")["n_unusable"] == 1
 
 
 # ------------------------------------------------------------------ MAMA-MIA as an instance

@@ -166,10 +166,10 @@ def test_a_box_of_a_case_that_is_not_in_the_list_does_not_count_and_is_named(tmp
         ({"lesions": LESIONS + "A,10,0,0,10,0,10\n"}, "x2 must be above x1"),
         ({"lesions": LESIONS + "A,0,nan,0,10,0,10\n"}, "x2 must be a number"),
         ({"lesions": LESIONS + "Z,0,10,0,10,0,10\n"}, "not in the list of cases"),
-        ({"lesions": LESIONS + "A,0,10,0,10,0,10\n"}, "expected each lesion once"),
+        ({"lesions": LESIONS + "A,0,10,0,10,0,10\n"}, "to contain each lesion once"),
         ({"lesions": "case_id,x1,x2\nA,0,1\n"}, "y1, y2, z1, z2 is missing"),
         ({"lesions": ""}, "it is empty"),
-        ({"cases": CASES + "a,x\n"}, "expected each case once"),
+        ({"cases": CASES + "a,x\n"}, "to contain each case once"),
         ({"cases": "case_id\n"}, "none below its header"),
         ({"cases": "patient\nA\n"}, "case_id is missing"),
         ({"boxes": BOXES.replace("score", "risk", 1)}, "column risk in both tables"),
@@ -377,4 +377,4 @@ def test_a_listed_case_needs_a_reference(folders):
 def test_half_a_command_says_what_is_missing(tmp_path):
     done, _ = ended(tmp_path / "out", "score-detection", "--reference", tmp_path)
     assert done.returncode == 2
-    assert "specify all options of one kind" in " ".join(done.stderr.replace("│", " ").split())
+    assert "pass all options of one set" in " ".join(done.stderr.replace("│", " ").split())

@@ -101,8 +101,8 @@ def test_a_label_that_is_none_is_out_of_an_audit_and_said(table, tmp_path):
     ("words", "code", "text"),
     [
         ((), 2, "--label or --split"),
-        (("--label", "nobody"), 1, "expected a column nobody"),
-        (("--label", "m"), 1, "expected labels 0 and 1"),
+        (("--label", "nobody"), 1, "to have a column nobody"),
+        (("--label", "m"), 1, "to contain labels 0 and 1"),
         (("--split", "id"), 1, "2 to 10 parts"),
     ],
 )

@@ -66,4 +66,4 @@ def test_without_a_mask_every_voxel_is_fitted_linearly_and_the_lesions_numbers_a
     assert np.isnan(found.row.ktrans_median_per_min)
     rim = np.abs(phantom.ktrans - 0.25) < 1e-6
     assert np.median(found.maps["ktrans"][rim]) == pytest.approx(0.25, rel=0.03)
-    assert "linear fit only" in found.row.warning
+    assert "only the linear fit" in found.row.warning

@@ -95,7 +95,7 @@ def test_t1_of_flip_angles_is_written_and_its_b1_told(exam, tmp_path):
     row = row_of(tmp_path / "o")
     assert "without a B1 map" in row["warning"]
     assert row["t10_source"] == "flip angles 3 6 9 15 degrees"
-    assert row["arrival_source"] == "bolus in the vessel's mask"
+    assert row["arrival_source"] == "bolus in the vessel mask"
     assert float(row["ktrans_median_per_min"]) == pytest.approx(0.25, rel=0.1)
 
 
@@ -105,7 +105,7 @@ def test_a_standard_exam_is_refused_with_the_reason_and_nothing_is_written_of_it
     done = typed(small_data_set, *TOFTS, *T1, "--out", tmp_path / "o")
     assert done.exit_code == 3
     told = " ".join(done.output.split())
-    assert "Ktrans needs phases at most 15 s apart, but got 240 s from phase 2 to 3" in told
+    assert "Ktrans needs phases at most 15 s apart, but found 240 s from phase 2 to 3" in told
     assert "mamamia kinetics" in told
     assert not list((tmp_path / "o").glob("*.nii.gz"))
     with (tmp_path / "o" / "perfusion.csv").open(encoding="utf-8", newline="") as stream:
@@ -157,14 +157,14 @@ def spoil(data, t1, phantom, change):
         ({"t1": 0.0}, "no T1 at all"),
         ({"t1": np.nan}, "no T1 at all"),
         ({"t1_grid": True}, "other affine|lie|grid"),
-        ({"words": ("--tr", "5")}, "found no flip angle"),
-        ({"words": ("--flip-angle", "12")}, "found no repetition time"),
+        ({"words": ("--tr", "5")}, "it has no flip angle"),
+        ({"words": ("--flip-angle", "12")}, "it has no repetition time"),
         ({"mask": 0}, "whose curve gives the arrival of contrast"),
-        ({"mask": None}, "give the arrival in seconds"),
-        ({"signal": 0}, "signal in every phase, but found a mean of 0 in phase 0"),
+        ({"mask": None}, "enter the arrival in seconds"),
+        ({"signal": 0}, "signal in every phase, but its mean is 0 in phase 0"),
         ({"signal": np.nan}, "[0-9,]+ voxels? not finite, the first in phase 0"),
         ({"voxel": 1e30}, "beyond 100,000 times the median, the first in phase 5"),
-        ({"voxel": 9e6}, "rises less than [0-9]+ %.* T1 [0-9.]+ s, TR 5 ms and 12 degrees"),
+        ({"voxel": 9e6}, "rise by less than [0-9]+ %.* T1 [0-9.]+ s, TR 5 ms and 12 degrees"),
         (
             {"never": True, "words": ("--arrival", "22")},
             "but none of [0-9]+ was fitted .* [1-9][0-9]* without uptake",
@@ -224,7 +224,7 @@ def test_a_flip_angle_in_radians_in_the_clinical_table_is_a_row_with_that_reason
     done = typed(tmp_path / "data", *TOFTS, *T1, "--out", tmp_path / "o")
     assert done.exit_code == 3, done.output
     assert (
-        "2 to 90 degrees, but got 0.209; give it in degrees (radians"
+        "2 to 90 degrees, but it is 0.209; enter it in degrees (radians"
         in row_of(tmp_path / "o")["reason"]
     )
 
@@ -237,7 +237,7 @@ def test_two_phases_are_refused_by_their_number(tmp_path):
     words = (*TOFTS, *T1, "--tr", "5", "--flip-angle", "12", "--times", "0,5")
     assert typed(data, *words, "--out", tmp_path / "o").exit_code == 3
     reason = row_of(tmp_path / "o")["reason"]
-    assert "at least 8 phases, at most 15 s apart, but got 2;" in reason
+    assert "at least 8 phases, at most 15 s apart, but found 2;" in reason
 
 
 def test_tofts_without_vp_writes_no_vp(exam, tmp_path):
@@ -304,11 +304,11 @@ def test_motion_shows_as_a_residual_that_is_told(tmp_path):
         ((*T1, "--flip-angle", "0"), "degrees"),
         ((*T1, "--haematocrit", "42"), "share"),
         ((*T1, "--aif", "weinmann", "--dose", "20"), "mmol"),
-        ((*T1, "--arrival", "nan"), "an arrival of 0 to 3600 s, got nan"),
-        ((*T1, "--arrival", "-3"), "an arrival of 0 to 3600 s, got -3"),
+        ((*T1, "--arrival", "nan"), "an arrival of 0 to 3600 s, but got nan"),
+        ((*T1, "--arrival", "-3"), "an arrival of 0 to 3600 s, but got -3"),
         ((*T1, "--arrival", ""), "a value for --arrival, but got an empty string"),
-        ((*T1, "--flip-angle", "0.21"), "2 to 90 degrees, got 0.21"),
-        ((*T1, "--times", "0,5,5"), "rise from phase to phase, got 0,5,5"),
+        ((*T1, "--flip-angle", "0.21"), "2 to 90 degrees, but got 0.21"),
+        ((*T1, "--times", "0,5,5"), "rise from phase to phase, but got 0,5,5"),
         ((*T1, "--times", "0,5,nan"), "got nan"),
         ((*T1, "--dose", "0.1"), "--dose has an effect only with --aif weinmann"),
         (
@@ -317,7 +317,7 @@ def test_motion_shows_as_a_residual_that_is_told(tmp_path):
         ),
         ((*T1, "--vfa-tr", "5"), "--vfa-tr has an effect only with --vfa"),
         ((*T1, "--vfa-angles", "3,9"), "--vfa-angles has an effect only with --vfa"),
-        (("--vfa", ".", "--vfa-angles", "0.05,0.26"), "1 to 90 degrees, got 0.05"),
+        (("--vfa", ".", "--vfa-angles", "0.05,0.26"), "1 to 90 degrees, but got 0.05"),
         (("--vfa", ".", "--vfa-angles", "1.05,1.26"), "radians"),
         ((*T1, "--arrival", "nowhere"), "got nowhere"),
         ((*T1, "--aif", "mine"), "mine"),
@@ -401,7 +401,7 @@ def test_an_image_is_no_mask_and_a_value_that_is_not_there_is_named(exam, tmp_pa
             lambda t1, lesion: np.where(lesion & (np.arange(32) < 12), np.nan, t1),
             "T1 is not within",
         ),
-        (lambda t1, lesion: lesion, "the T1 map is 1 s in the whole mask"),
+        (lambda t1, lesion: lesion, "the T1 map has the same value, 1 s, in the whole mask"),
     ],
 )
 def test_a_t1_map_that_does_not_know_the_mask_is_told(exam, tmp_path, spoilt, said):
@@ -435,5 +435,5 @@ def test_without_a_mask_the_maps_are_linear_and_the_row_says_so(tmp_path):
     assert typed(*words, "--out", tmp_path / "o").exit_code == 0
     row = row_of(tmp_path / "o")
     assert row["ktrans_median_per_min"] == ""
-    assert "the linear fit only" in row["warning"]
+    assert "only the linear fit" in row["warning"]
     assert int(row["n_fitted_volume"]) > 1000

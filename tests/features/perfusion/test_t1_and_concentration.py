@@ -74,7 +74,7 @@ def test_one_flip_angle_without_signal_leaves_t1_undefined(volume, bad):
 
 @pytest.mark.parametrize("flips", [(3,), (3, 3), (3, 6, 9), ()])
 def test_flip_angles_that_do_not_fit_the_volumes_are_refused(flips):
-    with pytest.raises(CaseError, match="give the angle of every volume"):
+    with pytest.raises(CaseError, match="enter the angle of every volume"):
         t1_of_flip_angles(np.ones((2, 4)), flips, 0.005)
 
 

@@ -173,7 +173,7 @@ def test_the_arrival_comes_out_of_the_curve(source, arrival_s):
 @pytest.mark.parametrize("curve", [np.full(30, 100.0), np.linspace(100, 50, 30)])
 def test_a_curve_that_does_not_rise_has_no_arrival(curve):
     times = tuple(np.arange(30) * 5.0)
-    with pytest.raises(CaseError, match="give the arrival in seconds"):
+    with pytest.raises(CaseError, match="enter the arrival in seconds"):
         fitted_arrival_s(
             times, curve, 1.4, SpoiledEcho(0.005, 12.0), ArterialInput(), TissueModel.TOFTS
         )
@@ -182,8 +182,8 @@ def test_a_curve_that_does_not_rise_has_no_arrival(curve):
 @pytest.mark.parametrize(
     ("times", "word"),
     [
-        ((0, 75, 150, 225, 300), "at most 15 s apart.*got 75 s"),
-        ((0, 60, 65, 70, 130), "got 60 s from phase 3 to 4"),
+        ((0, 75, 150, 225, 300), "at most 15 s apart.*found 75 s"),
+        ((0, 60, 65, 70, 130), "found 60 s from phase 3 to 4"),
         ((0,), "at most 15 s apart"),
         ((0, 5), "at most 15 s apart"),
         ((0, 5, 5, 10), "do not increase"),
@@ -203,9 +203,9 @@ def test_the_gate_counts_phases_before_and_after_arrival():
     assert require_points(times, 21.0) == 4
     with pytest.raises(CaseError, match="a phase before contrast"):
         require_points(times, -1.0)
-    with pytest.raises(CaseError, match=r"at least 8 phases.*got 7"):
+    with pytest.raises(CaseError, match=r"at least 8 phases.*found 7"):
         require_points(tuple(np.arange(0, 9) * 15.0), 15.0)
-    with pytest.raises(CaseError, match="got 100 s around 50 s"):
+    with pytest.raises(CaseError, match="found 100 s around 50 s"):
         require_points((0.0, *(100 + 5.0 * k for k in range(30))), 50.0)
-    with pytest.raises(CaseError, match="give another arrival"):
+    with pytest.raises(CaseError, match="enter another arrival"):
         require_points(times, 1000.0)

@@ -72,7 +72,7 @@ def test_plasma_is_blood_without_cells_and_weinmann_is_plasma_already():
 
 @pytest.mark.parametrize("bad", [{"haematocrit": 42.0}, {"dose_mmol_per_kg": 20.0}])
 def test_a_share_or_dose_in_another_unit_is_refused(bad):
-    with pytest.raises(CaseError, match="give"):
+    with pytest.raises(CaseError, match="enter"):
         ArterialInput(**bad)
 
 

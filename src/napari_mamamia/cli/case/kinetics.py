@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 def count_from(
     opened: "OpenDataSet", source: Path, out: Path, case: Sequence[str], existing: "Existing"
 ) -> None:
-    """Compute FTV with each SEG, and print it next to UCSF's FTV; exit with 3 if a SEG failed."""
+    """Compute FTV from each SEG, and print it next to UCSF's FTV; exit with 3 if a SEG fails."""
     from napari_mamamia.services.kinetics.ftv_from import ftv_from_segs
 
     summary = run(partial(ftv_from_segs, opened, source, out, case_ids=case, existing=existing))
@@ -67,7 +67,7 @@ def _print_volumes(rows: "Sequence[FtvFromRow]") -> None:
         )
         for row in rows
     )
-    print_table("FTV, ours and UCSF's", (*heads, "different"), cells, is_folded=True)
+    print_table("FTV: our result and UCSF's", (*heads, "different"), cells, is_folded=True)
     for row in rows:
         if row.measure == "pe":
             print(f"{row.case_id}: {row.phases} · {row.ftv_thresholds}")
@@ -94,7 +94,7 @@ OPTIONS: Final[dict[str, Where]] = dict.fromkeys(
     ),
     _OWN_REGION,
 )
-"""Where each parameter of the command applies; add an entry for each new parameter."""
+"""The condition under which each parameter applies; add an entry for each new parameter."""
 
 
 @reports_result
@@ -112,7 +112,7 @@ def kinetics(
         typer.Option(
             "--times",
             metavar='"0,82,148"',
-            help="Time of each phase in seconds, in place of the table's.",
+            help="Time of each phase in seconds, replacing the times in the table.",
         ),
     ] = "",
     label: LabelOption = None,
@@ -130,7 +130,7 @@ def kinetics(
             "--timing",
             metavar="UCSF-FTV|phase0-start|injection|manual",
             help=(
-                "Clock for the choice of the early and late phase (150 and 450 s) (default: "
+                "Reference time for choosing the early and late phase (150 and 450 s) (default: "
                 "UCSF-FTV); injection needs --injection, manual --phases."
             ),
         ),
@@ -141,7 +141,8 @@ def kinetics(
             "--injection",
             metavar="SECONDS|header|DIR",
             help=(
-                "Time of the injection: seconds after phase 0, header for the headers, or a "
+                "Time of the injection: seconds after phase 0, header for the time in the "
+                "headers, or a "
                 "folder with masks of a vessel or the heart."
             ),
         ),
@@ -149,7 +150,7 @@ def kinetics(
     phases: Annotated[
         str,
         typer.Option(
-            "--phases", metavar='"2,4"', help="Early and late phase, in place of a choice by time."
+            "--phases", metavar='"2,4"', help="Early and late phase, instead of a choice by time."
         ),
     ] = "",
     vessels: Annotated[
@@ -158,8 +159,9 @@ def kinetics(
             "--vessels",
             metavar="DIR",
             help=(
-                "Masks of the aorta or heart: the time to enhancement of ultrafast phases counts "
-                "from there (default: those of --injection DIR)."
+                "Folder with masks of the aorta or heart, from whose enhancement the time to "
+                "enhancement of "
+                "ultrafast phases is measured (default: those of --injection DIR)."
             ),
         ),
     ] = None,
@@ -170,8 +172,9 @@ def kinetics(
             metavar="SECONDS",
             parser=_PE_AT,
             help=(
-                "PE of ultrafast phases this long after arrival in the vessel, or else in the "
-                "lesion."
+                "Report PE of ultrafast phases this long after arrival in the vessel, or, "
+                "without a vessel, in "
+                "the lesion."
             ),
         ),
     ] = 20.0,
@@ -180,7 +183,10 @@ def kinetics(
         typer.Option(
             "--ftv-variant",
             metavar="ucsf-extension|ucsf-ispy1",
-            help="FTV's mask: 4 of 26 neighbours, or 9 as in UCSF's results of I-SPY 1.",
+            help=(
+                "Filter for the FTV mask: at least 4 of 26 neighbours, or 9 as in UCSF's results "
+                "of I-SPY 1."
+            ),
         ),
     ] = "ucsf-extension",
     repeated_pre: Annotated[
@@ -189,8 +195,9 @@ def kinetics(
             "--repeated-pre",
             metavar="leave-out|average|keep",
             help=(
-                "A repeated pre-contrast scan (detected by its pixels): left out, so that S0 is "
-                "the last scan before contrast, as in an import; averaged; or kept as a phase."
+                "Treatment of a repeated pre-contrast scan (detected by its pixels): leave out, "
+                "so that S0 is "
+                "the last scan before contrast, as in an import; average; or keep as a phase."
             ),
         ),
     ] = "leave-out",
@@ -200,8 +207,9 @@ def kinetics(
             "--ftv-from",
             metavar="SEG_OR_FOLDER",
             help=(
-                "Compute only FTV, from UCSF's own DICOM SEG: its VOI, thresholds and phases; our "
-                "result and UCSF's are in OUT/ftv_from.csv."
+                "Compute only FTV, with the VOI, thresholds and phases of UCSF's own DICOM SEG; "
+                "our "
+                "result and UCSF's are written to OUT/ftv_from.csv."
             ),
         ),
     ] = None,
@@ -225,10 +233,10 @@ def kinetics(
 
     refuse_idle(context, OPTIONS)
     if ftv_box not in set(FtvBox):
-        raise typer.BadParameter(f"expected --ftv-box mask or breast, but got {ftv_box}")
+        raise typer.BadParameter(f"expected --ftv-box to be mask or breast, but it is {ftv_box}")
     if repeated_pre not in set(RepeatedPre):
         raise typer.BadParameter(
-            f"expected --repeated-pre {', '.join(RepeatedPre)}, but got {repeated_pre}"
+            f"expected --repeated-pre to be {', '.join(RepeatedPre)}, but it is {repeated_pre}"
         )
     source = injection_source(injection)
     settings = KineticSettings(
@@ -267,12 +275,13 @@ def kinetics(
 
 
 def _folder_of_vessels(vessels: Path | None, injection: str) -> str:
-    """Return the absolute path of the folder of vessel masks, or else that of the injection."""
+    """Return the absolute path of the folder of vessel masks, or else of the injection folder."""
     if vessels is None:
         return "" if injection == "header" else injection
     if not vessels.is_dir():
         raise typer.BadParameter(
-            f"expected a folder of masks in --vessels, but got {vessels}: name the folder that "
+            f"expected --vessels to be a folder of masks, but it is {vessels}: name the folder "
+            "that "
             "holds ID.nii.gz"
         )
     return str(vessels.resolve())
@@ -296,8 +305,8 @@ def rule_of(timing: str, injection: str, phases: str, *, is_other: bool = False)
     named = numbers_of_text(phases, INDEX)
     if named is not None and len(named) != 2:
         raise typer.BadParameter(
-            f'expected two phases such as "2,4" in --phases, but got {phases!r}: name the early '
-            "and the late one"
+            f'expected --phases to be two phases such as "2,4", but it is {phases!r}: '
+            "name the early and the late phase"
         )
     has_injection = bool(injection) or is_other
     implied = {(True, False): Timing.MANUAL, (False, True): Timing.INJECTION}.get(
@@ -307,12 +316,14 @@ def rule_of(timing: str, injection: str, phases: str, *, is_other: bool = False)
         options = {"--timing": timing, "--injection": has_injection, "--phases": phases}
         names = " and ".join(name for name, value in options.items() if value)
         raise typer.BadParameter(
-            f"expected only one of --timing, --injection and --phases, but got {names}: keep one"
+            f"expected only one of --timing, --injection and --phases, but got {names}: keep one "
+            "of them"
         )
     if implied is None and timing not in ("", Timing.UCSF_FTV, Timing.PHASE0_START):
         raise typer.BadParameter(
-            f"expected --timing {Timing.UCSF_FTV} or {Timing.PHASE0_START}, but got {timing}: for "
-            "other clocks give --injection SECONDS or --phases"
+            f"expected --timing to be {Timing.UCSF_FTV} or {Timing.PHASE0_START}, but it is "
+            f"{timing}: for "
+            "other reference times use --injection SECONDS or --phases"
         )
     try:
         if named is not None:
@@ -339,7 +350,7 @@ def ftv_of(variant: str) -> "FtvSettings":
 
     if variant not in (FtvVariant.EXTENSION, FtvVariant.ISPY1):
         raise typer.BadParameter(
-            f"expected --ftv-variant {FtvVariant.EXTENSION} or {FtvVariant.ISPY1}, but got "
+            f"expected --ftv-variant to be {FtvVariant.EXTENSION} or {FtvVariant.ISPY1}, but it is "
             f"{variant}"
         )
     return FtvSettings.of(FtvVariant(variant))

@@ -38,7 +38,10 @@ def register(
     out: OutOption,
     case: CaseOption = None,
     transform: Annotated[
-        TransformKind, typer.Option("--transform", help="Rigid only, or rigid and then B-spline.")
+        TransformKind,
+        typer.Option(
+            "--transform", help="Rigid transformation only, or rigid followed by B-spline."
+        ),
     ] = TransformKind.BSPLINE,
     to: Annotated[
         int,
@@ -46,12 +49,12 @@ def register(
             "--to",
             metavar="PHASE",
             parser=INDEX,
-            help="Phase onto which the others are registered.",
+            help="Phase to which the other phases are registered.",
         ),
     ] = 1,
     interpolation: Annotated[
         Interpolation,
-        typer.Option("--interpolation", help="Interpolation: cubic B-spline, or linear."),
+        typer.Option("--interpolation", help="Interpolation method: cubic B-spline or linear."),
     ] = Interpolation.BSPLINE,
     masks: Annotated[
         Path | None,
@@ -67,7 +70,7 @@ def register(
     resume: ResumeOption = False,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Register phases: writes a new data set OUT and OUT/registration.csv; masks stay valid.
+    """Register phases and write a new data set OUT and OUT/registration.csv; masks stay valid.
 
     Example: mamamia register DATASET --out REGISTERED
     """

@@ -1,4 +1,4 @@
-"""`mamamia report`: one page for each case, also as PDF or DICOM, and a table of all numbers."""
+"""`mamamia report`: a report for each case, also as PDF or DICOM, and a table of all numbers."""
 
 from functools import partial
 from pathlib import Path
@@ -37,7 +37,7 @@ def report(
         typer.Option(
             "--masks",
             metavar="DIR",
-            help="Folder of masks (default: the reader's own, or else the references).",
+            help="Folder of masks (default: the reader's own masks, otherwise the references).",
         ),
     ] = None,
     reader: Annotated[
@@ -48,12 +48,12 @@ def report(
     ] = "",
     label: LabelOption = None,
     pdf: Annotated[
-        bool, typer.Option("--pdf", help="Also write a PDF of each page; needs Qt.")
+        bool, typer.Option("--pdf", help="Also write a PDF of each report; requires Qt.")
     ] = False,
     dicom: Annotated[
         bool,
         typer.Option(
-            "--dicom", help="Also write DICOM: segmentation of lesions, SR (TID 1500), key images."
+            "--dicom", help="Also write DICOM: lesion segmentations, SR (TID 1500) and key images."
         ),
     ] = False,
     study: Annotated[
@@ -63,13 +63,13 @@ def report(
         ),
     ] = None,
     made_by: Annotated[
-        SegmentMaker, typer.Option("--made-by", help="How the masks were drawn, for DICOM.")
+        SegmentMaker, typer.Option("--made-by", help="How the masks were drawn (stored in DICOM).")
     ] = SegmentMaker.FROM_PROVENANCE,
     identified: Annotated[
         bool,
         typer.Option(
             "--identified",
-            help=("Write DICOM with the patient's name and UIDs, for your PACS only."),
+            help=("Write DICOM with the patient's name and UIDs; send it only to your own PACS."),
         ),
     ] = False,
     columns: ColumnsOption = None,
@@ -78,7 +78,7 @@ def report(
     visit: VisitOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Write each case as one page, for research: OUT/ID.html, PDF, DICOM SR; OUT/measures.csv.
+    """Write a research report for each case: OUT/ID.html, PDF, DICOM SR and OUT/measures.csv.
 
     Example: mamamia report DATASET --masks MASKS --pdf --out REPORTS
     """
@@ -89,7 +89,8 @@ def report(
 
     if not dicom and (study is not None or identified or made_by != SegmentMaker.FROM_PROVENANCE):
         raise typer.BadParameter(
-            "--study, --made-by and --identified apply only with --dicom: add it, or leave them out"
+            "--study, --made-by and --identified apply only with --dicom: add --dicom, or leave "
+            "them out"
         )
     if pdf:
         require_qt()

@@ -1,4 +1,4 @@
-"""The command that copies cases with sheared axes onto grids at right angles."""
+"""The command that resamples cases with sheared axes to orthogonal grids."""
 
 from functools import partial
 
@@ -31,7 +31,7 @@ def straighten(
     visit: VisitOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Copy cases with sheared axes onto grids at right angles: writes a new data set OUT.
+    """Resample cases with sheared axes to orthogonal grids, and write a new data set OUT.
 
     Example: mamamia straighten DATASET --out STRAIGHT
     """
@@ -48,12 +48,12 @@ def straighten(
             print(f"    mask {name}: {old / 1000:.3f} -> {new / 1000:.3f} cc")
     if summary.n_straight:
         typer.echo(
-            f"note: {summary.n_straight} cases already have axes at right angles and were not "
-            "copied"
+            f"note: {summary.n_straight} cases already have orthogonal axes and were not copied"
         )
     print(f"Data set: {summary.folder}")
     print(
-        "Voxels are resampled (phases trilinear, masks nearest): straightened/ID.json has the "
+        "Voxels are resampled (phases trilinear, masks nearest neighbour); see "
+        "straightened/ID.json for "
         "details."
     )
     finish(summary.failures)

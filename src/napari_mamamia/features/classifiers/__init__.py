@@ -1,4 +1,4 @@
-"""Classifiers: scoring, stacking, audit and split of tables; scoring of lesion detection."""
+"""Classifiers: scoring, stacking, and audits and splits of tables; scoring of lesion detection."""
 
 from typing import Final
 

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 class Detections:
     """Scored detection: the tables ``.lesions``, ``.boxes`` and ``.curve``, and ``.numbers``.
 
-    Every number depends on the matching rule in ``.rule``. Made by `score_detection`.
+    Every number depends on the matching rule in ``.rule``. `score_detection` returns this object.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Detections:
 
     @property
     def froc(self) -> float:
-        """Return the mean sensitivity at 1/8 to 8 false positives per case; nan if undefined."""
+        """Return the mean sensitivity at 1/8 to 8 false positives per case; NaN if undefined."""
         return self._result.froc
 
     @cached_property
@@ -115,17 +115,17 @@ class Detections:
 
     @property
     def curve(self) -> "pd.DataFrame":
-        """Return the points of FROC and of the three readings of raFROC."""
+        """Return the points of FROC and of the three variants of raFROC."""
         return self._make_table("curve.csv")
 
     @property
     def failures(self) -> tuple[CaseFailure, ...]:
-        """Return rows and files that could not be read, each with its reason."""
+        """Return the rows and files that could not be read, each with the reason."""
         return advise_failures(self._read.failures, score_detection)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Return notes for the reader of the numbers, as sentences."""
+        """Return notes on the interpretation of the numbers, as sentences."""
         return (*self._read.warnings, *self._result.warnings)
 
     @advising_arguments
@@ -139,16 +139,21 @@ class Detections:
         folder
             Output folder.
         existing
-            "refuse", "resume" or "overwrite" other results in the folder.
+            What to do if the folder contains other results: "refuse", "resume" or "overwrite".
         progress
             Whether to show a progress bar.
+
+        Returns
+        -------
+        pathlib.Path
+            The output folder.
 
         Raises
         ------
         SaveConflictError
-            If the folder holds other results and `existing` is "refuse".
+            If the folder contains other results and `existing` is "refuse".
         SaveError
-            If the system refuses to write.
+            If the operating system does not allow writing.
         """
         out = path_of(folder, "the results")
         policy = existing_of(existing, can_resume=False)
@@ -190,21 +195,24 @@ def score_detection(
     ----------
     reference, prediction
         Two tables of boxes in mm (``.csv``, ``.xlsx`` or DataFrames: case_id, x1, x2, y1, y2, z1,
-        z2, for the prediction also score, for both optionally risk); or two folders of masks.
+        z2, for the prediction also score, and optionally risk in both); or two folders of masks.
     cases
         The table of all cases, including those without a lesion, optionally with their centre.
-        Needed for tables; for masks the references are the cases by default.
+        It is required for tables. For masks, the cases with a reference are used by default.
     probability
-        Folder of maps whose largest value in a component is its score; only for masks.
+        Folder of probability maps; a component's score is the maximum of the map in it. Only for
+        masks.
     matching, iou, duplicates, overlap
-        How boxes are matched with lesions, see docs/methods/detection.md; `overlap` only for masks.
+        The rule for matching boxes with lesions, see docs/methods/detection.md; `overlap` is only
+        for
+        masks.
     box, label
-        The box of a component, and the value of the tumour; only for masks.
+        The definition of a component's box, and the label value of the tumour; only for masks.
     interpolation, case_score, risk, size_cut_mm
-        Sensitivity between two points, the score of a case, the risk by size, and the size between
-        small and large lesions.
+        Sensitivity between two points, the score of a case, the risk by size, and the size that
+        separates small from large lesions.
     bootstrap, seed
-        Number of resamples of cases for the 95 % intervals (0: none), and their seed.
+        Number of resamples of cases for the 95 % intervals (0: none), and the random seed.
     progress
         Whether to show a progress bar.
 
@@ -218,7 +226,7 @@ def score_detection(
     ArgumentError
         If an argument has the wrong type, or `cases` is missing for tables.
     FormatError
-        If a table or folder cannot be read, or its reference is invalid.
+        If a table or folder cannot be read, or the reference is invalid.
 
     Examples
     --------
@@ -261,13 +269,13 @@ def _find_source(
         return DetectionMasks(truth, boxes, maps, listed, rules)
     if listed is None:
         raise ArgumentError(
-            "expected `cases`, a table of all cases including those without a lesion, because "
-            "boxes were given as tables, but found none: pass `cases`"
+            "expected `cases`, a table of all cases including those without a lesion, which "
+            "tables of boxes require, but found none: pass `cases`"
         )
     if probability is not None or rules != PartRules():
         raise ArgumentError(
             "expected probability, overlap, box and label only with folders of masks, but found "
-            "one of them with tables of boxes: leave out this option"
+            "one of them with tables of boxes: leave out this argument"
         )
     return DetectionTables(listed, truth, boxes)
 
@@ -285,13 +293,13 @@ def _make_settings(
     for option, value in (("bootstrap", bootstrap), ("seed", seed)):
         if isinstance(value, bool) or not isinstance(value, int):
             raise ArgumentError(
-                f"expected a whole number of 0 or above for {option}, but found {value!r}: pass a "
-                "number such as 1000"
+                f"expected {option} to be a whole number of 0 or above, but it is {value!r}: pass "
+                "a number such as 1000"
             )
     for option, size in (("iou", iou), ("size_cut_mm", size_cut_mm)):
         if isinstance(size, bool) or not isinstance(size, int | float):
             raise ArgumentError(
-                f"expected a number for {option}, but found {size!r}: pass a number"
+                f"expected {option} to be a number, but it is {size!r}: pass a number"
             )
     try:
         return DetectionSettings(

@@ -1,4 +1,4 @@
-"""Perfusion: Ktrans, ve, kep and vp of ultrafast exams with a known T1."""
+"""Perfusion: Ktrans, ve, kep and vp from ultrafast exams with a known T1."""
 
 from typing import Final
 
@@ -6,7 +6,7 @@ from napari_mamamia.core.features import Command, Feature
 
 FEATURE: Final = Feature(
     name="perfusion",
-    summary="Ktrans, ve, kep and vp of ultrafast exams with a known T1",
+    summary="Ktrans, ve, kep and vp from ultrafast exams with a known T1",
     commands=(
         Command(
             "perfusion",

@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 
 
 RELAXIVITY: Final = Quantity("a relaxivity r1", 0.5, 50, "1/(s mM)", "type one such as 4.5")
-REPETITION_MS: Final = Quantity("a TR", 1, 100, "ms", "type it in milliseconds, such as 5")
+REPETITION_MS: Final = Quantity("a TR", 1, 100, "ms", "type the time in milliseconds, such as 5")
 FLIP_DEGREES: Final = Quantity(
     "a flip angle", 2, 90, "degrees", "type degrees, such as 12 (radians times 57.3)"
 )
 VFA_DEGREES: Final = Quantity("a flip angle", 1, 90, "degrees", "type degrees (radians times 57.3)")
 HAEMATOCRIT: Final = Quantity("a haematocrit", 0, 0.7, "", "type a share, such as 0.42")
 DOSE: Final = Quantity("a dose", 0.005, 1, "mmol/kg", "type mmol per kg, such as 0.1")
-T1_S: Final = Quantity("a T1", 0.05, 6, "s", "type it in seconds, such as 1.4")
+T1_S: Final = Quantity("a T1", 0.05, 6, "s", "type the time in seconds, such as 1.4")
 ARRIVAL_S: Final = Quantity("an arrival", 0, 3600, "s", "type seconds after phase 0 started")
 
 _WHOLE_BLOOD: Final = Where(
@@ -70,7 +70,7 @@ OPTIONS: Final[dict[str, Where]] = dict.fromkeys(
     ),
     ALWAYS,
 ) | {"haematocrit": _WHOLE_BLOOD, "dose": _BY_DOSE, "vfa_angles": _FLIPS, "vfa_tr": _FLIPS}
-"""Where each parameter of the command applies: a new one must have an entry."""
+"""The condition under which each parameter applies; add an entry for each new parameter."""
 
 
 @reports_result
@@ -80,7 +80,7 @@ def perfusion(
     out: OutOption,
     model: Annotated[TissueModel, typer.Option("--model", help="Tissue model.")],
     aif: Annotated[
-        InputName, typer.Option("--aif", help="Population curve of the arterial input.")
+        InputName, typer.Option("--aif", help="Population curve for the arterial input.")
     ],
     relaxivity: Annotated[
         float,
@@ -104,11 +104,14 @@ def perfusion(
         typer.Option(
             "--vfa",
             metavar="DIR",
-            help="In place of --t10: volumes ID_0000.nii.gz, ... of several flip angles.",
+            help="In place of --t10: volumes ID_0000.nii.gz, ... with several flip angles.",
         ),
     ] = None,
     vfa_angles: Annotated[
-        str, typer.Option("--vfa-angles", metavar='"2,5,10"', help="Their angles, degrees.")
+        str,
+        typer.Option(
+            "--vfa-angles", metavar='"2,5,10"', help="Flip angles of the --vfa volumes, degrees."
+        ),
     ] = "",
     vfa_tr: Annotated[
         float | None,
@@ -116,7 +119,7 @@ def perfusion(
             "--vfa-tr",
             metavar="MS",
             parser=REPETITION_MS,
-            help="Their TR (default: that of the dynamic series).",
+            help="TR of the --vfa volumes (default: that of the dynamic series).",
         ),
     ] = None,
     tr: Annotated[
@@ -134,7 +137,7 @@ def perfusion(
             "--flip-angle",
             metavar="DEGREES",
             parser=FLIP_DEGREES,
-            help="Its flip angle (default: clinical table).",
+            help="Flip angle of the dynamic series (default: clinical table).",
         ),
     ] = None,
     arrival: Annotated[
@@ -154,7 +157,7 @@ def perfusion(
             "--haematocrit",
             "--hematocrit",
             parser=HAEMATOCRIT,
-            help="Haematocrit: share of cells in blood (parker, georgiou).",
+            help="Haematocrit: volume fraction of cells in blood (parker, georgiou).",
         ),
     ] = 0.42,
     dose: Annotated[
@@ -186,7 +189,7 @@ def perfusion(
 ) -> None:
     """Fit Ktrans, ve, kep, vp of ultrafast exams with a known T1: maps, OUT/perfusion.csv.
 
-    Refuses exams with phases more than 15 s apart, which includes all standard exams.
+    Exams with phases more than 15 s apart, which includes all standard exams, are an error.
 
     Example: mamamia perfusion DATASET --model tofts --aif parker --relaxivity 4.5 --out PERFUSION
     """
@@ -200,7 +203,7 @@ def perfusion(
     arrival_s, vessels = _seconds_or_path(arrival, "--arrival", ARRIVAL_S, "a folder of masks")
     if vessels and not Path(vessels).is_dir():
         raise typer.BadParameter(
-            f"expected seconds, or a folder of masks in --arrival, but got {vessels}: name the "
+            f"expected --arrival to be seconds or a folder of masks, but it is {vessels}: name the "
             "folder that holds ID.nii.gz"
         )
     try:
@@ -243,9 +246,9 @@ def perfusion(
 def _seconds_or_path(
     text: str, option: str, quantity: Quantity, other: str
 ) -> tuple[float | None, str]:
-    """Return a number, or an existing file or folder as an absolute path.
+    """Return a number, or the absolute path of an existing file or folder.
 
-    Both are None for an empty text.
+    For an empty text, the number is None and the path is "".
     """
     if not text:
         return None, ""
@@ -266,8 +269,8 @@ def _flip_angles(folder: Path | None, angles: str, tr: float | None) -> "FlipAng
     degrees = numbers_of_text(angles, VFA_DEGREES, "2,5,10")
     if not folder.is_dir() or degrees is None:
         raise typer.BadParameter(
-            f"expected a folder in --vfa and its angles in --vfa-angles, but got {folder} and "
-            f"{angles or 'none'}: give both"
+            "expected --vfa to name a folder and --vfa-angles to list the flip angles, but got "
+            f"{folder} and {angles or 'none'}: give both options"
         )
     require_flip_angles(degrees, len(degrees), 5e-3 if tr is None else tr / 1e3)
     return FlipAngles(str(folder.resolve()), degrees, tr)

@@ -12,6 +12,7 @@ _KEPT: Final = (
     "SOPClassUID", "Modality", "ImageType", "SeriesNumber", "InstanceNumber", "NumberOfFrames",
     "Rows", "Columns", "SamplesPerPixel", "PixelSpacing", "SliceThickness", "SpacingBetweenSlices",
     "ImageOrientationPatient", "ImagePositionPatient",
+    "LossyImageCompression", "LossyImageCompressionRatio", "LossyImageCompressionMethod",
 )  # fmt: skip
 """The allow-list: elements of the source images that a segmentation needs."""
 _GROUPS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(

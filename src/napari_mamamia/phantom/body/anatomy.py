@@ -1,8 +1,8 @@
-"""Body, breasts and chest of one patient as distances in RAS mm.
+"""Body, breasts and chest of one patient, described by distances in RAS mm.
 
-The patient lies prone; the breasts hang towards anterior. x is 0 in the midline, z is 0 at the
-height of the nipples, and the front of the rib cage passes near y = -12 mm. All sizes are our
-choice.
+The patient lies prone, and the breasts hang in the anterior direction. x is 0 in the midline, z is
+0 at the height of the nipples, and the front of the rib cage passes near y = -12 mm. All sizes are
+our choice.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from napari_mamamia.phantom.spec import Breasts, PhantomSpec, Side
 from napari_mamamia.phantom.streams import Part, stream
 
 SKIN_MM: Final = 1.8
-"""Thickness of skin. Our choice; normal breast skin is 0.5 to 2 mm."""
+"""Thickness of the skin (our choice); normal breast skin is 0.5 to 2 mm thick."""
 
 _FILLET_MM: Final = 16.0
 _BREAST_REACH_MM: Final = 6.0
@@ -36,9 +36,9 @@ _BREAST_REACH_MM: Final = 6.0
 class Chest:
     """The rib cage, an elliptic cylinder that leans to posterior towards the neck.
 
-    `half_width_mm` and `half_depth_mm` are measured to the outside of the ribs, `centre_y_mm` is
-    the position of their axis, `fat_mm` the thickness of fat between ribs and skin, `lean` the
-    shift to posterior per mm to superior.
+    `half_width_mm` and `half_depth_mm` are measured to the outside of the ribs. `centre_y_mm` is
+    the position of the cylinder's axis, `fat_mm` the thickness of the fat between ribs and skin,
+    and `lean` the posterior shift per mm in the superior direction.
     """
 
     half_width_mm: float
@@ -49,7 +49,7 @@ class Chest:
 
     @property
     def front_mm(self) -> float:
-        """Position (towards anterior) of the front of the ribs in the midline at z = 0."""
+        """Anterior position of the front of the ribs in the midline at z = 0, in mm."""
         return self.centre_y_mm + self.half_depth_mm
 
     def ribs(self, points: Points, outside_mm: float = 0.0) -> Array:
@@ -59,7 +59,7 @@ class Chest:
         return quadric((points.x_mm, y), radii)
 
     def muscle_mm(self, points: Points) -> Array:
-        """Return the thickness of muscle outside the ribs; thick where the pectoralis lies."""
+        """Return the thickness of muscle outside the ribs; it is largest at the pectoralis."""
         aside = np.abs(points.x_mm)
         across = smoothstep(aside, 10, 28) * (1 - smoothstep(aside, 85, 125))
         thickness: Array = np.float32(2.5) + 8 * across * smoothstep(points.z_mm, -75, -25)
@@ -70,8 +70,8 @@ class Chest:
 class Breast:
     """Half an ellipsoid on the chest.
 
-    `centre_mm` lies in its base, `radii_mm` are along right, anterior and superior; `lean` is the
-    shift of the nipple to the side, in mm per mm to anterior.
+    `centre_mm` is the centre of the base. `radii_mm` are the radii along right, anterior and
+    superior. `lean` is the lateral shift of the nipple, in mm per mm in the anterior direction.
     """
 
     side: Side
@@ -81,12 +81,12 @@ class Breast:
 
     @property
     def outward(self) -> float:
-        """+1 for a right breast, -1 for a left one."""
+        """+1 for a right breast, -1 for a left breast."""
         return 1.0 if self.side == Side.RIGHT else -1.0
 
     @property
     def nipple_mm(self) -> tuple[float, float, float]:
-        """Position of the nipple, RAS mm."""
+        """Position of the nipple in RAS mm."""
         x, y, z = self.centre_mm
         return (x + self.outward * self.lean * self.radii_mm[1], y + self.radii_mm[1], z)
 
@@ -132,18 +132,18 @@ class Depths:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Body:
-    """Outline of one patient: chest, breasts, and the unevenness of the skin's surface."""
+    """Outline of one patient: chest, breasts and surface irregularities of the skin."""
 
     chest: Chest
     breasts: tuple[Breast, ...]
     surface: Field
 
     def breast(self, side: Side) -> Breast:
-        """Return the breast of one side; the spec guarantees that it exists."""
+        """Return the breast on one side; the validated spec guarantees that it exists."""
         return next(breast for breast in self.breasts if breast.side == side)
 
     def depths(self, points: Points) -> Depths:
-        """Return the distances by which most tissues are placed."""
+        """Return the distances that determine where most tissues are drawn."""
         ribs = self.chest.ribs(points)
         skin = self.chest.ribs(points, self.chest.fat_mm)
         for breast in self.breasts:
@@ -155,7 +155,7 @@ class Body:
         return Depths(skin, ribs, ribs - self.chest.muscle_mm(points), uneven)
 
     def in_breast(self, breast: Breast, points: Points, depths: Depths) -> Array:
-        """Return the distance to the breast region: skin to chest muscle, without axilla."""
+        """Return the distance to the breast, from skin to chest muscle without the axilla."""
         reach = breast.distance(points) - np.float32(_BREAST_REACH_MM)
         region: Array = np.maximum(np.maximum(depths.skin, -depths.muscle), reach)
         return region
@@ -174,7 +174,7 @@ def draw_body(spec: PhantomSpec) -> Body:
 
 
 def _draw_breast(chest: Chest, side: Side, size: np.ndarray, rng: np.random.Generator) -> Breast:
-    """Return one breast; the two of a patient differ by a few per cent."""
+    """Return one breast; the two breasts of a patient differ by a few per cent."""
     rx, ry, rz, aside = (float(value) for value in size * rng.uniform(0.96, 1.04, 4))
     across = aside / (chest.half_width_mm + chest.fat_mm)
     depth = chest.half_depth_mm + chest.fat_mm

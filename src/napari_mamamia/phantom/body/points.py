@@ -192,7 +192,7 @@ def quadric(offsets_mm: tuple[Array, ...], radii_mm: tuple[float, ...]) -> Array
         g2 = g2 + steep * steep
     k = np.sqrt(k2)
     distance: Array = k * (k - 1) / np.sqrt(np.maximum(g2, np.float32(1e-12)))
-    # At the centre the formula is 0/0; the surface is nearest along the shortest axis.
+    # The formula is 0/0 at the centre, where the surface is nearest along the shortest axis.
     return np.where(k2 < 1e-8, np.float32(-min(radii_mm)), distance)
 
 
@@ -245,10 +245,11 @@ class Field:
     step_mm: float
 
     def at(self, points: Points) -> NDArray[np.float32]:
-        """Return the field at every point, float32 of the points' shape.
+        """Return the field at every point, as float32 in the points' shape.
 
-        Axes are interpolated one after the other, the last array axis first, so that the largest
-        step adds whole planes. BLAS is not used: its threads would compete with other work.
+        The axes are interpolated one after the other, starting with the last array axis, so that
+        the largest step adds whole planes. BLAS is not used, because its threads would compete with
+        other work.
         """
         taps = {world: self._make_taps(points.along[world], world) for world in range(3)}
         values = self.values[tuple(taps[world].reach for world in range(3))]
@@ -274,9 +275,9 @@ class Field:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Taps:
-    """Cubic B-spline weights along one axis: each point uses four entries from `first` on.
+    """Cubic B-spline weights along one axis: each point uses four entries, starting at `first`.
 
-    `weights` is (4, point), `reach` the used part of the lattice.
+    `weights` has the shape (4, point); `reach` is the part of the lattice that is used.
     """
 
     first: NDArray[np.intp]
@@ -284,7 +285,6 @@ class _Taps:
     reach: slice
 
     def along(self, values: NDArray[np.float32], axis: int) -> NDArray[np.float32]:
-        """Return `values` interpolated along `axis`."""
         shape = [1, 1, 1]
         shape[axis] = -1
         total = np.take(values, self.first, axis=axis)

@@ -38,8 +38,8 @@ class Relaxation:
 class Kinetics:
     """Parameters of the extended Tofts model.
 
-    `ktrans_per_min` is the transfer constant, `kep_per_min` the rate back into plasma,
-    `plasma_fraction` the share of the tissue that is blood plasma.
+    `ktrans_per_min` is the transfer constant, `kep_per_min` the rate constant of the return into
+    plasma, and `plasma_fraction` the fraction of the tissue that is blood plasma.
     """
 
     ktrans_per_min: float
@@ -65,13 +65,16 @@ MRI_PROPERTIES: Final[Mapping[Tissue, Relaxation]] = MappingProxyType(
         Tissue.NODE: Relaxation(1.4, 0.95),
     }
 )
-"""Source of T1 at 3 T: fat and fibroglandular tissue Edden 2010 (JMRI 32:982); blood and myocardium
-Sharma 2006 (JMRI 23:323); muscle, marrow and liver de Bazelaire 2004 (Radiology 230:652); breast
-cancer Meng 2020 (Cancer Imaging 20:88). Skin, dead core, lung, nodes and all densities are our
-choice."""
+"""T1 at 3 T and proton density of each tissue.
+
+Sources of T1: fat and fibroglandular tissue Edden 2010 (JMRI 32:982); blood and myocardium Sharma
+2006 (JMRI 23:323); muscle, marrow and liver de Bazelaire 2004 (Radiology 230:652); breast cancer
+Meng 2020 (Cancer Imaging 20:88). The values of skin, necrotic core, lung and nodes, and all
+densities, are our choice.
+"""
 
 FAT_SHARE: Final[Mapping[Tissue, float]] = MappingProxyType({Tissue.FAT: 1.0, Tissue.BONE: 0.5})
-"""Share of a tissue's signal that comes from fat, which fat suppression removes. Our choice."""
+"""Fraction of a tissue's signal that comes from fat and is removed by suppression (our choice)."""
 
 KINETICS: Final[Mapping[Tissue, Kinetics]] = MappingProxyType(
     {
@@ -86,7 +89,8 @@ KINETICS: Final[Mapping[Tissue, Kinetics]] = MappingProxyType(
         Tissue.NODE: Kinetics(0.55, 1.20, 0.05),
     }
 )
-"""Fixed kinetics, our choice: skin and muscle rise slowly, the wall of the heart early. Blood
-follows
-the arterial input; fibroglandular tissue and tumours are fitted to the spec.
+"""Fixed kinetics of the tissues (our choice).
+
+The signal of skin and muscle rises slowly, that of the heart wall early. Blood follows the arterial
+input. Fibroglandular tissue and tumours are fitted to the spec.
 """

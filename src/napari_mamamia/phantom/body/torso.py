@@ -1,15 +1,16 @@
 """Structures of the body: torso, breast tissue, tumours, vessels and lymph nodes.
 
-Positions and sizes behind the breasts are our choice, after what a radiologist expects in a prone
-breast examination: the heart lies on the patient's left, the dome of the liver low on the right.
+The positions and sizes of structures behind the breasts are our choice. They follow what a
+radiologist expects in a prone breast examination: the heart lies on the patient's left, the dome of
+the liver low on the right.
 
-The constants of tumours (shares of the longest axis) that shape lobes, spicules, rim and clumps are
-our choice.
+The constants that shape the lobes, spicules, rim and clumps of a tumour are fractions of its
+longest axis and are our choice.
 
 Vessels run through the breasts, along the sternum, and to each tumour; their numbers, radii (0.5 to
-1.7 mm) and curvature are our choice. Nodes are round and enhance early and strongly; their number,
-positions and sizes are our choice. A radiologist would not take them for a breast tumour, but a
-rule on enhancement and shape does.
+1.7 mm) and curvature are our choice. Lymph nodes are round and enhance early and strongly; their
+number, positions and sizes are our choice. A radiologist would not mistake a node for a breast
+tumour, but a rule based on enhancement and shape would.
 """
 
 from collections.abc import Iterator, Sequence
@@ -43,9 +44,10 @@ _UNEVEN_MM: Final = 3.5
 _ENDLESS: Final = (-1e4, 1e4)
 _LONG: Final = 5e3
 FIBROGLANDULAR_SHARE: Final = {"a": 0.07, "b": 0.17, "c": 0.34, "d": 0.55}
-"""Glandular share of the breast's volume for each BI-RADS density (our choice).
+"""Fraction of glandular tissue in the breast for each BI-RADS density (our choice).
 
-Volume shares in MRI are below the area quarters (25, 50, 75 %) that BI-RADS used for mammograms.
+Volume fractions in MRI are lower than the area fractions (25, 50 and 75 %) that BI-RADS used for
+mammograms.
 """
 
 _PLANNING_STEP_MM: Final = 4.0
@@ -64,9 +66,10 @@ _VESSELS_PER_BREAST: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class _Organ:
-    """An ellipsoid: centre (right, anterior of the front of the ribs, superior) and radii in mm.
+    """An ellipsoid: its centre (right, anterior of the ribs' front, superior) and its radii, in mm.
 
-    `wall_mm` is its least distance to the outside of the ribs, `lowest_mm` its lower end.
+    `wall_mm` is its smallest distance to the outside of the ribs, `lowest_mm` the position of its
+    lower end.
     """
 
     tissue: Tissue
@@ -119,7 +122,7 @@ def paint_torso(canvas: Canvas, body: Body, depths: Depths) -> None:
 
 
 def _make_ribs(points: Points, ribs: Array, voxel_mm: float) -> Array:
-    """Return the share of marrow in the chest wall: slanting ribs and the sternum."""
+    """Return the fraction of marrow in the chest wall, which has slanting ribs and the sternum."""
     aside = np.abs(points.x_mm)
     slant = (points.z_mm + np.float32(0.45) * aside) * np.float32(2 * np.pi / _RIB_PITCH_MM)
     between = np.float32(-5.0) * np.cos(slant)
@@ -163,17 +166,17 @@ class Grain:
 
     @property
     def brightness(self) -> Array:
-        """Factor, about 1, by which glandular signal varies."""
+        """Factor with a mean of about 1 by which the glandular signal varies."""
         factor: Array = 1 + 0.07 * self.middle + 0.06 * self.fine
         return factor
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parenchyma:
-    """Fibroglandular tissue: a score for each point and a threshold for each breast.
+    """Fibroglandular tissue, defined by a score at each point and a threshold for each breast.
 
-    Structures of four sizes (`coarse` to `fine`, steps of 14 to 3 mm) shape it; `patches` make its
-    enhancement uneven; `sheets` are the surfaces in which ligaments run.
+    Structures of four sizes shape the tissue (`coarse` to `fine`, with steps of 14 to 3 mm).
+    `patches` makes its enhancement uneven. `sheets` holds the surfaces in which ligaments run.
     """
 
     body: Body
@@ -185,7 +188,7 @@ class Parenchyma:
     patches: Field
 
     def share(self, breast: Breast, points: Points, depths: Depths, grain: Grain) -> Array:
-        """Return the share of fibroglandular tissue at every point of a block, 0 to 1."""
+        """Return the fraction of fibroglandular tissue at every point of a block, 0 to 1."""
         threshold = self.thresholds[self.body.breasts.index(breast)]
         score = self.score(breast, points, depths, grain)
         solid = smoothstep(score, threshold - _SOFT_EDGE, threshold + _SOFT_EDGE)
@@ -194,7 +197,7 @@ class Parenchyma:
         return share
 
     def ligaments(self, points: Points, depths: Depths) -> Array:
-        """Return the share of thin sheets between glandular tissue and skin, at most 0.45."""
+        """Return the fraction of ligament sheets between gland and skin, at most 0.45."""
         thin = np.exp(-((self.sheets.at(points) / np.float32(0.09)) ** 2))
         inside = smoothstep(-depths.skin, 1, 4) * smoothstep(depths.muscle, 0, 4)
         share: Array = np.float32(0.45) * thin * inside
@@ -206,7 +209,7 @@ class Parenchyma:
 
     def enhancement(self, points: Points) -> Array:
         """Return the factor, mean 1, by which glandular enhancement varies in patches and foci."""
-        # Half the variance is subtracted, since the exponential raises the mean by that much.
+        # Half the variance is subtracted, because the exponential raises the mean by that amount.
         gain: Array = np.exp(_PATCHINESS * self.patches.at(points) - _PATCHINESS**2 / 2)
         return gain
 
@@ -225,13 +228,13 @@ class Parenchyma:
         under_skin = 1 - smoothstep(-depths.skin, 3, 13)
         behind = 1 - smoothstep(depths.muscle, 1, 14)
         score = score - 1.2 * under_skin * smoothstep(radial, 0.05, 0.3) - 1.5 * behind
-        # Below every threshold, so that no density puts gland into the muscle.
+        # The score is below every threshold, so that no density puts gland into the muscle.
         blocked: Array = np.where(depths.muscle < 0, np.float32(-9), score)
         return blocked
 
 
 def grow_parenchyma(spec: PhantomSpec, body: Body) -> Parenchyma:
-    """Return the fibroglandular tissue for the density of `spec`.
+    """Return the fibroglandular tissue for the breast density of `spec`.
 
     The threshold is computed on a separate lattice, so that it does not depend on the grid.
 
@@ -262,11 +265,11 @@ def grow_parenchyma(spec: PhantomSpec, body: Body) -> Parenchyma:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tumour:
-    """One tumour at its position.
+    """A tumour with its position, axes and surface.
 
-    `rotation` turns RAS into the axes of the tumour (longest first). `lobes` roughens its outline,
-    `clumps` divides a non-mass tumour, `mottle` makes the enhancement uneven. `rays` are the unit
-    vectors of the spicules and `ray_mm` their lengths.
+    `rotation` converts RAS directions to the axes of the tumour (longest first). `lobes` roughens
+    its outline, `clumps` divides a non-mass tumour, and `mottle` makes the enhancement uneven.
+    `rays` holds the unit vectors of the spicules and `ray_mm` their lengths.
     """
 
     spec: TumourSpec
@@ -280,7 +283,7 @@ class Tumour:
 
     @property
     def radii_mm(self) -> tuple[float, float, float]:
-        """Half axes of the ellipsoid before it is roughened, longest first."""
+        """Half axes of the ellipsoid before its surface is roughened, longest first."""
         longest = self.spec.longest_mm / 2
         second, third = self.spec.axis_ratios
         return (longest, longest * second, longest * third)
@@ -312,9 +315,9 @@ class Tumour:
         return distance + np.float32(rim)
 
     def enhancement(self, points: Points) -> Array:
-        """Return the factor, mean 1, by which enhancement varies inside.
+        """Return the factor with a mean of 1 by which enhancement varies inside the tumour.
 
-        1 for homogeneous tumours.
+        The factor is 1 everywhere in homogeneous tumours.
         """
         spread = 0.25 * min(1.0, 2 * self.spec.roughness)
         gain: Array = np.exp(spread * self.mottle.at(points) - spread**2 / 2)
@@ -380,14 +383,15 @@ def _make_bounds(centre_mm: tuple[float, float, float], longest_mm: float) -> Bo
 def _make_tumour(
     one: TumourSpec, centre_mm: tuple[float, float, float], rng: np.random.Generator
 ) -> Tumour:
-    # Q of a random matrix is a random rotation; where it also mirrors, the ellipsoid stays the
-    # same.
+    # Q from the QR decomposition of a random matrix is a random rotation. If Q also mirrors, the
+    # ellipsoid stays the same.
     turn, _ = np.linalg.qr(rng.standard_normal((3, 3)))
     bounds = _make_bounds(centre_mm, one.longest_mm)
     lobes = make_field(rng, max(one.longest_mm / 5, 1.5), bounds)
     clumps = make_field(rng, max(one.longest_mm / 9, 2.2), bounds)
     mottle = make_field(rng, max(one.longest_mm / 8, 1.5), bounds)
-    # The maximum number is drawn, so that with more spicules the first ones stay unchanged.
+    # The maximum number of spicules is always drawn, so that a larger number leaves the first
+    # ones unchanged.
     rays = rng.standard_normal((60, 3))
     rays = rays / np.linalg.norm(rays, axis=1, keepdims=True)
     lengths = one.longest_mm * rng.uniform(0.08, 0.3, 60)
@@ -412,7 +416,7 @@ def _choose_centre(
     others: tuple[Tumour, ...],
     rng: np.random.Generator,
 ) -> tuple[float, float, float]:
-    """Return a random centre inside the breast, more likely in glandular tissue."""
+    """Return a random centre inside the breast, with a preference for glandular tissue."""
     breast = body.breast(one.side)
     points = Points.lattice(breast.bounds_mm, _PLACING_STEP_MM)
     depths = body.depths(points)
@@ -425,8 +429,9 @@ def _choose_centre(
         room &= away > (radius + other.spec.longest_mm / 2 + 5) ** 2
     if not room.any():
         raise CaseError(
-            f"tumour {index + 1} of {one.longest_mm:g} mm does not fit into the {one.side} breast "
-            "with the others; make it smaller, give centre_mm, or change the seed"
+            f"tumour {index + 1} ({one.longest_mm:g} mm) does not fit into the "
+            f"{one.side} breast together with the other tumours; make the tumour smaller, set "
+            "centre_mm, or change the seed"
         )
     weight = (0.05 + parenchyma.share(breast, points, depths, parenchyma.grain(points)))[
         room
@@ -462,7 +467,7 @@ class Tube:
             yield Tube(self.path_mm[k : k + 2], self.radius_mm[k : k + 2])
 
     def distance(self, points: Points) -> tuple[Array, float]:
-        """Return the distance to the first straight segment, and its mean radius in mm."""
+        """Return the distance to the first straight segment and the segment's mean radius, mm."""
         start, end = self.path_mm[:2].astype(np.float32)
         axis = end - start
         offsets = (points.x_mm - start[0], points.y_mm - start[1], points.z_mm - start[2])
@@ -494,7 +499,7 @@ def lay_vessels(spec: PhantomSpec, body: Body) -> tuple[Tube, ...]:
 def feeding_tube(
     body: Body, breast: Breast, target_mm: Sequence[float], rng: np.random.Generator
 ) -> Tube:
-    """Return a vessel from the chest's outer side that ends inside a tumour."""
+    """Return a vessel that starts at the outer side of the chest and ends inside a tumour."""
     start = _chest_point(body, breast, rng, outer=True)
     radii = (float(rng.uniform(1.0, 1.5)), float(rng.uniform(0.7, 1.0)))
     return _bend_tube(start, np.asarray(target_mm, dtype=np.float64), radii, rng)
@@ -537,7 +542,7 @@ def _bend_tube(
     radii_mm: tuple[float, float],
     rng: np.random.Generator,
 ) -> Tube:
-    """Return a cubic curve from `start` to `end` that bends to the side and meanders slightly."""
+    """Return a cubic curve from `start` to `end` with a lateral bend and a slight meander."""
     t = np.linspace(0, 1, _STEPS)[:, None]
     chord = end - start
     bulge = rng.normal(0, 0.16, (2, 3)) * float(np.linalg.norm(chord))
@@ -567,7 +572,7 @@ class Node:
 
 
 def lay_nodes(spec: PhantomSpec, body: Body) -> tuple[Node, ...]:
-    """Return the lymph nodes of both axillae, each between ribs and skin.
+    """Return the lymph nodes of both axillae; each lies between ribs and skin.
 
     Parameters
     ----------

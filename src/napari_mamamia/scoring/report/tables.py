@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import isnan
 from typing import Final
 
+import numpy as np
+
 from napari_mamamia.core.records import CaseScore
 from napari_mamamia.metrics.registry import metric
 from napari_mamamia.scoring.case.failures import FailureKind
@@ -34,6 +36,7 @@ from napari_mamamia.scoring.report.text import (
     variable_label,
 )
 from napari_mamamia.scoring.statistics.bootstrap import Interval, IntervalMethod, interval_named
+from napari_mamamia.scoring.statistics.coverage import describe_coverage
 
 Result = SegmentationResult | ResponseResult
 
@@ -311,11 +314,19 @@ def numbers_table(result: SegmentationResult, defined_by: str = "") -> ReportTab
         interval_rows(numbers, result.intervals, result.uncertainty.by_name("fairness_")),
         (
             *interval_notes(result.intervals, result.uncertainty),
+            *coverage_notes(result),
             *say_without(result.uncertainty),
             *measured_notes(result),
         ),
         interval_warnings(result.intervals),
     )
+
+
+def coverage_notes(result: SegmentationResult) -> tuple[str, ...]:
+    """Return a note if intervals of means have a low coverage with so many cases and failures."""
+    if not result.intervals:
+        return ()
+    return describe_coverage(result.counted.n, int(np.count_nonzero(result.counted.dsc == 0)))
 
 
 def measured_notes(result: SegmentationResult) -> tuple[str, ...]:

@@ -20,12 +20,6 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 LEVEL: Final = 0.95
-TRUSTED_SIZE: Final = 20
-"""Group size below which the pooled variance is used if the group's variance is smaller.
-
-A small group may contain no failure by chance, so its spread may look tiny.
-docs/methods/intervals.md gives the coverage with and without this rule.
-"""
 
 _WIDEST: Final = 14.0
 """Largest studentised range that occurs in double precision."""
@@ -36,8 +30,9 @@ _FREEDOMS: Final = np.array([1, 1.3, 1.7, 2, 2.5, 3, 4, 5, 6, 8, 10, 15, 20, 30,
 class GroupMoments:
     """Sizes, means and variances (n - 1), each (g,), of g groups with at least two cases.
 
-    `used` is the variance for intervals; for a group under `TRUSTED_SIZE` cases, it is at least the
-    pooled variance.
+    `used` is the variance for intervals: the group's variance, but at least the pooled variance. A
+    group that contains no failure by chance has both a good mean and a tiny variance.
+    docs/methods/intervals.md gives the coverage.
     """
 
     n: Array
@@ -49,8 +44,7 @@ class GroupMoments:
         """The variances that intervals use, (g,)."""
         freedom = self.n - 1
         pooled = float((freedom * self.variance).sum() / freedom.sum())
-        is_small = self.n < TRUSTED_SIZE
-        return np.where(is_small, np.maximum(self.variance, pooled), self.variance)
+        return np.maximum(self.variance, pooled)
 
     @property
     def errors(self) -> Array:

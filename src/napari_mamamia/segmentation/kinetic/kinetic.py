@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from napari_mamamia.core.case import Case, Mask
+from napari_mamamia.core.counting import phase_name
 from napari_mamamia.core.grid import DisplayFrame
 from napari_mamamia.core.progress import part, report_progress
 from napari_mamamia.core.provenance import MODEL_SHA256, Setting, hash_model
@@ -103,7 +104,7 @@ class KineticSegmenter:
                 ("unsure", why or "no"),
             ),
             seconds=time.perf_counter() - started,
-            notes=tuple(_list_notes(choice, search, prompt, candidates)),
+            notes=tuple(_list_notes(case, choice, search, prompt, candidates)),
             unsure=why,
         )
 
@@ -161,7 +162,7 @@ def _list_candidates(
             crop=np.ascontiguousarray(frame.from_display(item.region.crop)),
             volume_mm3=int(np.count_nonzero(item.region.crop)) * case.grid.voxel_volume_mm3,
             score=item.value,
-            reasons=reasons(item.features, _describe_time(choice), settings),
+            reasons=reasons(item.features, _describe_time(case, choice), settings),
         )
 
 
@@ -172,9 +173,9 @@ def _make_mask(case: Case, candidates: tuple[Candidate, ...]) -> Mask:
     return Mask(case.grid, array)
 
 
-def _describe_time(choice: PhaseChoice) -> str:
+def _describe_time(case: Case, choice: PhaseChoice) -> str:
     if choice.early_s is None:
-        return f"in phase {choice.early}"
+        return f"in {phase_name(choice.early, case.n_before)}"
     return f"at {choice.early_s:.0f} s"
 
 
@@ -196,30 +197,33 @@ def _list_parameters(
 
 
 def _list_notes(
+    case: Case,
     choice: PhaseChoice,
     search: Search,
     prompt: Prompt | None,
     candidates: tuple[Candidate, ...],
 ) -> Iterator[str]:
+    early = phase_name(choice.early, case.n_before)
     if choice.timing is Timing.PHASE_ORDER:
-        last = "" if choice.late is None else f" and phase {choice.late} as late"
+        late = (
+            "" if choice.late is None else f" and {phase_name(choice.late, case.n_before)} as late"
+        )
         yield (
-            f"phases chosen {choice.timing.value} ({choice.reason}): phase {choice.early} was "
-            f"used as early{last}"
+            f"phases chosen {choice.timing.value} ({choice.reason}): {early} was used as "
+            f"early{late}"
         )
     if choice.late is None:
         yield f"there is no late phase, so SER was not used ({choice.reason})"
     yield from search.notes
     if not search.brightens:
-        yield (
-            f"phase {choice.early} is not brighter than phase 0: phases may be in the wrong order"
-        )
+        before = phase_name(0, case.n_before)
+        yield f"{early} is not brighter than {before}: phases may be in the wrong order"
     if not candidates:
-        yield _nothing_found(choice, search, prompt)
+        yield _nothing_found(case, choice, search, prompt)
 
 
-def _nothing_found(choice: PhaseChoice, search: Search, prompt: Prompt | None) -> str:
-    level = f"by {search.percent:.0f} % or more {_describe_time(choice)}"
+def _nothing_found(case: Case, choice: PhaseChoice, search: Search, prompt: Prompt | None) -> str:
+    level = f"by {search.percent:.0f} % or more {_describe_time(case, choice)}"
     if isinstance(prompt, Click):
         return f"nothing near the click enhances {level}; click nearer to the lesion, or draw a box"
     if isinstance(prompt, BoxPrompt):

@@ -76,7 +76,7 @@ def claim_folder(
             "folder"
         ) from error
     if not is_empty and existing is Existing.REFUSE:
-        has_resume = command not in _WITHOUT_RESUME
+        has_resume = command not in _WITHOUT_RESUME and _is_same_run(folder, command, parameters)
         resumed = ", continue the run that made it," if has_resume else ""
         raise SaveConflictError(
             f"expected {folder} to be empty, but it has files{_say_run(folder)}: choose a new "
@@ -165,6 +165,14 @@ def _require_same_run(
             "files",
             remedies=(Remedy("overwrite"),),
         )
+
+
+def _is_same_run(folder: Path, command: str, parameters: tuple[tuple[str, Setting], ...]) -> bool:
+    try:
+        _require_same_run(folder, command, parameters)
+    except SaveConflictError:
+        return False
+    return True
 
 
 def _list_changes(

@@ -21,6 +21,9 @@ from napari_mamamia.smartpaint.session.session import EditingSession
 
 GROW_STEP: Final = "grow"
 GROW_AGAIN: Final = f"{GROW_STEP} (again)"
+TIGHTEN: Final = f"{GROW_STEP} (to edges)"
+EDGE_MM: Final = 3.0
+"""How far `TIGHTEN` moves an edge, at least 1.5 voxels. Source: docs/methods/growth.md."""
 _FARTHER: Final = 1.5
 
 
@@ -180,7 +183,7 @@ def recall_growth(live: EditingSession) -> GrownBefore | None:
             added &= now
         elif step.name == OUTLINE_STEP:
             _clear_planes(added, box, outlined_slices((step,), live.label), now)
-        elif step.name == GROW_AGAIN:
+        elif step.name in (GROW_AGAIN, TIGHTEN):
             added &= now
         else:
             empty = _find_empty(before & ~added, box, planes)

@@ -648,9 +648,9 @@ def _score_cases(
         image_cases = find_data_set(settings.images.absolute()).cases
         images = {case_key(case_images.case_id): case_images for case_images in image_cases}
     if settings.label is None and settings.profile.chooses_label:
-        _require_tumour_labels(pairs)
         for masks in zip(*pairs.values(), strict=True):
             _require_own_label([path for path in masks if path is not None])
+        _require_tumour_labels(pairs)
     batch = score_cases(
         pairs,
         settings.profile,

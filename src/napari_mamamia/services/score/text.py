@@ -17,9 +17,10 @@ from napari_mamamia.scoring.cohort.results import (
     Stratum,
     n_text,
 )
-from napari_mamamia.scoring.cohort.segmentation_cohort import GroupScore
+from napari_mamamia.scoring.cohort.segmentation_cohort import VariableFairness
 from napari_mamamia.scoring.report.tables import (
     RESAMPLING_RANGE,
+    coverage_notes,
     gap_notes,
     range_table,
     say_disparity,
@@ -152,13 +153,14 @@ def _describe_task1(result: SegmentationResult) -> list[str]:
     score = f"ranking score (weight {cohort.weight_of_fairness:g})"
     numbers.append((score, "ranking_score", cohort.ranking_score, cohort.reason))
     lines = [_format_line(*item, result, "fairness_") for item in numbers]
+    lines += [f"  {note}" for note in coverage_notes(result)]
     lines += _describe_gaps(result, ("dsc", "norm_hd"))
     for variable in cohort.fairness.variables:
         if variable.unassigned:
             lines.append(
                 f"  {variable.variable}: {count_of(len(variable.unassigned), 'case')} in no group"
             )
-        lines += _list_small_groups(variable.variable, variable.groups)
+        lines += _list_small_groups(variable, result)
     for stratum in result.strata:
         if stratum.variable in _SIZES:
             lines += _size_lines(stratum)
@@ -240,12 +242,18 @@ def _format_line(
 def _describe_gaps(
     result: SegmentationResult | ResponseResult, measures: tuple[str, ...]
 ) -> list[str]:
-    """Describe each disparity in one line, and list the groups that are not counted."""
+    """Describe each disparity, and list the groups that are not counted.
+
+    Disparities of one variable with the same conclusions share a line.
+    """
     uncertainty = result.uncertainty
+    values: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for disparity in uncertainty.disparities:
+        if disparity.measure in measures:
+            value, *rest = say_disparity(disparity, uncertainty.minimum_group)
+            values.setdefault((disparity.variable, tuple(rest)), []).append(value)
     lines = [
-        f"  {disparity.variable}: {' '.join(say_disparity(disparity, uncertainty.minimum_group))}"
-        for disparity in uncertainty.disparities
-        if disparity.measure in measures
+        f"  {variable}: {' '.join((*first, *rest))}" for (variable, rest), first in values.items()
     ]
     return lines + [f"  {text}" for text in say_without(uncertainty)]
 
@@ -296,9 +304,18 @@ def _describe_costs(model: ModelScores) -> list[str]:
     return lines
 
 
-def _list_small_groups(variable: str, groups: Iterable[GroupScore]) -> list[str]:
-    small = ", ".join(f"{group.label} (n {group.n})" for group in groups if group.is_small)
-    return [f"  {variable}: small group(s) {small}"] if small else []
+def _list_small_groups(variable: VariableFairness, result: SegmentationResult) -> list[str]:
+    """Name the small groups, except those that the lines on disparities name."""
+    named = {
+        group.group
+        for disparity in result.uncertainty.disparities
+        if disparity.variable == variable.variable and not disparity.interval.is_defined
+        for group in disparity.interval.left_out
+    }
+    small = [group for group in variable.groups if group.is_small and group.label not in named]
+    names = ", ".join(f"{group.label} (n {group.n})" for group in small)
+    groups = "small group" if len(small) == 1 else "small groups"
+    return [f"  {variable.variable}: {groups} {names}"] if small else []
 
 
 def _list_warnings(intervals: Iterable[Interval]) -> list[str]:

@@ -63,7 +63,7 @@ def sample_at(centre: Voxel, brush: Brush, images: FeatureImages, spacing_mm: Sp
     spacing, so a point has the same sample in every view. The centre of the sample is the median.
     The scale is 1.4826 times the median absolute deviation, limited to one to two units of noise.
 
-    Source: docs/methods/brush.md.
+    Source: docs/methods/previous_brush.md.
     """
     chosen = images.choose(brush.features)
     values = _read_disc(centre, brush, chosen, spacing_mm)
@@ -208,9 +208,9 @@ class StrokePath:
         The images from which a brush with `Sampling.LOCKED` is sampled at the press. Without
         images, its stamps have no sample.
 
-    Source: docs/methods/brush.md (``E0 ds / (1.5 r)``, used for smoothing). For painting, the sum
-    of such doses along an edge (half-spaces of benchmarks/brush.py, a stroke of 21 mm, r = 10 mm)
-    covered 0.82 of the tissue within 8 mm of the stroke, the largest dose 0.99.
+    Source: docs/methods/previous_brush.md (``E0 ds / (1.5 r)``, used for smoothing). For painting,
+    the sum of such doses along an edge (half-spaces of benchmarks/brush.py, a stroke of 21 mm, r =
+    10 mm) covered 0.82 of the tissue within 8 mm of the stroke, the largest dose 0.99.
     """
 
     def __init__(
@@ -311,8 +311,8 @@ _WHOLE_DOSE: Final = np.float32(
 _STEEPNESS: Final = 1.65
 """Steepness of the similarity ``exp(-0.5 (1.65 z / tolerance)^2)``.
 
-Source: docs/methods/brush.md. 1.5 was derived for clicks on an empty mask; strokes, and masks that
-start from 0.05, keep the leak limits with 1.65 (benchmarks/brush.py).
+Source: docs/methods/previous_brush.md. 1.5 was derived for clicks on an empty mask; strokes, and
+masks that start from 0.05, keep the leak limits with 1.65 (benchmarks/brush.py).
 """
 
 _AGREEMENT: Final = {1: 1.0, 2: 0.86, 3: 0.8}
@@ -387,8 +387,8 @@ def dose(
     `fall_off`. A plain sphere ignores the image: its dose is so large that the previous membership
     has no weight inside its circle.
 
-    Source: docs/methods/brush.md. With z as the mean of the unchanged features, their common noise
-    would count up to three times and more would leak (benchmarks/brush.py).
+    Source: docs/methods/previous_brush.md. With z as the mean of the unchanged features, their
+    common noise would count up to three times and more would leak (benchmarks/brush.py).
 
     Raises
     ------
@@ -460,7 +460,7 @@ def smooth(membership: Floats, stamp: Stamp, brush: Brush, spacing_mm: Spacing, 
     """Blend `membership` in place with its Gaussian mean by ``1 - exp(-E fall)``.
 
     The Gaussian has a standard deviation of 1 mm, in the plane alone for `Extent.PLANE`. Beyond the
-    box the nearest value is repeated. Source: docs/methods/brush.md.
+    box the nearest value is repeated. Source: docs/methods/previous_brush.md.
     """
     sigmas = [SMOOTHING_MM / step for step in spacing_mm]
     if brush.extent is Extent.PLANE:

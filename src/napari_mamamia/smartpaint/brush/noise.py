@@ -43,8 +43,8 @@ def noise_of(
     The smallest possible result is a thousandth of the range and, for whole numbers, the noise of
     rounding, ``sqrt(1 / 12)``. The result is 1 for a uniform image.
 
-    Source: docs/methods/brush.md (lag and estimator); Otsu 1979, IEEE Trans. SMC 9, equation 18
-    (threshold). Using that threshold here is our choice.
+    Source: docs/methods/previous_brush.md (lag and estimator); Otsu 1979, IEEE Trans. SMC 9,
+    equation 18 (threshold). Using that threshold here is our choice.
     """
     pairs = [_sample_pairs(plus, minus, axis) for axis in _in_plane(spacing_mm, plus.shape)]
     bright, difference = (np.concatenate(parts) for parts in zip(*pairs, strict=True))

@@ -16,7 +16,7 @@ START_OUTSIDE: Final = np.float32(0.05)
 """Membership outside and inside a mask at the start of painting.
 
 The values are never 0 or 1, so one full dose changes a voxel's label. Source:
-docs/methods/brush.md.
+docs/methods/previous_brush.md.
 """
 
 THRESHOLD: Final = 0.5
@@ -43,7 +43,8 @@ def painted_radius_mm(brush: Brush) -> float:
     stroke passes. The plain sphere and the smoothing brush use the same circle, so it does not
     change with the tool.
 
-    Source: derived from the dose form (docs/methods/brush.md); a start from 0 gives 0.884 r.
+    Source: derived from the dose form (docs/methods/previous_brush.md); a start from 0 gives
+    0.884 r.
 
     Examples
     --------
@@ -89,7 +90,7 @@ def fall_off(centre: Voxel, brush: Brush, spacing_mm: Spacing, box: Box) -> NDAr
 
     The fraction is 1 up to half the radius, then ``(1 - d / r) / (1 - h)`` with h = 0.5, and 0
     beyond `painted_radius_mm`. It is 1 everywhere for the plain sphere, and always 1 in the voxel
-    under the centre. Source: docs/methods/brush.md.
+    under the centre. Source: docs/methods/previous_brush.md.
     """
     shares = _squared_shares(centre, brush, spacing_mm, box)
     beyond = shares > np.float32(_PAINTED_SHARE**2)

@@ -20,15 +20,17 @@ from napari_mamamia.smartpaint.evidence.region import (
     measure_depth,
     settle_region,
 )
-from napari_mamamia.smartpaint.evidence.settle import find_holes
+from napari_mamamia.smartpaint.evidence.settle import ALIKE, find_holes
 from napari_mamamia.smartpaint.grow.grow import Grown
 from napari_mamamia.smartpaint.grow.outlines import start_from_outlines
 from napari_mamamia.smartpaint.grow.start import RING_MM, GrowSettings, Outline
 from napari_mamamia.smartpaint.parts import without_fragments
 
 _STEADY: Final = 2.0  # log odds of the current mask: weaker evidence does not move its edge
+_STEADY_EDGE: Final = 1.0  # the same within the band of `edge_mm`
 _PULL: Final = 1.0  # log odds of a full pull
 _FAR: Final = (6.0, 0.3)  # mm, and greatest depths, beyond the mask: the limit of the region
+_BAND: Final = (1.5, 0.6)  # voxels: narrowest band; depths: what is deeper always stays
 _WORTH_A_WORD: Final = 0.01  # of the mask's voxels
 _TOUCHING: Final = np.ones((3, 3, 3), np.bool_)
 
@@ -43,6 +45,7 @@ def grow_again(
     label: int,
     outlines: Sequence[Outline] = (),
     settings: GrowSettings | None = None,
+    edge_mm: float | None = None,
 ) -> Grown:
     """Grow a label again from all evidence about it.
 
@@ -61,6 +64,8 @@ def grow_again(
         The label's marks, a uint16 array of the same shape.
     outlines
         The planes that the reader has outlined.
+    edge_mm
+        How far the mask's edge may move; by default as far as growth reaches.
 
     Raises
     ------
@@ -69,7 +74,7 @@ def grow_again(
     """
     settings = settings or GrowSettings()
     report_progress(0, 1, "Reading the mask and its marks")
-    scene = _look_around(grid, labels, words, label, settings)
+    scene = _look_around(grid, labels, words, label, settings, edge_mm)
     if outlines:
         scene = _add_outlines(scene, images, grid, outlines, settings)
     region, apart = settle_region(
@@ -77,7 +82,7 @@ def grow_again(
     )
     notes = images.missing
     must = (scene.mask | scene.belief.inside) & ~scene.belief.outside
-    if apart < LEAST_APART:
+    if apart < (LEAST_APART if edge_mm is None else ALIKE):
         notes += (
             f"lesion and surroundings look alike here ({1 - apart:.0%} of their values "
             "overlap), so the mask changes only where marks fix voxels",
@@ -103,6 +108,7 @@ def _look_around(
     words: NDArray[np.uint16],
     label: int,
     settings: GrowSettings,
+    edge_mm: float | None,
 ) -> _Scene:
     inner = Box.around(labels == label).union(_box_of_held(words))
     if inner.is_empty:
@@ -112,6 +118,9 @@ def _look_around(
         )
     thickest = min(inner.shape[a] * grid.spacing_mm[a] for a in range(3)) / 2
     far = settings.radius_mm or min(max(_FAR[0], _FAR[1] * thickest), RING_MM[1])
+    steady = _STEADY
+    if edge_mm is not None:
+        far, steady = max(edge_mm, _BAND[0] * max(grid.spacing_mm[1:])), _STEADY_EDGE
     margin = [int(np.ceil((far + RING_MM[1]) / step)) for step in grid.spacing_mm]
     box = inner.grown(margin, grid.shape)
     mask = labels[box.slices] == label
@@ -121,7 +130,9 @@ def _look_around(
     start = mask | inside
     depth = measure_depth(start, grid.spacing_mm)
     outside = (marks.hold < 0) | closed | (depth < -far)
-    prior = np.where(start, np.float32(_STEADY), np.float32(-_STEADY))
+    if edge_mm is not None:
+        inside |= (depth > min(far, _BAND[1] * float(depth.max()))) & ~outside
+    prior = np.where(start, np.float32(steady), np.float32(-steady))
     prior += np.float32(_PULL) * marks.pull
     lesion = start & (depth > settings.tolerance_mm)
     around = (marks.hold < 0) & (depth > -RING_MM[1])

@@ -36,6 +36,11 @@ _INSIST: Final = (
     0.8,
     1.0,
 )  # radii that are held after 0, 1, 2, 3 strokes without effect
+_REPEATED: Final = 0.25
+"""Share of the requested voxels that earlier strokes asked for in vain: then a stroke repeats them.
+
+With equal circles it does so up to about a third of a radius beside the last one.
+"""
 # Core that a reader certainly means, however unsteady the hand: the greater of a share of the
 # radius, and of the radius minus so many mm.
 _MEANT: Final = (0.5, 0.8, 1.5)
@@ -46,7 +51,7 @@ ALIKE: Final = 0.5
 """Fraction of values below which lesion and surroundings differ too little to guide a stroke."""
 
 # A circle of at least this radius in mm is obeyed there if less than this share of it changes.
-# Source: docs/methods/brush.md, "Where the image does not guide".
+# Source: docs/methods/brush.md, "Guarantees of a stroke".
 _UNGUIDED_MM: Final = 3.0
 _HEARD_UNGUIDED: Final = 0.8
 # A larger window is solved on a quarter of its voxels first.
@@ -290,13 +295,15 @@ def find_core(scene: Scene) -> Bools:
     core = scene.away <= core_mm
     if nearest_mm > core_mm:
         core |= scene.away <= nearest_mm
-    if not scene.marks.count.any():
+    requested = (scene.away <= scene.radius_mm) & (scene.mask != scene.is_adding) & ~scene.closed
+    if not requested.any() or not scene.marks.count.any():
         return core
     # At its edge a circle counts but does not pull.
     same = (scene.marks.pull >= 0) if scene.is_adding else (scene.marks.pull <= 0)
-    n_ignored = np.where(same, scene.marks.count, 0)
-    for count in range(1, int(n_ignored.max()) + 1):
-        core |= (n_ignored >= count) & (scene.away <= _INSIST[count] * scene.radius_mm)
+    n_ignored = (same * scene.marks.count)[requested]
+    n_repeated = int(np.quantile(n_ignored, 1 - _REPEATED, method="lower"))
+    if n_repeated:
+        core |= scene.away <= _INSIST[n_repeated] * scene.radius_mm
     return core
 
 

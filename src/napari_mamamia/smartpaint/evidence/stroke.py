@@ -36,7 +36,7 @@ from napari_mamamia.smartpaint.evidence.settle import (
 from napari_mamamia.smartpaint.evidence.settle_learned import SAMPLED, settle_learned
 from napari_mamamia.smartpaint.learned.network import load_network
 
-VERSION: Final = 5
+VERSION: Final = 6
 """Version of the rules, which increases with each change of the results; a journal records it."""
 
 WINDOW: Final = (1.6, 4.0)

@@ -1,1 +1,1 @@
-"""A small network that has learned to correct a mask: its input, its arithmetic, its weights."""
+"""The learned brush: a small neural network that corrects a mask, its input and its weights."""

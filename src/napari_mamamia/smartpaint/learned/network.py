@@ -1,4 +1,4 @@
-"""The network of the learned brush in numpy: its weights from a file, and its output for a cube."""
+"""The network of the learned brush in numpy: loading its weights, and computing its output."""
 
 import json
 from dataclasses import dataclass
@@ -11,20 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 _FILE: Final = "brush.safetensors"
-_HEADER: Final = 8  # bytes that hold the length of the header
+_HEADER: Final = 8  # number of bytes that hold the length of the header
 
 Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Network:
-    """Weights of the network by layer, and the SHA-256 of their file."""
+    """Weights of the network by layer, and the SHA-256 of the weights file."""
 
     weights: dict[str, Floats]
     sha256: str
 
     def predict(self, patch: Floats) -> Floats:
-        """Return the log odds that a point belongs to the lesion, for a patch of `make_patch`."""
+        """Return the log odds that points belong to the lesion, for a patch from `make_patch`."""
         fine = self._convolve("down1b", self._convolve("down1a", patch))
         middle = self._convolve("down2b", self._convolve("down2a", _halve(fine)))
         low = self._convolve("low_b", self._convolve("low_a", _halve(middle)))
@@ -38,10 +38,10 @@ class Network:
         return odds
 
     def _convolve(self, layer: str, image: Floats) -> Floats:
-        """Return a convolution of 3 x 3 x 3 with zeros around, negative values set to 0.
+        """Return a zero-padded 3 x 3 x 3 convolution with negative values set to 0 (ReLU).
 
-        Rows of the padded image are one long row: a neighbour is then a constant number of values
-        away, and each of the 27 products of matrices reads the image where it is.
+        The rows of the padded image form one long row. A neighbour is therefore a constant number
+        of values away, and each of the 27 matrix products reads the image without a copy.
         """
         weight, bias = self.weights[f"{layer}.weight"], self.weights[f"{layer}.bias"]
         n_in, n_z, n_y, n_x = image.shape
@@ -64,7 +64,7 @@ class Network:
 
 
 def parse_weights(content: bytes) -> dict[str, Floats]:
-    """Return the arrays of a safetensors file that holds only float32 arrays."""
+    """Return the arrays in a safetensors file that contains only float32 arrays."""
     start = _HEADER + int.from_bytes(content[:_HEADER], "little")
     header = json.loads(content[_HEADER:start])
     weights = {}
@@ -78,18 +78,18 @@ def parse_weights(content: bytes) -> dict[str, Floats]:
 
 
 def read_network(content: bytes) -> Network:
-    """Return the network whose safetensors file has this content."""
+    """Return the network from the content of its safetensors file."""
     return Network(parse_weights(content), sha256(content).hexdigest())
 
 
 @cache
 def load_network() -> Network:
-    """Return the network that is shipped with the program."""
+    """Return the network that is included in the program."""
     return read_network(files(__package__).joinpath(_FILE).read_bytes())
 
 
 def _halve(image: Floats) -> Floats:
-    """Return the largest of each two by two by two values."""
+    """Return the maximum of each block of 2 x 2 x 2 values."""
     n_in, n_z, n_y, n_x = image.shape
     blocks = image.reshape(n_in, n_z // 2, 2, n_y // 2, 2, n_x // 2, 2)
     halved: Floats = blocks.max(axis=(2, 4, 6))
@@ -97,5 +97,5 @@ def _halve(image: Floats) -> Floats:
 
 
 def _double(image: Floats) -> Floats:
-    """Return each value two by two by two times."""
+    """Return the image with each value repeated in a block of 2 x 2 x 2."""
     return image.repeat(2, 1).repeat(2, 2).repeat(2, 3)

@@ -1,4 +1,4 @@
-"""The input of the learned brush: a cube of points around a press, in units of its radius."""
+"""The input of the learned brush: a cube of points around the press, scaled by the brush radius."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -10,19 +10,23 @@ SIDE: Final = 20
 """Points along each side of the cube."""
 
 REACH: Final = 1.7
-"""Half of the cube's side, in radii of the circle."""
+"""Half of the cube's side length, in brush radii."""
 
 CHANNELS: Final = 10
-"""Two images, appearance, mask, pull, hold, distance, sign, radius, thickness of a slice."""
+"""Number of channels.
+
+The channels are two images, appearance, mask, pull, hold, distance, sign, radius, and slice
+thickness.
+"""
 
 MASK: Final = 3
-"""The channel of the mask so far: 1 inside, -1 outside."""
+"""The channel with the current mask: 1 inside, -1 outside."""
 
-_MOST: Final = 4.0  # standard deviations of an image, log odds of the appearance
+_MOST: Final = 4.0  # limit of an image in standard deviations, and of the appearance in log odds
 _BINS: Final = 16
-_CORE: Final = 0.35  # radii around the press, where the image's reference value is taken
-_SURE: Final = 0.5  # radii that certainly belong to what is requested
-_FLAT: Final = 2.0  # thickness of the only slice of an image, in radii
+_CORE: Final = 0.35  # radii around the press in which the image's reference value is measured
+_SURE: Final = 0.5  # radii around the press in which points certainly belong to the region
+_FLAT: Final = 2.0  # thickness in radii of the slice of a single-slice image
 
 Floats = NDArray[np.float32]
 Point = tuple[float, float, float]
@@ -30,20 +34,20 @@ Point = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Surroundings:
-    """A box of a case around a press.
+    """A box of the case around the press.
 
     Parameters
     ----------
     features
-        float32 ``(feature, z, y, x)``, finite: the image, or post and post - pre and further ones.
+        float32 ``(feature, z, y, x)``, finite: the image, or post, post - pre and further features.
     noise
         Noise of each feature, in its unit.
     mask
-        The lesion before the press, bool.
+        Boolean mask of the lesion before the press.
     pull, hold
-        Marks of earlier strokes, see `evidence.marks`.
+        Label evidence from earlier strokes, see `evidence.marks`.
     spacing_mm
-        Along (z, y, x).
+        Spacing along (z, y, x), in mm.
     """
 
     features: Floats
@@ -56,12 +60,13 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cube:
-    """Where the points of a cube lie in a box.
+    """The positions of a cube's points in a box.
 
     Parameters
     ----------
     weights, inner
-        A matrix for each axis, points by voxels, and the part of the box that they read.
+        An interpolation matrix for each axis, points by voxels, and the part of the box that it
+        reads.
     away
         Distance of each point from the press, in radii.
     returns, near
@@ -75,7 +80,7 @@ class Cube:
     near: tuple[slice, ...]
 
     def sample(self, values: NDArray[np.generic]) -> Floats:
-        """Return the mean of `values`, an array of the box, around each point."""
+        """Return the weighted mean of `values`, an array of the box's shape, around each point."""
         along_z, along_y, along_x = self.weights
         crop = values[self.inner].astype(np.float32)
         rows = crop @ along_x.T
@@ -85,7 +90,7 @@ class Cube:
         return cube
 
     def spread(self, values: Floats) -> Floats:
-        """Return values of the points, interpolated at the voxels of `near`."""
+        """Return values at the points, interpolated at the voxels in `near`."""
         along_z, along_y, along_x = self.returns
         planes = along_y @ (values @ along_x.T)
         n_z, n_y, n_x = planes.shape
@@ -97,10 +102,10 @@ class Cube:
 def place_cube(
     shape: tuple[int, int, int], press: Point, radius_mm: float, spacing_mm: Point
 ) -> Cube:
-    """Return the cube around a press, given in voxels of a box of `shape`.
+    """Return the cube around a press, which is a voxel position in a box of `shape`.
 
-    A point beyond the image has the value of the nearest voxel. In an image of one slice the points
-    of all planes lie in it.
+    A point beyond the image has the value of the nearest voxel. In a single-slice image, the points
+    of all planes lie in that slice.
     """
     offsets = np.linspace(-REACH, REACH, SIDE) * radius_mm
     step_mm = offsets[1] - offsets[0]
@@ -130,7 +135,7 @@ def place_cube(
 
 
 def make_patch(around: Surroundings, cube: Cube, radius_mm: float, *, is_adding: bool) -> Floats:
-    """Return the network's input: ``(channel, z, y, x)`` of `CHANNELS` by `SIDE` cubed."""
+    """Return the network's input, an array of shape ``(CHANNELS, SIDE, SIDE, SIDE)``."""
     away = cube.away
     patch = np.empty((CHANNELS, *away.shape), np.float32)
     images = np.stack([cube.sample(feature) for feature in around.features])
@@ -154,9 +159,9 @@ def make_patch(around: Surroundings, cube: Cube, radius_mm: float, *, is_adding:
 
 
 def weigh_appearance(images: Floats, mask: Floats, away: Floats, *, is_adding: bool) -> Floats:
-    """Return log odds that points look like the lesion rather than like its surroundings.
+    """Return the log odds that points look like the lesion rather than like its surroundings.
 
-    The odds are those of smoothed histograms of each feature, averaged over the features.
+    The odds are derived from smoothed histograms of each feature and averaged over the features.
     """
     sure, circle = away <= _SURE, away <= 1
     if is_adding:

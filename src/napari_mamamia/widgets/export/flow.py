@@ -26,7 +26,7 @@ _STOPPED_OVER: Final = tr(
 
 
 class ExportFlow(WindowPart):
-    """Connects the page, the session and the export job."""
+    """Controller that connects the page, the session and the export job."""
 
     def __init__(self, context: WindowContext, page: ExportPage, editing: Editing) -> None:
         super().__init__(context)
@@ -141,7 +141,7 @@ def _mask_sets(opened: OpenDataSet, rows: tuple[CaseRow, ...]) -> list[MaskSet]:
     any_case = rows[0].case_id if rows else "case"
     return [
         MaskSet(
-            f"{tr('refined by') if role == 'refined' else 'prediction'} {name}",
+            tr("refined by {name}", name=name) if role == "refined" else f"prediction {name}",
             (
                 workspace.refined(name, any_case)
                 if role == "refined"

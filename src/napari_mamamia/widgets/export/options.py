@@ -37,10 +37,10 @@ from napari_mamamia.widgets.controls.titled_rows import TitledRows
 # The choice of a label map on the page Export, with the target of each value.
 
 _COLUMNS: Final = (
-    (tr("in the file"), tr("Value of a voxel in the mask's file")),
-    ("becomes", tr("Label in the exported mask; 0 is left out")),
+    (tr("file value"), tr("Value of a voxel in the mask's file")),
+    ("becomes", tr("Label in the exported mask; 0 omits the value")),
     ("name", tr("Name of the label")),
-    (tr("masks of"), tr("Masks to which the rule applies")),
+    (tr("masks"), tr("Masks to which the rule applies")),
 )
 _MOST_ROWS: Final = 6
 _HINT: Final = tr("Maps values from one or several sources to one set of labels.")
@@ -66,7 +66,10 @@ class LabelTable(TitledRows):
 
 
 class ExportLabels(QWidget):
-    """The choice of a label file; `asked` carries a file to check, `changed` a new choice."""
+    """Widget for choosing a label file.
+
+    The signal `asked` carries a file to check; `changed` reports a new choice.
+    """
 
     asked = Signal(object)
     changed = Signal()
@@ -82,12 +85,12 @@ class ExportLabels(QWidget):
         self.leave_out = button(
             "export_labels_clear",
             "×",
-            tr("Removes the label file: all mask voxels get the value 1."),
+            tr("Removes the label file, so that all mask voxels get the value 1."),
             self.clear,
         )
         self.table = LabelTable()
         self.preview: QTableView = named(
-            QTableView(), "export_labels_preview", tr("What each value of a mask becomes")
+            QTableView(), "export_labels_preview", tr("Label assigned to each mask value")
         )
         self._prepare_preview()
         self.note = label("export_labels_note", tip=tr("Content of the label file"))
@@ -95,12 +98,12 @@ class ExportLabels(QWidget):
         self._follow_file()
 
     def parts(self) -> tuple[QWidget, QWidget]:
-        """Return the row of buttons, and the widget below it across the page."""
+        """Return the row of buttons, and the full-width widget below that row."""
         return row(self.choose, self.leave_out, 1), self._below
 
     @property
     def found(self) -> LabelFile | None:
-        """The chosen label file, or None without a file or before it is checked."""
+        """The chosen label file; None if no file is chosen or the check is not complete."""
         return self._found
 
     @property
@@ -110,7 +113,9 @@ class ExportLabels(QWidget):
             return ""
         if self._found is None:
             return tr("The label file is being read.")
-        return tr("Choose another label file, or none (×).") if self._found.problem else ""
+        return (
+            tr("Choose another label file, or remove this one (×).") if self._found.problem else ""
+        )
 
     def take(self, path: Path) -> None:
         """Choose a file and request a check of its content."""
@@ -124,7 +129,7 @@ class ExportLabels(QWidget):
         self._follow_file()
 
     def show_found(self, found: LabelFile) -> None:
-        """Show the content of a file; a result for another file is ignored."""
+        """Show the content of a file, ignoring a result for any other file."""
         if found.path == self._path:
             self._found = found
             self._follow_file()
@@ -170,13 +175,11 @@ class ExportLabels(QWidget):
 
 def _describe_labels(path: Path, found: LabelFile | None) -> str:
     if found is None:
-        return tr("{name}: being read…", name=path.name)
+        return tr("Reading {name}…", name=path.name)
     if found.problem:
         return found.problem
     coded = (
-        tr("; DICOM has no code for {names}", names=", ".join(found.uncoded))
-        if found.uncoded
-        else ""
+        tr("; no DICOM code for {names}", names=", ".join(found.uncoded)) if found.uncoded else ""
     )
     return tr_n(
         "{name}: {n} rule{coded}",
@@ -188,10 +191,10 @@ def _describe_labels(path: Path, found: LabelFile | None) -> str:
 
 
 _NAMES: Final = (
-    tr("Several"),
+    tr("Mask sets"),
     tr("Phases"),
     tr("Study"),
-    tr("Made by"),
+    tr("Origin"),
     tr("Patient"),
     tr("Orientation"),
     tr("Labels"),
@@ -219,7 +222,7 @@ _MAKERS: Final = (
     (
         SegmentMaker.FROM_PROVENANCE,
         tr("from the provenance"),
-        tr("As stated in the provenance file of each mask."),
+        tr("Uses the origin stated in the provenance file of each mask."),
     ),
     (SegmentMaker.MANUAL, tr("manual"), tr("Drawn by hand.")),
     (
@@ -239,24 +242,24 @@ class ExportChoice:
         OrientationProfile.AS_IS,
         tr("Orientation"),
         "export_profile",
-        tr("Orientation of the masks."),
+        tr("Choose the orientation of the masks."),
         choices=_PROFILES,
     )
     with_images: bool = option(
-        False, "", "export_images", tr("Also writes the phases."), text=tr("images too")
+        False, "", "export_images", tr("Also writes the phases."), text=tr("include images")
     )
     fuse: FuseRule = option(
         FuseRule.NONE,
-        tr("Several"),
+        tr("Mask sets"),
         "export_fuse",
-        tr("How several sets of masks are combined."),
+        tr("Choose how several mask sets are combined."),
         choices=_FUSES,
     )
     n_channels: int = option(
         0,
         tr("Phases"),
         "export_channels",
-        tr("Number of phases for nnU-Net, counted from the first."),
+        tr("Number of phases to write for nnU-Net, counted from the first phase."),
         lowest=tr("all"),
     )
     study: Path | None = option(
@@ -269,9 +272,9 @@ class ExportChoice:
     )
     maker: SegmentMaker = option(
         SegmentMaker.FROM_PROVENANCE,
-        tr("Made by"),
+        tr("Origin"),
         "export_maker",
-        tr("How the masks were made, for DICOM."),
+        tr("States how the masks were made, as DICOM requires."),
         choices=_MAKERS,
     )
     identified: bool = option(
@@ -279,15 +282,15 @@ class ExportChoice:
         tr("Patient"),
         "export_identified_seg",
         tr(
-            "Keeps the patient's name and the study's UIDs in the DICOM SEG, for sending "
-            "it back to the PACS. Otherwise the case id replaces them."
+            "Keeps the patient's name and the study's UIDs in the DICOM SEG, so that it can be "
+            "sent back to the PACS. Otherwise the case id replaces them."
         ),
-        text=tr("with the patient's name"),
+        text=tr("keep patient's name"),
     )
 
 
 class ExportOptions(QWidget):
-    """The options; `changed` is emitted after every change."""
+    """Widget with the options of an export; `changed` is emitted after every change."""
 
     changed = Signal()
 
@@ -321,7 +324,7 @@ class ExportOptions(QWidget):
         self._follow_choice()
 
     def show_kind(self, *, is_dicom: bool) -> None:
-        """Set whether the cases are DICOM; then no separate DICOM study is needed."""
+        """Set whether the cases are DICOM; if they are, no separate DICOM study is needed."""
         self._is_dicom = is_dicom
         self._follow_choice()
 
@@ -336,7 +339,7 @@ class ExportOptions(QWidget):
         self._follow_choice()
 
     def selection(self) -> ExportSelection:
-        """Return the options without masks; hidden options have their default values."""
+        """Return the options without masks; hidden options have default values."""
         chosen = self.form.settings()
         label_file = self.labels.found
         settings = ExportSettings(

@@ -37,7 +37,7 @@ _TAKEN = frozenset({TargetState.BUNDLE, TargetState.CUT_OFF, TargetState.TAKEN})
 class ExportPage(Page):
     """The Export page.
 
-    The signal `export_wanted` carries an `ExportRequest`, `target_asked` a folder to check.
+    The signal `export_wanted` carries an `ExportRequest`; `target_asked` carries a folder to check.
     """
 
     export_wanted = Signal(object)
@@ -69,7 +69,7 @@ class ExportPage(Page):
         self.replace: CheckBox = named(
             CheckBox(tr("replace files of an earlier export")),
             "export_replace",
-            tr("Replaces files with the same names in that folder; others are kept."),
+            tr("Replaces files with the same names in that folder, and keeps all other files."),
         )
         self.replace.toggled.connect(lambda _on: self._show_target())
         self.what = label("export_what", tip=tr("Files to be written, and options"))
@@ -88,7 +88,7 @@ class ExportPage(Page):
             QLabel(tr("Masks")),
             self.sets,
             self.options,
-            row(QLabel(tr("To")), self.out, browse),
+            row(QLabel(tr("Folder")), self.out, browse),
             self.what,
         )
         for part in (self.target, self.replace, self.start):
@@ -105,10 +105,10 @@ class ExportPage(Page):
         return int(self.sets.fontMetrics().height()) + 2 * ROW_PADDING
 
     def show_sets(self, sets: Sequence[MaskSet], *, is_dicom: bool = False) -> None:
-        """Offer the workspace's mask sets; the user's choices are kept.
+        """List the workspace's mask sets, keeping the user's choices.
 
-        The first set is checked if a reader made it: an unaccepted prediction is exported only at
-        the user's own choice.
+        The first set is checked if a reader made it. An unaccepted prediction is exported only if
+        the user chooses it.
         """
         before = {one.folder for one in self.chosen()} if self._own_choice else set()
         self.sets.blockSignals(True)
@@ -137,13 +137,13 @@ class ExportPage(Page):
         )
 
     def show_target(self, target: ExportTarget) -> None:
-        """Show the state of the folder; a result for another folder is ignored."""
+        """Show the state of the folder, ignoring a result for any other folder."""
         if str(target.folder) == self.out.text().strip():
             self._target = target
             self._show_target()
 
     def show_result(self, text: str, folder: Path | None, level: str = "hint") -> None:
-        """Show the result, with a button for `folder` if there are files to open."""
+        """Show the result, with a button that opens `folder` if there are files to open."""
         set_level(self.result, level)
         self.result.setText(text)
         self._done = folder

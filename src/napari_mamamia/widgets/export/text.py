@@ -14,7 +14,7 @@ _MOST_LINES = 6
 
 
 def what_is_written(selection: ExportSelection) -> str:
-    """Return a description of the files that an export will write, line by line; "" for none."""
+    """Return a line-by-line description of the files that an export will write, or "" for none."""
     settings = selection.settings
     formats = formats_of(settings)
     if not selection.n_sets or not formats:
@@ -25,7 +25,7 @@ def what_is_written(selection: ExportSelection) -> str:
     if settings.fuse is not FuseRule.NONE:
         lines.append(
             tr(
-                "one more mask for each case: {fuse} of the {n_sets} chosen",
+                "one additional mask per case: {fuse} of the {n_sets} selected mask sets",
                 fuse=settings.fuse,
                 n_sets=selection.n_sets,
             )
@@ -39,7 +39,7 @@ def what_is_written(selection: ExportSelection) -> str:
 def _labels_text(rules: Sequence[LabelRule]) -> str:
     named = ", ".join(f"{value} {name}" for value, name in target_names(rules))
     left_out = sum(not rule.target for rule in rules)
-    rest = tr_n("; {n} value left out", "; {n} values left out", left_out) if left_out else ""
+    rest = tr_n("; {n} value omitted", "; {n} values omitted", left_out) if left_out else ""
     return tr(
         "labels: {named}{rest}; a mask with any other value is rejected",
         named=named or "none",
@@ -62,7 +62,7 @@ def summary_text(summary: ExportSummary) -> tuple[str, str]:
     lights = [item.light for item in summary.exported if item.light]
     if lights:
         counts = (f"{lights.count(name)} {name}" for name in ("green", "amber", "red"))
-        lines.append(tr("Quality: {names}; quality.html says why", names=", ".join(counts)))
+        lines.append(tr("Quality: {names} (reasons in quality.html)", names=", ".join(counts)))
     if summary.search and not summary.problems:
         lines.append(summary.search)
     wrong = [f"{failure.case_id}: {failure.reason}" for failure in summary.failures]

@@ -23,9 +23,10 @@ class GapList(QWidget):
     Parameters
     ----------
     name
-        The objectName of the list; its title's has `_title` appended.
+        The objectName of the list; the title's objectName is this name with `_title` appended.
     is_brief
-        Whether to show at most two lines without a title: contradictory, missing.
+        Whether to show at most two lines without a title: one for contradictory answers and one for
+        missing answers.
     """
 
     gap_wanted = Signal(object)
@@ -33,7 +34,7 @@ class GapList(QWidget):
     def __init__(self, name: str, *, is_brief: bool = False) -> None:
         super().__init__()
         tip = tr(
-            "Missing or contradictory answers. Click a line or press Enter to go to its question."
+            "Missing or contradictory answers. Click a line or press Enter to go to the question."
         )
         self.title = label(f"{name}_title", tip=tip)
         self.title.setProperty("heading", True)
@@ -66,7 +67,7 @@ class GapList(QWidget):
         for line, gap in _list_brief(gaps) if self._is_brief else _list_all(gaps):
             item = QListWidgetItem(line)
             item.setData(Qt.ItemDataRole.UserRole, gap)
-            item.setToolTip(tr("{gap}. Click to go there.", gap=gap.text))
+            item.setToolTip(tr("{gap}. Click to go to the question.", gap=gap.text))
             self.lines.addItem(item)
             if item.text() == text:
                 self.lines.setCurrentItem(item)
@@ -82,7 +83,7 @@ class GapList(QWidget):
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """A form that is checked for gaps: its page, and functions to list and show them."""
+    """A form that is checked for gaps, with its page and functions that list and show the gaps."""
 
     page: str
     list_gaps: Callable[[], tuple[Gap, ...]]
@@ -90,10 +91,10 @@ class _Form:
 
 
 class AcceptChecks(WindowPart):
-    """Lists the gaps of the open case's form above the Accept button, with links to questions.
+    """Component that lists the gaps of the open case's form above the Accept button.
 
-    Each case has one form: the study's form, or the form of the Findings page if a reader has begun
-    it.
+    Each line links to its question. Each case has one form: the study's form, or the form of the
+    Findings page if a reader has started to fill in that form.
 
     Parameters
     ----------
@@ -119,7 +120,7 @@ class AcceptChecks(WindowPart):
         list_gaps: Callable[[], tuple[Gap, ...]],
         show_gap: Callable[[Gap], object],
     ) -> None:
-        """Also list the gaps of the form on this page, whose changes must call `look`."""
+        """Also list the gaps of the form on this page; the page calls `look` after each change."""
         self._forms.append(_Form(page, list_gaps, show_gap))
         self.look()
 
@@ -128,12 +129,12 @@ class AcceptChecks(WindowPart):
         self._listed.show_gaps(self._list_gaps())
 
     def accept(self, go_on: Callable[[], object]) -> None:
-        """Go to the next case without delay, and report that the case is accepted, with its gaps.
+        """Go to the next case immediately, and report the acceptance with the gaps of the case.
 
-        The last case of the list stays open.
+        The last case in the list stays open.
         """
         case_id, gaps = self._session.case_id, describe_gaps(self._list_gaps())
-        last = "" if self._session.neighbour(1) else tr("Last case of the list.")
+        last = "" if self._session.neighbour(1) else tr("This is the last case in the list.")
         go_on()
         said = tr("{case_id} is accepted.", case_id=case_id)
         self._notifier.hint(" ".join(filter(None, (said, last, gaps))))
@@ -152,7 +153,7 @@ class AcceptChecks(WindowPart):
 
 
 def _list_all(gaps: Sequence[Gap]) -> Iterator[tuple[str, Gap]]:
-    """Yield a line for each gap, contradictions first because they are more often errors."""
+    """Yield a line for each gap; contradictions come first because they are errors more often."""
     for gap in sorted(gaps, key=lambda gap: not gap.contradicts):
         yield (f"⚠ {gap.text}" if gap.contradicts else gap.text), gap
 

@@ -15,15 +15,15 @@ from napari_mamamia.widgets.findings.form_texts import (
 )
 
 MOST_NAMED: Final = 4
-"""Number of missing answers named in a sentence; further ones are only counted."""
+"""Number of missing answers named in a sentence; further answers are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
     """A missing answer, or one that `contradicts` another answer or the mask.
 
-    `field` is "" if no single question corrects the gap; `place` is None if no place of the form
-    does.
+    `field` is "" if no single question corrects the gap; `place` is None if no single place in the
+    form corrects the gap.
     """
 
     text: str
@@ -44,7 +44,7 @@ def list_gaps(
         unanswered.setdefault(one.text, one)
     lost = (
         Gap(
-            tr("the described lesion {name} in your mask", name=name),
+            tr("lesion {name} (described, but not in your mask)", name=name),
             place=Place(FieldScope.LESION, name),
         )
         for name, _ in list_lost_texts(answers, facts)
@@ -62,7 +62,7 @@ def list_gaps(
 
 
 def describe_gaps(gaps: Sequence[Gap]) -> str:
-    """Return sentences with all gaps, missing before contradictory answers; "" for none."""
+    """Return sentences on all gaps, missing before contradictory answers, or "" for no gaps."""
     missing = describe_missing([gap.text for gap in gaps if not gap.contradicts])
     return ". ".join(filter(None, (missing, *(gap.text for gap in gaps if gap.contradicts))))
 
@@ -88,7 +88,7 @@ def _list_unanswered(form: Form, answers: Answers, facts: CaseFacts) -> Iterator
     either = facts.is_one_breast and len(facts.sides) > 1
     for one in list_missing(form, answers, facts):
         text = (
-            tr("{question} (the breast in view)", question=tr(one.field.text))
+            tr("{question} (displayed breast)", question=tr(one.field.text))
             if either and one.place.scope is FieldScope.BREAST
             else describe_question(one.field, one.place)
         )

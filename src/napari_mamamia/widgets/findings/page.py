@@ -60,8 +60,8 @@ class FindingsPage(Page):
     """The Findings page; `place_chosen` carries the `Place` of the displayed questions.
 
     The signal `mark_wanted` carries landmark, side and whether to wait for a click. `forget_wanted`
-    requests to remove all landmarks, `lesion_wanted` to add a lesion, and `show_wanted` to show the
-    selected lesion.
+    requests the removal of all landmarks, `lesion_wanted` a new lesion, and `show_wanted` the
+    display of the selected lesion.
     """
 
     place_chosen = Signal(object)
@@ -88,16 +88,16 @@ class FindingsPage(Page):
         self.forget = button(
             "findings_forget_marks",
             tr("Remove landmarks"),
-            tr("Remove the landmarks of nipples and chest wall. The file keeps their history."),
+            tr("Remove the nipple and chest-wall landmarks. The file keeps their history."),
             self.forget_wanted.emit,
         )
         self.body.addWidget(row(self.forget, 1))
-        self.whose = label("findings_whose", tip=tr("The mask with these lesions"))
+        self.whose = label("findings_whose", tip=tr("Mask that contains these lesions"))
         set_level(self.whose, "hint")
         self.remarks = label("findings_remarks", tip=tr("Why a position in the breast is unknown"))
         self.gaps = GapList("findings_gaps")
         self.gaps.gap_wanted.connect(self.show_gap)
-        self.problem = label("findings_problem", tip=tr("Problems of the findings record"))
+        self.problem = label("findings_problem", tip=tr("Problems in the findings record"))
         set_level(self.problem, "error")
         for text in (self.remarks, self.gaps, self.whose, self.problem):
             self.body.addWidget(text)
@@ -109,7 +109,7 @@ class FindingsPage(Page):
     # ------------------------------------------------------------- for the flow
 
     def show_lesions(self, facts: CaseFacts, more: Sequence[str]) -> None:
-        """List the lesions of the mask, then the described lesions without a mask."""
+        """List the lesions in the mask, then the described lesions that have no mask."""
         self._lesions.blockSignals(True)
         self._lesions.clear()
         for lesion in facts.lesions or ():
@@ -152,7 +152,7 @@ class FindingsPage(Page):
         self.place_chosen.emit(place)
 
     def show_marks(self, landmarks: Landmarks, armed: tuple[Landmark, Side] | None = None) -> None:
-        """Show the landmarks, and which of them waits for a click."""
+        """Show the landmarks, and highlight the landmark that waits for a click."""
         for (landmark, side), control in self.marks.items():
             is_marked = landmarks.find(landmark, side) is not None
             control.setText(f"{tr(side.title())} ✓" if is_marked else tr(side.title()))
@@ -172,7 +172,7 @@ class FindingsPage(Page):
         gaps: Sequence[Gap],
         problem: str,
     ) -> None:
-        """Show remarks, missing and contradictory answers; hide empty ones."""
+        """Show remarks and missing or contradictory answers, hiding texts that are empty."""
         shown: Mapping[QLabel, str] = {
             self.whose: whose,
             self.remarks: "\n".join(remarks),
@@ -184,7 +184,7 @@ class FindingsPage(Page):
         self.gaps.show_gaps(gaps)
 
     def show_gap(self, gap: Gap) -> None:
-        """Show the place of a gap, with the keyboard focus on its question."""
+        """Show the place of a gap, and give its question the keyboard focus."""
         place = gap.place
         if place is None or (place.scope is FieldScope.LESION and place.name not in self.lesions):
             return
@@ -238,7 +238,7 @@ class FindingsPage(Page):
         self._lesions: QComboBox = named(
             QComboBox(),
             "findings_lesion",
-            tr("The lesions of the mask, and lesions without a mask."),
+            tr("Lesions in the mask, and lesions without a mask."),
         )
         call_by(self._lesions, tr("Lesion"))
         self._lesions.setMinimumContentsLength(14)
@@ -249,7 +249,7 @@ class FindingsPage(Page):
         self._show = tool_button(
             "findings_show_lesion",
             "◎",
-            tr("Go to this lesion on the image."),
+            tr("Go to this lesion in the image."),
             self.show_wanted.emit,
         )
         add = tool_button(

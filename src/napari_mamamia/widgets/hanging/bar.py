@@ -1,6 +1,6 @@
-"""The hanging bar: current step, number of steps, and why other steps are left out.
+"""The hanging bar: current step, number of steps, and why some steps are left out.
 
-The bar does not use the viewer, so that any part of the window can hold it.
+The bar does not use the viewer, so that any part of the window can contain the bar.
 """
 
 from collections.abc import Sequence
@@ -25,19 +25,19 @@ _OWN_VIEW: Final = tr("Hanging: your own view")
 _LEAST: Final = 24
 
 _NO_FRAME: Final = tr(
-    "The exams do not share a frame of reference, so matching positions are unknown; both start "
-    "at equal scanner coordinates."
+    "The exams do not share a frame of reference, so matching positions are unknown; both exams "
+    "start at the same scanner coordinates."
 )
 _LINK_BY_HAND: Final = tr(
-    "Find the same position in both exams, such as the nipple; Link here aligns the two "
-    "cross-hairs."
+    "Find the same landmark in both exams, such as the nipple, then press Link here to align the "
+    "two cross-hairs."
 )
-_UNLINK: Final = tr("Lets you scroll each exam alone, to find the same position by eye.")
+_UNLINK: Final = tr("Lets you scroll each exam separately to find the same position by eye.")
 _LINK: Final = tr("Matches the two displayed positions, and links the exams again.")
 
 
 class HangingBar(QFrame):
-    """The hanging bar; its signals are user requests."""
+    """The hanging bar, whose signals carry user requests."""
 
     step_wanted = Signal(int)
     shown_wanted = Signal(object)
@@ -53,9 +53,10 @@ class HangingBar(QFrame):
         self.setObjectName("hanging_bar")
         self.setToolTip(tr("The reading steps of a case."))
         previous = with_key(
-            tr("The previous step; before the first step is your own view."), "hanging_back"
+            tr("Goes to the previous step, or from the first step to your own view."),
+            "hanging_back",
         )
-        following = with_key(tr("The next step of the hanging protocol."), "hanging_next")
+        following = with_key(tr("Goes to the next step of the hanging protocol."), "hanging_next")
         self.back = tool_button("hanging_back", "‹", previous, lambda: self.step_wanted.emit(-1))
         self.next = tool_button("hanging_next", "›", following, lambda: self.step_wanted.emit(1))
         self.text = label("hanging_step", _OWN_VIEW, "")
@@ -102,7 +103,7 @@ class HangingBar(QFrame):
     def show_step(
         self, plan: HangingPlan | None, step: HangingStep | None, unwanted: frozenset[HangingStep]
     ) -> None:
-        """Show the current step of the plan; show nothing without a case."""
+        """Show the current step of the plan, or nothing if no case is open."""
         self._plan, self._unwanted = plan, unwanted
         self.walked.emit(plan, step)
         self.others.hide()
@@ -114,7 +115,9 @@ class HangingBar(QFrame):
             text = f"{plan.steps.index(step) + 1}/{len(plan.steps)}  {tr(step.words)}"
         self.text.setText(text)
         lacks = [f"{tr(other.words)}: {why}" for other, why in plan.left_out]
-        tip = "\n".join([tr("Left out:"), *lacks] if lacks else [tr("All steps are available")])
+        tip = "\n".join(
+            [tr("Steps left out:"), *lacks] if lacks else [tr("All steps are available")]
+        )
         self.text.setToolTip(tip)
         refresh_accessible_text(self.text)
         self.back.setEnabled(step is not None)
@@ -123,25 +126,28 @@ class HangingBar(QFrame):
         self._show_if_filled()
 
     def lend(self) -> None:
-        """Lend the controls of the steps to the line above the image."""
+        """Let the line above the image show the controls of the steps."""
         self._step_line.hide()
         self._show_if_filled()
 
     def take_back(self) -> None:
-        """Show the controls of the steps again."""
+        """Show the controls of the steps in the bar again."""
         self._step_line.layout().addWidget(self.choose)
         self._step_line.show()
         self._show_if_filled()
 
     def want(self, wanted: bool) -> None:
-        """Show or hide the bar while a case is open, to save a line on a small screen."""
+        """Set whether the bar is shown while a case is open; a hidden bar saves a line."""
         self._is_wanted = wanted
         self._show_if_filled()
 
     def show_prior(self, link: PriorLink, is_linked: bool) -> None:
         """Show how the other exam is linked, or why it is not linked."""
         text = tr("linked in mm")
-        why = tr("Both exams share a frame of reference: equal positions have equal mm.")
+        why = tr(
+            "Both exams share a frame of reference, so the same position has the same "
+            "coordinates in mm."
+        )
         if link.is_by_hand:
             x, y, z = link.offset_mm
             text = tr("linked by hand")
@@ -157,11 +163,11 @@ class HangingBar(QFrame):
         refresh_accessible_text(self.link)
 
     def set_priors(self, priors: Sequence[PriorChoice]) -> None:
-        """Set the exams that are offered first."""
+        """Set the exams that are listed first."""
         self._priors = tuple(priors)
 
     def ask_other(self, case_ids: Sequence[str]) -> None:
-        """Ask which of these exams to show next to the case; part of a name suffices."""
+        """Ask which of these exams to show next to the case; part of an exam's name is enough."""
         self.others.clear()
         self.others.addItems(list(case_ids))
         self.others.setCurrentIndex(-1)
@@ -178,7 +184,7 @@ class HangingBar(QFrame):
         box: QComboBox = named(
             QComboBox(),
             "hanging_others",
-            tr("The exam to show next to this one: type a part of its name."),
+            tr("Type part of the name of the exam to show next to this one."),
         )
         box.setEditable(True)
         box.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)

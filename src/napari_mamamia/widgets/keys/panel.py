@@ -1,4 +1,4 @@
-"""The panel on `?`: all shortcuts of the plugin, which a click changes, and napari's keys."""
+"""The panel on `?`: the plugin's shortcuts, which can be changed by a click, and napari's keys."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -36,7 +36,7 @@ _MODIFIERS: Final = (
 
 
 def shown_key(event: Any) -> str:
-    """Return the displayed name of a key press, such as "Shift+Q"; "" for a modifier alone."""
+    """Return the displayed name of a key press, such as "Shift+Q", or "" for a modifier alone."""
     if event.key() in _MODIFIERS:
         return ""
     name = QKeySequence(event.key()).toString()
@@ -52,7 +52,7 @@ def shown_key(event: Any) -> str:
 
 
 class KeyButton(QPushButton):
-    """A button with the key of an action; `key_given` carries the action and the new key."""
+    """Button that shows the key of an action; `key_given` carries the action and the new key."""
 
     key_given = Signal(str, str)
 
@@ -66,11 +66,11 @@ class KeyButton(QPushButton):
             f"key_{action}",
             tr("{words}: click, then press the new key; Esc cancels", words=text),
         )
-        call_by(self, tr("key of {replace}", replace=action.replace("_", " ")))
+        call_by(self, tr("key for {replace}", replace=action.replace("_", " ")))
         self.clicked.connect(self._wait_for_key)
 
     def show_key(self, shown: str) -> None:
-        """Show the key of the action."""
+        """Show the key of the button's action."""
         self._shown, self._waits = shown, False
         self.setText(shown)
 
@@ -106,15 +106,18 @@ class KeyButton(QPushButton):
         super().focusOutEvent(event)
 
 
-_HINT = tr("Click a key, then press its new key.")
+_HINT = tr("Click a key in the table, then press the new key.")
 _PAGES = tr(
-    "Keys of the Refine page act while that page is shown. On other pages only the two keys that "
-    "go there act. A tool is turned off when you leave its page."
+    "Keys for the Refine page work only while that page is shown. On other pages, only the two "
+    "keys that open the Refine page work. A tool is turned off when you leave its page."
 )
 
 
 class KeysPanel(QWidget):
-    """The shortcut panel; `closed` requests the previous page, `key_wanted` carries a new key."""
+    """The shortcut panel.
+
+    The signal `closed` requests the previous page; `key_wanted` carries a new key.
+    """
 
     closed = Signal()
     key_wanted = Signal(str, str)
@@ -130,13 +133,15 @@ class KeysPanel(QWidget):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(heading(tr("Keys")))
         layout.addWidget(self.hint)
-        layout.addWidget(label("keys_pages", _PAGES, tr("Where the keys of the Refine page act.")))
-        layout.addWidget(self._make_table(keys))
-        layout.addWidget(heading(tr("The mouse, while a tool is on")))
         layout.addWidget(
-            label("keys_mouse", _format_table(MOUSE_LINES), tr("What the mouse does."))
+            label("keys_pages", _PAGES, tr("Where the keys for the Refine page work."))
         )
-        layout.addWidget(heading(tr("napari's own, while no tool is on")))
+        layout.addWidget(self._make_table(keys))
+        layout.addWidget(heading(tr("Mouse actions while a tool is on")))
+        layout.addWidget(
+            label("keys_mouse", _format_table(MOUSE_LINES), tr("Mouse actions of the tools."))
+        )
+        layout.addWidget(heading(tr("napari's own keys while no tool is on")))
         layout.addWidget(label("keys_napari", _format_table(NAPARI_KEYS), tr("napari's keys.")))
         layout.addStretch()
         area = PageArea(content, "keys_area", is_part=True)
@@ -152,7 +157,7 @@ class KeysPanel(QWidget):
             self.buttons[key.action].show_key(key.shown)
 
     def show_refused(self, reason: str) -> None:
-        """Show why a shortcut was not changed; "" removes the text."""
+        """Show why a shortcut was not changed; "" hides the text."""
         self.hint.setText(tr("Not changed: {reason}.", reason=reason) if reason else _HINT)
         set_level(self.hint, "warning" if reason else "hint")
 

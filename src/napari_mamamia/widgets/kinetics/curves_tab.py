@@ -1,4 +1,4 @@
-"""The Curves tab: the plot, its regions with curve types, pinning and export."""
+"""The Curves tab: the plot, regions with curve types, pinning and export."""
 
 import math
 from collections.abc import Sequence
@@ -63,13 +63,13 @@ def nice_ticks(low: float, high: float, most: int = _MOST_TICKS) -> tuple[float,
 
 
 class CurvePlotView(QWidget):
-    """Draws a `CurvePlot`: axes with names and units, each phase as a dot."""
+    """Widget that draws a `CurvePlot` with named axes and units, and a dot for each phase."""
 
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("curve_plot")
         self.setToolTip(
-            tr("Enhancement of each phase against its time, with one colour for each region.")
+            tr("Enhancement in each phase plotted against time, with one colour per region.")
         )
         self.setAccessibleName(tr("Plot of contrast curves"))
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
@@ -215,10 +215,11 @@ _SWATCH = 12
 
 
 class CurvesTab(QWidget):
-    """The Curves tab; `pin_wanted` requests to pin the curve of "mask" or "cursor".
+    """The Curves tab.
 
-    `removed` carries the index of a pinned region, `renamed` its index and new name; `table_wanted`
-    and `figure_wanted` request to save a file.
+    The signal `pin_wanted` requests to pin the curve of "mask" or "cursor". `removed` carries the
+    index of a pinned region, `renamed` its index and new name. `table_wanted` and `figure_wanted`
+    request to save a file.
     """
 
     pin_wanted = Signal(str)
@@ -251,7 +252,7 @@ class CurvesTab(QWidget):
         self._keys: tuple[object, ...] = ()
 
     def show_curves(self, plot: CurvePlot, n_live: int) -> None:
-        """Draw curves; the first `n_live` belong to cursor and mask, the others are pinned."""
+        """Draw curves; the first `n_live` belong to pointer and mask, all others are pinned."""
         self.view.show_plot(plot)
         self.warning.setText(plot.warning)
         self.warning.setVisible(bool(plot.warning))
@@ -270,7 +271,7 @@ class CurvesTab(QWidget):
         self.pin = button(
             "curves_pin",
             tr("Pin mask"),
-            tr("Keeps the curve of the shown mask, to compare it with others."),
+            tr("Keeps the curve of the displayed mask, to compare it with other curves."),
             lambda: self.pin_wanted.emit("mask"),
         )
         self.pin_cursor = button(
@@ -339,7 +340,9 @@ class CurvesTab(QWidget):
 
     def _name_of(self, pinned: int, name: str) -> QLineEdit:
         name_field: QLineEdit = named(
-            QLineEdit(name), f"curves_name_{pinned}", tr("Name of this region in table and figure.")
+            QLineEdit(name),
+            f"curves_name_{pinned}",
+            tr("Name of this region in the table and the figure."),
         )
         name_field.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         name_field.editingFinished.connect(lambda: self.renamed.emit(pinned, name_field.text()))

@@ -1,4 +1,4 @@
-"""Controller of the Kinetics page: maps, values of the visible mask, FTV, and motion."""
+"""Controller of the Kinetics page: maps, values of the visible mask, FTV and motion."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -29,7 +29,7 @@ _AFTER_MS: Final = 300
 
 
 class KineticsFlow(WindowPart):
-    """Controller of the Kinetics page; computes only while the page is visible."""
+    """Controller of the Kinetics page, which computes only while the page is visible."""
 
     def __init__(
         self,
@@ -126,8 +126,8 @@ class KineticsFlow(WindowPart):
         except ValueError:
             self._page.times.refuse(
                 tr(
-                    "expected seconds such as 0, 82, 148, but got {words!r}; enter a number for "
-                    "each phase",
+                    "expected times in seconds, such as 0, 82, 148, but got {words!r}; enter one "
+                    "number per phase",
                     words=text,
                 )
             )
@@ -150,7 +150,7 @@ class KineticsFlow(WindowPart):
             return
         if len(case.phases) < 2:
             self._page.need(
-                tr("Kinetics needs a phase after contrast, but this case has only one phase.")
+                tr("Kinetics needs a post-contrast phase, but this case has only one phase.")
             )
             return
         self._page.need("")
@@ -178,7 +178,7 @@ class KineticsFlow(WindowPart):
         if not self._is_on or case is None or len(case.phases) < 2:
             return
         if mask is None:
-            self._page.show_numbers(None, tr("no mask is shown: predict one, or show one above"))
+            self._page.show_numbers(None, tr("no mask is shown: predict a mask, or show one above"))
             return
 
         rule = self._state.rule
@@ -204,8 +204,8 @@ _NOTE: Final = "registered"
 class MotionFlow(WindowPart):
     """Controller of the Motion section.
 
-    Registered phases exist only in the session. Image, subtraction, maps, curves and FTV use them;
-    models, editing, scores and exports use the phases of the files.
+    Registered phases exist only in the session. Image, subtraction, maps, curves and FTV use the
+    registered phases, while models, editing, scores and exports use the phases from the files.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Thresholds of the functional tumour volume (FTV); the volume follows every change."""
+"""Controls of the functional tumour volume (FTV), which is updated after every change."""
 
 from dataclasses import dataclass
 from html import escape
@@ -42,7 +42,7 @@ _NAMES: Final = {"pe": tr("PE"), "ser": tr("PE and SER")}
 
 
 class FtvSegControls(QWidget):
-    """Choice of a DICOM SEG; `seg_wanted` carries the path of a chosen or dropped SEG."""
+    """Widget for choosing a DICOM SEG; `seg_wanted` carries the path of a chosen or dropped SEG."""
 
     seg_wanted = Signal(object)
 
@@ -54,13 +54,14 @@ class FtvSegControls(QWidget):
             "kinetics_ftv_seg",
             tr("Load VOI from SEG…"),
             tr(
-                "Computes FTV from a DICOM SEG of UCSF's program, with its VOI, omitted regions, "
-                "thresholds and phases, next to UCSF's result. You can also drop a SEG here."
+                "Computes FTV from a DICOM SEG of UCSF's program with the VOI, omitted regions, "
+                "thresholds and phases in that SEG, and compares it with UCSF's result. You can "
+                "also drop a SEG here."
             ),
             self._browse_seg,
         )
         self.numbers = label(
-            "kinetics_ftv_seg_numbers", "", tr("FTV from the SEG, ours and UCSF's")
+            "kinetics_ftv_seg_numbers", "", tr("FTV computed here and FTV in the SEG")
         )
         self.numbers.setTextFormat(Qt.TextFormat.RichText)
         self.basis = label(
@@ -76,7 +77,7 @@ class FtvSegControls(QWidget):
         self.show_comparison(None)
 
     def show_comparison(self, found: FtvUnderSeg | None) -> None:
-        """Show both volumes, the regions they are based on, and warnings; None clears them."""
+        """Show both volumes, their regions and warnings; None clears everything."""
         first = None if found is None else found.rows[0]
         self.numbers.setText("" if found is None else _format_table(found.rows))
         self.basis.setText("" if first is None else f"{first.phases} · {first.ftv_variant}")
@@ -110,7 +111,7 @@ class FtvSegControls(QWidget):
 
     def _browse_seg(self) -> None:
         chosen, _ = QFileDialog.getOpenFileName(
-            self, tr("DICOM SEG of UCSF"), str(Path.home()), tr("DICOM (*.dcm);;All files (*)")
+            self, tr("DICOM SEG from UCSF"), str(Path.home()), tr("DICOM (*.dcm);;All files (*)")
         )
         if chosen:
             self.seg_wanted.emit(Path(chosen))
@@ -130,7 +131,7 @@ def _format_table(rows: tuple[FtvFromRow, ...]) -> str:
         if one.different_voxels == one.different_voxels:
             differ = f"<td align='right' colspan='2'>{one.different_voxels:,.0f}</td>"
             lines.append(tr("<tr><td>differing voxels</td>{differ}</tr>", differ=differ))
-    title = tr("<b>Under {seg}</b>", seg=breakable(escape(rows[0].seg)))
+    title = tr("<b>With the settings of {seg}</b>", seg=breakable(escape(rows[0].seg)))
     return f"{title}<table cellspacing='0'>{''.join(lines)}</table>"
 
 
@@ -140,7 +141,7 @@ _WIDEST: Final = "26 of 26"
 
 @dataclass(frozen=True, slots=True)
 class _Threshold:
-    """A slider: its settings field, name, range, initial value, step and display."""
+    """A slider with its settings field, name, range, initial value, step and display format."""
 
     field: str
     name: str
@@ -165,13 +166,13 @@ _THRESHOLDS: Final = (
         0.01,
         "%",
         tr(
-            "Minimum signal before contrast, in percent of its 95th percentile in the box (UCSF: "
-            "60)."
+            "Minimum pre-contrast signal, as a percentage of its 95th percentile in the box "
+            "(UCSF: 60)."
         ),
     ),
     _Threshold(
         "enhancement",
-        tr("PE early"),
+        tr("Early PE"),
         10,
         150,
         70,
@@ -188,8 +189,8 @@ _THRESHOLDS: Final = (
         1,
         tr("of 26"),
         tr(
-            "Number of a voxel's 26 neighbours that must also pass (UCSF: 4; in its results of "
-            "I-SPY 1: 9)."
+            "Minimum number of a voxel's 26 neighbours that must also pass (UCSF: 4, or 9 for its "
+            "I-SPY 1 results)."
         ),
     ),
     _Threshold(
@@ -214,13 +215,13 @@ class FtvControls(QWidget):
             "kinetics_ftv", tr("FTV –"), tr("Functional tumour volume as defined by UCSF")
         )
         self.basis = label(
-            "kinetics_ftv_phases", "", tr("Phases of this FTV, and the rule that chose them")
+            "kinetics_ftv_phases", "", tr("Phases used for this FTV, and the rule that chose them")
         )
         self.bins = label(
             "kinetics_ftv_bins", "", tr("FTV by signal enhancement ratio, in UCSF's bins")
         )
         self.bins.setTextFormat(Qt.TextFormat.RichText)
-        self.region = label("kinetics_ftv_region", "", tr("The region of FTV"))
+        self.region = label("kinetics_ftv_region", "", tr("Region in which FTV is computed"))
         self.remark = label("kinetics_ftv_remark", "", tr("Warnings about this FTV"))
         set_level(self.remark, "warning")
         self._sliders: dict[str, Slider] = {}
@@ -240,7 +241,7 @@ class FtvControls(QWidget):
         self.thresholds = Fold(
             "kinetics_ftv_more",
             tr("Thresholds"),
-            tr("Shows or hides the thresholds of FTV, which start with UCSF's."),
+            tr("Shows or hides the FTV thresholds, which start at UCSF's values."),
             column(self._make_sliders(), row(1, self.reset)),
         )
         layout.addWidget(self.thresholds)
@@ -276,7 +277,7 @@ class FtvControls(QWidget):
         self.settings_changed.emit(self.settings())
 
     def show_answer(self, answer: FtvAnswer, n_before: int) -> None:
-        """Show a volume and its components; `n_before` phases are before contrast."""
+        """Show a volume and its components; the first `n_before` phases are before contrast."""
         volume = answer.found
         self.value.setText(tr("<b>FTV {volume_cc:.2f} cc</b>", volume_cc=volume.volume_cc))
         self.value.setToolTip(volume.settings.name)
@@ -301,8 +302,8 @@ class FtvControls(QWidget):
         dark = volume.too_dark > _FAR_MORE * sum(bin_.voxels for bin_ in volume.bins)
         self.remark.setText(
             tr(
-                "{too_dark} voxels enhance but are too dark before contrast; do not use FTV "
-                "without fat suppression",
+                "{too_dark} voxels enhance but are too dark before contrast; do not use FTV on "
+                "images without fat suppression",
                 too_dark=volume.too_dark,
             )
             if dark
@@ -311,7 +312,7 @@ class FtvControls(QWidget):
         self.remark.setVisible(dark)
 
     def show_unknown(self, reason: str) -> None:
-        """Show the reason why there is no volume."""
+        """Show why there is no volume."""
         self.value.setText(tr("<b>FTV –</b>"))
         self.value.setToolTip(tr("unknown: {reason}", reason=reason))
         self.basis.hide()
@@ -355,7 +356,10 @@ class FtvControls(QWidget):
         self.around = button(
             "kinetics_ftv_mask",
             tr("Use mask"),
-            tr("Uses the box of the shown mask with a margin of 10 mm, and discards drawn boxes."),
+            tr(
+                "Uses the bounding box of the displayed mask plus a margin of 10 mm, and discards "
+                "drawn boxes."
+            ),
             self.mask_wanted.emit,
         )
         self.draw_box = button(

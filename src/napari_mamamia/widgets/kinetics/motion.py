@@ -21,12 +21,12 @@ _OFF: Final = tr(
     "use registered phases."
 )
 _USED: Final = tr(
-    "In use for this session: image, subtraction, maps, curves and FTV. Predict, Refine, Score "
-    "and Export use the acquired phases; nothing is written."
+    "In use for this session's image, subtraction, maps, curves and FTV. Predict, Refine, Score "
+    "and Export use the acquired phases; nothing is saved."
 )
 _HEAD: Final = tr(
     "<tr><th align='left'>phase</th><th align='right'>residual&nbsp;%</th>"
-    "<th align='right'>moved&nbsp;mm</th><th></th></tr>"
+    "<th align='right'>shift&nbsp;mm</th><th></th></tr>"
 )
 _MARKS: Final = {Verdict.BETTER: "✓", Verdict.UNCHANGED: "=", Verdict.WORSE: "✗"}
 
@@ -34,7 +34,8 @@ _MARKS: Final = {Verdict.BETTER: "✓", Verdict.UNCHANGED: "=", Verdict.WORSE: "
 class MotionControls(QWidget):
     """Controls of the registration.
 
-    The signal `register_wanted` carries a `TransformKind`, `use_wanted` whether to use the result.
+    The signal `register_wanted` carries a `TransformKind`; `use_wanted` carries whether to use the
+    result.
     """
 
     register_wanted = Signal(object)
@@ -47,8 +48,8 @@ class MotionControls(QWidget):
             QComboBox(),
             "motion_transform",
             tr(
-                "Rigid rotates and shifts; B-spline then deforms smoothly where that improves the "
-                "fit."
+                "Rigid registration rotates and shifts; B-spline registration also deforms "
+                "smoothly where that improves the fit."
             ),
         )
         self.kind.addItem(tr("rigid + B-spline"), TransformKind.BSPLINE)
@@ -57,9 +58,8 @@ class MotionControls(QWidget):
             "motion_register",
             tr("Register phases…"),
             tr(
-                "Registers every phase onto phase 1 and resamples it; a phase without a better "
-                "fit stays unchanged. Masks stay on phase 1. It takes some tens of seconds for "
-                "each phase."
+                "Registers every phase onto phase 1 and resamples it, unless the fit does not "
+                "improve. Masks stay on phase 1. Registration takes tens of seconds per phase."
             ),
             lambda: self.register_wanted.emit(self.kind.currentData()),
         )
@@ -77,7 +77,8 @@ class MotionControls(QWidget):
         self.table = label(
             "motion_table",
             tip=tr(
-                "Residual where nothing enhances, before and after; displacement, 95th percentile"
+                "Residual outside enhancing tissue, before and after registration, and 95th "
+                "percentile of the displacement"
             ),
         )
         self.table.setTextFormat(Qt.TextFormat.RichText)
@@ -116,7 +117,7 @@ class MotionControls(QWidget):
         self.running.setText(tr("Starting") if progress is None else progress.text)
 
     def show_found(self, found: RegisteredCase | None) -> None:
-        """Show the result of a registration, or that there is none."""
+        """Show the result of a registration, or that there is no result."""
         has_any = found is not None and bool(found.found.changed)
         self.table.setVisible(found is not None)
         self._choice.setVisible(has_any)
@@ -130,7 +131,7 @@ class MotionControls(QWidget):
         self._show_volume(found)
         if not has_any:
             self.say(
-                tr("No phase has a better fit after registration, so there is nothing to use.")
+                tr("No phase fits better after registration, so the acquired phases stay in use.")
             )
 
     def show_used(self, used: bool) -> None:
@@ -192,13 +193,13 @@ def _format_row(motion: PhaseMotion, n_before: int) -> str:
 def _describe_motion(motion: PhaseMotion, n_before: int) -> str:
     phase = phase_name(motion.phase, n_before)
     if motion.verdict is Verdict.REFERENCE:
-        return tr("{phase}: the others were registered onto it", phase=phase)
+        return tr("{phase}: reference for the registration of the other phases", phase=phase)
     jacobian = (
         ""
         if motion.jacobian_min != motion.jacobian_min
         else (
             tr(
-                ", volume in the mask × {jacobian_min:.2f} to {jacobian_max:.2f}",
+                ", local volume in the mask × {jacobian_min:.2f} to {jacobian_max:.2f}",
                 jacobian_min=motion.jacobian_min,
                 jacobian_max=motion.jacobian_max,
             )

@@ -1,4 +1,4 @@
-"""The Kinetics page: map, times, functional tumour volume, values of the visible mask."""
+"""The Kinetics page: map, times, functional tumour volume and values of the visible mask."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -55,7 +55,7 @@ class KineticLegend(QWidget):
         self.setToolTip(tr("Meaning of the map's colours"))
 
     def sizeHint(self) -> QSize:
-        """Return the height of a colour bar and its values."""
+        """Return the size of a colour bar with its values."""
         return QSize(300, self._legend_height)
 
     def show_map(self, shown: ShownMap | None) -> None:
@@ -136,19 +136,22 @@ _NUMBERS: Final = (
         tr("Longest diameter"),
         tr("Largest distance between two voxels: in 3-D, and within one slice"),
     ),
-    ("peak", tr("Peak PE"), tr("Largest enhancement of the mean curve; of any voxel")),
+    ("peak", tr("Peak PE"), tr("Largest enhancement of the mean curve, and of any voxel")),
     ("classes", tr("Mean curve"), tr("Initial rise and delayed course of the mean curve")),
     (
         "course",
         tr("Curve types"),
-        tr("Of the voxels with an initial PE of at least 50 %: predominant; worst"),
+        tr("Predominant and worst curve type of the voxels with an initial PE of at least 50 %"),
     ),
     ("angio", tr("Angio-volume"), tr("Volume with an initial PE of at least 50 %")),
-    ("types", "P / L / W", tr("Angio-volume with a persistent, plateau, washout curve")),
+    ("types", "P / L / W", tr("Angio-volume with a persistent, plateau or washout curve")),
     (
         "ultrafast",
         tr("Ultrafast"),
-        tr("Maximum slope of the mean curve; contrast arrival after the start of the first phase"),
+        tr(
+            "Maximum slope of the mean curve, and contrast arrival time from the start of the "
+            "first phase"
+        ),
     ),
 )
 
@@ -156,8 +159,8 @@ _NUMBERS: Final = (
 class KineticsPage(Page):
     """The Kinetics page.
 
-    The signal `map_wanted` carries the name of a map, or None for no map; `floor_changed` a
-    percentage or None. `range_changed` carries a `MapRange` for the displayed map.
+    The signal `map_wanted` carries the name of a map, or None for no map. `floor_changed` carries a
+    percentage or None, and `range_changed` a `MapRange` for the displayed map.
     """
 
     map_wanted = Signal(object)
@@ -193,7 +196,7 @@ class KineticsPage(Page):
     # ------------------------------------------------------------- for the dock
 
     def show_map(self, shown: ShownMap | None, why_none: str = "") -> None:
-        """Show which map is displayed, or why there is none."""
+        """Show the name of the displayed map, or why there is no map."""
         self.legend.show_map(shown)
         self.legend.setVisible(shown is not None)
         index = 0 if shown is None else self.maps.findData(shown.kind)
@@ -205,7 +208,7 @@ class KineticsPage(Page):
         set_level(self.map_text, "warning" if why_none and shown is None else "hint")
 
     def show_ranges(self, ranges: Sequence[MapRange], chosen: MapRange | None) -> None:
-        """Offer the colour ranges of a map; a map of classes has none."""
+        """List the colour ranges of a map; a map of classes has no ranges."""
         self.ranges.blockSignals(True)
         self.ranges.clear()
         for range_ in ranges:
@@ -246,13 +249,13 @@ class KineticsPage(Page):
         self.covers: CheckBox = named(
             CheckBox(tr("cover the image")),
             "kinetics_covers",
-            tr("If on, the map covers the image; if off, it is transparent."),
+            tr("If on, the map covers the image; if off, the map is transparent."),
         )
         self.covers.toggled.connect(self.cover_changed)
         self.has_floor: CheckBox = named(
             CheckBox(tr("only where PE ≥")),
             "kinetics_has_floor",
-            tr("Hides the map where the initial phase enhances less."),
+            tr("Hides the map where the PE of the initial phase is lower."),
         )
         self.has_floor.setChecked(True)
         self.floor: QSpinBox = named(
@@ -268,8 +271,8 @@ class KineticsPage(Page):
             QComboBox(),
             "kinetics_range",
             tr(
-                "Range of values of the map's colours; auto is the 1st to 99th percentile of the "
-                "map."
+                "Range of values that the map's colours cover; auto uses the 1st to 99th "
+                "percentile of the map."
             ),
         )
         self.ranges.currentIndexChanged.connect(
@@ -282,7 +285,7 @@ class KineticsPage(Page):
         self.to_curves = button(
             "kinetics_curves",
             tr("Curves"),
-            tr("Opens the curves at the bottom: of the pointer, of the mask, of pinned regions."),
+            tr("Opens the curves of the pointer, the mask and pinned regions at the bottom."),
             self.curves_wanted.emit,
             primary=True,
         )
@@ -342,7 +345,7 @@ def _format_numbers(found: KineticRow) -> dict[str, str]:
             format_number_2=_format_number(found.in_plane_diameter_mm, 1, "mm"),
         ),
         "peak": tr(
-            "{format_number} · {format_number_2} any voxel",
+            "{format_number} · {format_number_2} in any voxel",
             format_number=_format_number(found.peak_pe_of_mean_percent, 0, "%"),
             format_number_2=_format_number(found.peak_pe_percent, 0, "%"),
         ),

@@ -12,9 +12,11 @@ from napari_mamamia.kinetics.time_axis import Timing, TimingRule
 from napari_mamamia.widgets.controls.controls import label, named, row, set_level
 
 _TIMINGS: Final = {
-    Timing.UCSF_FTV: tr("Times count from the first phase with contrast, as in UCSF's program."),
+    Timing.UCSF_FTV: tr("Times count from the first post-contrast phase, as in UCSF's program."),
     Timing.PHASE0_START: tr("Times count from the start of the first phase."),
-    Timing.INJECTION: tr("Times count from the injection, as in the headers or as you enter it."),
+    Timing.INJECTION: tr(
+        "Times count from the injection time in the headers, or from the one that you enter."
+    ),
     Timing.MANUAL: tr("Uses the two phases that you enter."),
 }
 _TYPED: Final = {
@@ -28,22 +30,23 @@ _TYPED: Final = {
     ),
 }
 _PRES: Final = {
-    RepeatedPre.LEAVE_OUT: tr("The last scan before contrast is used, as in an import."),
+    RepeatedPre.LEAVE_OUT: tr("The last pre-contrast scan is used, as during import."),
     RepeatedPre.AVERAGE: tr(
-        "The mean of the scans before contrast is used, which has less noise "
-        "but needs a patient who did not move."
+        "The mean of the pre-contrast scans is used, which has less noise but needs a patient who "
+        "did not move."
     ),
     RepeatedPre.KEEP: tr(
-        "All phases after the first one count as after contrast, regardless of the voxel values."
+        "All phases after the first one count as post-contrast, regardless of the voxel values."
     ),
 }
 
 
 class TimesControls(QWidget):
-    """Controls of the times; the signals report the user's changes.
+    """Controls of the times, whose signals report the user's changes.
 
     The signal `times_typed` carries the entered times as text, or "" to restore the original times.
-    `timing_chosen` carries a `Timing` and the text next to it, `pre_chosen` a `RepeatedPre`.
+    `timing_chosen` carries a `Timing` and the text next to the choice, `pre_chosen` a
+    `RepeatedPre`.
     """
 
     times_typed = Signal(str)
@@ -108,7 +111,7 @@ class TimesControls(QWidget):
             self.timing_value.setText(f"{rule.phases[0]}, {rule.phases[1]}")
 
     def show_pre(self, n_before: int, how: RepeatedPre) -> None:
-        """Show the treatment of phases that are before contrast arrival by their voxel values."""
+        """Show the treatment of phases whose voxel values show that contrast has not arrived."""
         self._pre_line.setVisible(n_before > 1)
         first, last = phase_name(0, n_before), phase_name(n_before - 1, n_before)
         second = phase_name(1, n_before)
@@ -141,7 +144,7 @@ class TimesControls(QWidget):
         self.timing: QComboBox = named(
             QComboBox(),
             "kinetics_timing",
-            tr("Clock for the choice of the early and the late phase."),
+            tr("Clock by which the early and late phases are chosen."),
         )
         for index, (timing, tip) in enumerate(_TIMINGS.items()):
             self.timing.addItem(str(timing), timing)
@@ -158,13 +161,13 @@ class TimesControls(QWidget):
         self.pre: QComboBox = named(
             QComboBox(),
             "kinetics_pre",
-            tr("Signal before contrast if that scan was repeated."),
+            tr("Pre-contrast signal to use if that scan was repeated."),
         )
         for index, (how, tip) in enumerate(_PRES.items()):
             self.pre.addItem("", how)
             self.pre.setItemData(index, tip, Qt.ItemDataRole.ToolTipRole)
         self.pre.currentIndexChanged.connect(lambda at: self.pre_chosen.emit(self.pre.itemData(at)))
-        self._pre_line = row(QLabel(tr("Before contrast")), self.pre)
+        self._pre_line = row(QLabel(tr("Pre-contrast")), self.pre)
         self._pre_line.hide()
 
     def _timing_changed(self) -> None:

@@ -1,4 +1,4 @@
-"""The Measure section of the View panel: tools and list of drawings."""
+"""The Measure section of the View panel: tools and a list of drawings."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -47,8 +47,10 @@ _TIPS: Final = MappingProxyType(
     {
         MeasureKind.RULER: tr("Measures a length in mm: drag, or click both ends."),
         MeasureKind.CROSS: tr("Measures two perpendicular diameters in mm."),
-        MeasureKind.ELLIPSE: tr("Measures an area, its mean and standard deviation."),
-        MeasureKind.ANGLE: tr("Measures an angle: an end, the corner, the other end."),
+        MeasureKind.ELLIPSE: tr(
+            "Measures an area, and the mean and standard deviation of its values."
+        ),
+        MeasureKind.ANGLE: tr("Measures an angle: click one end, the corner and the other end."),
         MeasureKind.ARROW: tr("Points at something, with a short text."),
         MeasureKind.KEY_IMAGE: tr("Keeps the displayed slice for the report."),
     }
@@ -66,7 +68,7 @@ class _DrawnModel(QAbstractListModel):
         self._say: Callable[[Drawn], str] = lambda one: one.key
 
     def show_items(self, items: Sequence[Drawn], say: Callable[[Drawn], str]) -> None:
-        """Show new drawings, with the text of each by `say`."""
+        """Show new drawings; `say` returns the text of a drawing."""
         self._say = say
         if [item.key for item in items] == [item.key for item in self.items]:
             self.items = items
@@ -90,9 +92,10 @@ class _DrawnModel(QAbstractListModel):
 class MeasureSection(QWidget):
     """The tools and the list of drawings.
 
-    The signal `tool_wanted` carries a `MeasureKind`, `line_chosen` the key of a drawing.
-    `words_wanted` requests to enter its text; `delete_wanted` and `undo_wanted` request these
-    actions. `lesion_wanted` carries the lesion number of the selected drawing, or "" for none.
+    The signal `tool_wanted` carries a `MeasureKind`, and `line_chosen` the key of a drawing.
+    `words_wanted` requests a text field for the drawing; `delete_wanted` and `undo_wanted` request
+    a deletion or an undo. `lesion_wanted` carries the lesion number of the selected drawing, or ""
+    for none.
     """
 
     tool_wanted = Signal(object)
@@ -118,10 +121,7 @@ class MeasureSection(QWidget):
         self.list: QListView = named(
             QListView(),
             "measure_list",
-            tr(
-                "The drawings on this case: click to go to a drawing, double-click to edit its "
-                "text."
-            ),
+            tr("Drawings in this case: click to go to a drawing, double-click to edit its text."),
         )
         self.list.setModel(self._model)
         self.list.setUniformItemSizes(True)
@@ -143,7 +143,7 @@ class MeasureSection(QWidget):
             self.delete_wanted.emit,
         )
         self.lesion: QComboBox = named(
-            QComboBox(), "measure_lesion", tr("The lesion of the selected drawing.")
+            QComboBox(), "measure_lesion", tr("Lesion to which the selected drawing belongs.")
         )
         self.lesion.activated.connect(
             lambda _at: self.lesion_wanted.emit(str(self.lesion.currentData()))
@@ -175,7 +175,7 @@ class MeasureSection(QWidget):
         note: str = "",
         lesions: Sequence[str] = (),
     ) -> None:
-        """Show the drawings with the text of each by `say`, and the selected drawing.
+        """Show the drawings with the texts returned by `say`, and the selected drawing.
 
         `lesions` are the lesion numbers to which the selected drawing can be assigned.
         """

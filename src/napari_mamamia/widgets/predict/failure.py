@@ -1,4 +1,4 @@
-"""After a failure on the Predict page: suitable models, or conversion in a sandbox."""
+"""Remedies after a failure on the Predict page: suitable models, or conversion in a sandbox."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -34,7 +34,7 @@ _REFUSED: Final = tr(
 
 
 class PredictFailure(WindowPart):
-    """Offers remedies after an error; nothing runs without a click."""
+    """Component that suggests remedies after an error; nothing runs without a click."""
 
     def __init__(self, context: WindowContext, page: PredictPage, models: PredictModels) -> None:
         super().__init__(context)
@@ -65,9 +65,9 @@ class PredictFailure(WindowPart):
             self._page.show_result("", (), 0)
 
     def _offer_name(self, path: Path, name: str) -> None:
-        """Offer to add a model under another name, because its name is taken."""
+        """Suggest adding a model under a different name, because its name is taken."""
         add = Remedy(
-            tr("Add it as {name}", name=name),
+            tr("Add model as {name}", name=name),
             tr("Adds {path} to the list under this name.", path=path),
             partial(self._models.add, path, name),
         )
@@ -95,13 +95,13 @@ class PredictFailure(WindowPart):
                     name=one.name,
                     duration_text=duration_text(one.seconds),
                 ),
-                tr("Selects {title}; Start runs it.", title=one.title),
+                tr("Selects {title}, which Start then runs.", title=one.title),
                 partial(self._page.models.choose, one.name),
             )
             for one in found
         ]
         message = (
-            tr("These fit this case:")
+            tr("These models fit this case:")
             if found
             else tr("No other model in the list fits this case.")
         )
@@ -128,21 +128,28 @@ class PredictFailure(WindowPart):
         message = f"{breakable(wanted)}.\n{_REFUSED}"
         if reason:
             self._page.help.show_remedies(
-                (), tr("{message}\nNot on this computer: {reason}", message=message, reason=reason)
+                (),
+                tr(
+                    "{message}\nThis is not possible on this computer: {reason}",
+                    message=message,
+                    reason=reason,
+                ),
             )
             return
         offer = Remedy(
             tr("Convert in a sandbox…"),
             tr(
                 "Asks for a folder, writes the converted model into a new folder inside it, and "
-                "adds it to the list; the original stays unchanged."
+                "adds that model to the list. The original stays unchanged."
             ),
             partial(self._choose_place, entry),
         )
         self._page.help.show_remedies((offer,), message)
 
     def _choose_place(self, entry: ModelEntry) -> None:
-        chosen = QFileDialog.getExistingDirectory(self._page, tr("Write the converted model into"))
+        chosen = QFileDialog.getExistingDirectory(
+            self._page, tr("Choose the folder for the converted model")
+        )
         if chosen:
             self.convert(entry, Path(chosen))
 
@@ -155,7 +162,7 @@ class PredictFailure(WindowPart):
         def show(model: Converted) -> None:
             page.show_result(
                 tr(
-                    "Converted, {isolation}: {folder}",
+                    "Converted ({isolation}): {folder}",
                     isolation=model.isolation,
                     folder=model.folder,
                 ),

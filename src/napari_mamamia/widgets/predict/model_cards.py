@@ -37,12 +37,12 @@ def _join_filters() -> str:
     return ";;".join([tr("Models ({names})", names=" ".join(every)), *kinds, tr("All files (*)")])
 
 
-_HINT: Final = tr("Drop a model's folder or file here. Ctrl+click chooses several models.")
+_HINT: Final = tr("Drop a model's folder or file here. Ctrl+click to select several models.")
 
 
 @dataclass(frozen=True, slots=True)
 class ModelLine:
-    """A model in the list: name, description, and why it cannot be used ("" if it can)."""
+    """A model in the list, with name, description, and the reason why it cannot be used, or ""."""
 
     name: str
     title: str
@@ -53,9 +53,8 @@ class ModelLine:
 class ModelList(QWidget):
     """The list of models.
 
-    The signal `chosen` carries the names of the selected models in the order of the list.
-    `path_chosen` carries the folder or file of a model to add; `fusing_changed` reports another
-    fusion rule.
+    The signal `chosen` carries the names of the selected models in list order. `path_chosen`
+    carries the folder or file of a model to add; `fusing_changed` reports a new fusion rule.
     """
 
     chosen = Signal(object)
@@ -67,7 +66,9 @@ class ModelList(QWidget):
         super().__init__()
         self.setObjectName("predict_model_list")
         self.list: QListWidget = named(
-            QListWidget(), "predict_models", tr("Models. Start runs the selected ones. ") + _HINT
+            QListWidget(),
+            "predict_models",
+            tr("List of models; Start runs the selected models. ") + _HINT,
         )
         self.list.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         self.list.setWordWrap(True)
@@ -79,7 +80,7 @@ class ModelList(QWidget):
             "predict_add_model",
             tr("Add folder…"),
             tr(
-                "Selects a model folder ({folders}) to add; nothing in it is run.",
+                "Selects a model folder ({folders}) to add, without running any of its code.",
                 folders=_FOLDERS,
             ),
             self._choose_folder,
@@ -88,7 +89,7 @@ class ModelList(QWidget):
             "predict_add_file",
             tr("Add file…"),
             tr(
-                "Selects a model's zip or file ({names}) to add; nothing in it is run.",
+                "Selects a model's zip or file ({names}) to add, without running any of its code.",
                 names=", ".join(MODEL_KINDS),
             ),
             self._choose_file,
@@ -96,7 +97,7 @@ class ModelList(QWidget):
         self.forget = button(
             "predict_forget_model",
             tr("Remove model"),
-            tr("Removes the selected model from this list; its files are kept."),
+            tr("Removes the selected model from this list, but keeps its files."),
             lambda: self.forget_wanted.emit(self.current),
         )
         self.hint = label("predict_models_hint", _HINT, tr("How to add and select models"))
@@ -109,7 +110,7 @@ class ModelList(QWidget):
             self.fusing.addItem(tr(text), key)
         self.fusing.currentIndexChanged.connect(lambda _index: self.fusing_changed.emit())
         self.fusing_said = label(
-            "predict_fused_text", tip=tr("The selected models, in the order of their runs")
+            "predict_fused_text", tip=tr("Selected models, in the order in which they run")
         )
         self.fusing_row = row(self.fusing_said, self.fusing)
         layout = QVBoxLayout(self)
@@ -123,7 +124,7 @@ class ModelList(QWidget):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the selected models in the order of the list."""
+        """Names of the selected models, in list order."""
         items = sorted(self.list.selectedItems(), key=self.list.row)
         return tuple(str(item.data(Qt.ItemDataRole.UserRole)) for item in items)
 
@@ -152,7 +153,7 @@ class ModelList(QWidget):
         self._show_choice()
 
     def choose(self, name: str) -> None:
-        """Select one model by name, as a click does."""
+        """Select one model by its name, as a click does."""
         self.list.blockSignals(True)
         self._select_models((name,))
         self.list.blockSignals(False)
@@ -178,7 +179,7 @@ class ModelList(QWidget):
         several = len(rows) > 1
         self.forget.setEnabled(len(rows) == 1 and rows[0] > 0)
         self.fusing_row.setVisible(several)
-        self.fusing_said.setText(tr("{n_rows} models, fused by", n_rows=len(rows)))
+        self.fusing_said.setText(tr("{n_rows} models; fusion rule", n_rows=len(rows)))
 
     def _choose_folder(self) -> None:
         chosen = QFileDialog.getExistingDirectory(

@@ -49,14 +49,17 @@ _LIMIT_S: Final = 300
 
 _LONGEST_S: Final = 86_400
 _TIPS: Final = {
-    Rung.TILES: tr("Skips tiles that do not overlap the breast: exact inside, nothing outside."),
+    Rung.TILES: tr(
+        "Skips tiles that do not overlap the breast, so the result is exact inside the "
+        "breast and empty outside."
+    ),
     Rung.PRECISION: tr(
-        "Uses half precision: about twice as fast, but single voxels at the edge differ."
+        "Uses half precision, which is about twice as fast but changes single voxels at the edge."
     ),
     Rung.STEP: tr(
-        "Uses less overlap of tiles: about a third of the tiles, but the mask differs slightly."
+        "Overlaps tiles less, which needs about a third of the tiles but changes the mask slightly."
     ),
-    Rung.FLIPS: tr("Averages fewer mirrored copies: 8, 4, 2, 1."),
+    Rung.FLIPS: tr("Averages fewer mirrored copies: 8, then 4, 2 and 1."),
     Rung.FOLDS: tr("Averages fewer of the model's folds."),
 }
 
@@ -74,7 +77,7 @@ class RunOptions(QWidget):
         super().__init__()
         self.setObjectName("predict_options")
         self.device = self._make_combo(
-            "device", ("auto", "cpu", "cuda", "mps"), tr("Device of the network.")
+            "device", ("auto", "cpu", "cuda", "mps"), tr("Device on which the network runs.")
         )
         self.recipe = self._make_combo(
             "recipe",
@@ -96,19 +99,22 @@ class RunOptions(QWidget):
         self.mirroring = self._make_check_box(
             "mirroring",
             tr("mirrored copies"),
-            tr("Averages mirrored copies, which is nnU-Net's own default; up to 8 times the work."),
+            tr(
+                "Averages the results of mirrored copies, as nnU-Net does by default; takes up to "
+                "8 times as long."
+            ),
             on=True,
         )
         self.uncertainty = self._make_check_box(
             "doubt",
             tr("uncertainty map"),
-            tr("Keeps the mean probability and shows where it is uncertain."),
+            tr("Keeps the mean probability and shows where the result is uncertain."),
         )
         self.limited = self._make_check_box(
-            "limited", tr("at most"), tr("Ends a case that takes longer.")
+            "limited", tr("at most"), tr("Stops a case that exceeds the time limit.")
         )
         self.seconds: QSpinBox = named(
-            QSpinBox(), "predict_limit", tr("Time limit for one case; the challenge's is 300 s.")
+            QSpinBox(), "predict_limit", tr("Time limit for one case; the challenge allows 300 s.")
         )
         self.seconds.setRange(1, _LONGEST_S)
         self.seconds.setValue(_LIMIT_S)
@@ -122,9 +128,9 @@ class RunOptions(QWidget):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(3)
         layout.addWidget(row(QLabel(tr("recipe")), self.recipe, self.edit, 1))
-        layout.addWidget(row(QLabel(tr("on")), self.device, self.mirroring, 1))
+        layout.addWidget(row(QLabel(tr("device")), self.device, self.mirroring, 1))
         layout.addWidget(self.uncertainty)
-        layout.addWidget(row(self.limited, self.seconds, QLabel(tr("for a case")), 1))
+        layout.addWidget(row(self.limited, self.seconds, QLabel(tr("per case")), 1))
         self.ladder = QWidget()
         inner = QVBoxLayout(self.ladder)
         inner.setContentsMargins(18, 0, 0, 0)
@@ -155,7 +161,7 @@ class RunOptions(QWidget):
         )
 
     def show_own_recipe(self, *, edited: bool, choose: bool = False) -> None:
-        """Show whether the user edited the model's own recipe; `choose` selects this recipe."""
+        """Show whether the user edited the model's recipe; `choose` also selects that recipe."""
         self.recipe.setItemText(0, tr("own (edited)") if edited else tr("own"))
         if choose:
             self.recipe.setCurrentIndex(0)
@@ -190,15 +196,15 @@ _WHEN_UNSURE: Final = tr(
     "Look at each candidate below, or choose “at a click” and click the tumour."
 )
 _LAID_OUT_MS: Final = 50
-"""Time in ms until new texts are laid out, so that the page can scroll to them."""
+"""Time in ms until new texts are laid out, after which the page can scroll to the texts."""
 
 
 class PredictPage(Page):
-    """The Predict page: start, stop, and selection of models, candidates and regions.
+    """The Predict page with start, stop, and the selection of models, candidates and regions.
 
-    The signal `prompt_wanted` carries "click", "box" or "" (none), `candidate_chosen` a
-    `Candidate`. `grow_wanted` requests to grow the candidate. `model_added` carries the path of a
-    model, `place_wanted` the number of an uncertain region.
+    The signal `prompt_wanted` carries "click", "box" or "" (none), and `candidate_chosen` a
+    `Candidate`. `grow_wanted` requests the growth of the candidate. `model_added` carries the path
+    of a model, and `place_wanted` the number of an uncertain region.
     """
 
     start_wanted = Signal()
@@ -241,7 +247,7 @@ class PredictPage(Page):
             tr("Grow candidate"),
             tr(
                 "Copies the selected candidate into your own mask on the Refine page, and grows "
-                "it to the edge in the image."
+                "it to the tumour's edge in the image."
             ),
             self.grow_wanted.emit,
         )
@@ -260,13 +266,13 @@ class PredictPage(Page):
         self.options.setVisible(card.is_trained)
 
     def show_problem(self, problem: str) -> None:
-        """Show why the model cannot run on this case; "" if it can."""
+        """Show why the model cannot run on this case; "" hides the text."""
         self.card.show_problem(problem)
         for control in (self.start, self.all, self.at_click, self.in_box):
             control.setEnabled(not problem)
 
     def set_running(self, running: bool, said: str = "predicting…") -> None:
-        """Show the stop button instead of the start button, and what is running."""
+        """Show the stop button instead of the start button, and the text of the running task."""
         for control in (self.start, self.all):
             control.setVisible(not running)
         self.cancel.setVisible(running)
@@ -277,7 +283,7 @@ class PredictPage(Page):
     def show_result(
         self, text: str, candidates: Sequence[Candidate], chosen: int, unsure: str = ""
     ) -> None:
-        """Show the result; `chosen` is the rank of the displayed candidate, 0 for none.
+        """Show the result; `chosen` is the rank of the displayed candidate, or 0 for none.
 
         `unsure` is the reason why candidate 1 may not be the tumour.
         """
@@ -310,7 +316,7 @@ class PredictPage(Page):
         self.grow.setVisible(bool(candidates))
 
     def set_prompt(self, mode: str) -> None:
-        """Show which prompt (click or box) is expected on the image."""
+        """Show which prompt (click or box) is expected in the image."""
         self.at_click.setChecked(mode == "click")
         self.in_box.setChecked(mode == "box")
 
@@ -331,7 +337,7 @@ class PredictPage(Page):
     # -------------------------------------------------------------------- inner
 
     def _make_area(self) -> PageArea:
-        """Return a scroll area, so that the page does not make a small window higher."""
+        """Return a scroll area, so that the page does not increase the height of a small window."""
         holder = QWidget()
         self.inner = QVBoxLayout(holder)
         self.inner.setContentsMargins(0, 0, 0, 0)
@@ -367,7 +373,7 @@ class PredictPage(Page):
         self.cancel = button(
             "predict_cancel",
             tr("Cancel"),
-            tr("Stops the prediction; nothing is changed."),
+            tr("Stops the prediction without changing anything."),
             self.cancel_wanted.emit,
         )
         self.cancel.hide()
@@ -381,14 +387,17 @@ class PredictPage(Page):
 
     def _make_prompts(self) -> QWidget:
         self.at_click = self._prompt_button(
-            "click", tr("at a click"), tr("Expects a click on the tumour in the image.")
+            "click", tr("at a click"), tr("Waits for a click on the tumour in the image.")
         )
         self.in_box = self._prompt_button(
             "box",
             tr("in a box"),
-            tr("Expects a box around the tumour in the image; it is as deep as its longer side."),
+            tr(
+                "Waits for a box around the tumour in the image; the box is as deep as its longer "
+                "side."
+            ),
         )
-        return row(QLabel(tr("or only search")), self.at_click, self.in_box, 1)
+        return row(QLabel(tr("or search only")), self.at_click, self.in_box, 1)
 
     def _prompt_button(self, mode: str, text: str, tip: str) -> QPushButton:
         prompt_button = button(f"predict_{mode}", text, tip, lambda: None)
@@ -401,8 +410,8 @@ class PredictPage(Page):
             QListWidget(),
             "predict_candidates",
             tr(
-                "Regions that may be the tumour, best first; click one to show it and make it the "
-                "prediction."
+                "Regions that may be the tumour, most likely first. Click a region to show it and "
+                "make it the prediction."
             ),
         )
         self.list.setWordWrap(True)

@@ -1,4 +1,4 @@
-"""Recipe fields that consist of several controls, each with an error message."""
+"""Recipe fields that consist of several controls, with an error message for each field."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -20,7 +20,7 @@ from napari_mamamia.widgets.controls.controls import label, named, row, set_leve
 from napari_mamamia.widgets.controls.targets import CheckBox
 
 _EXPRESSIONS: Final = (
-    ("p0", tr("before contrast")),
+    ("p0", tr("pre-contrast phase")),
     ("p1", tr("first post-contrast phase")),
     ("p2", tr("second post-contrast phase")),
     ("p3", tr("third post-contrast phase")),
@@ -33,7 +33,7 @@ _EXPRESSIONS: Final = (
 )
 _CHANNEL_TIP: Final = tr(
     "Input of this channel: a phase (p0, p1 …, first_post, last_post), a difference (p1-p0), pe "
-    "or pe(p2) in %, or ser; you can type a different one."
+    "or pe(p2) in %, or ser; you can also type a different input."
 )
 
 
@@ -60,7 +60,10 @@ def number_field(
 
 
 class _Field(QWidget):
-    """A field; `changed` is emitted after each change, `problem` is the error or ""."""
+    """Base class of a field; `changed` is emitted after each change.
+
+    `problem` is the error message, or "" for a valid value.
+    """
 
     changed = Signal()
 
@@ -101,7 +104,7 @@ class ChannelLines(_Field):
         self.body.addWidget(self.said)
 
     def make_lines(self, names: Sequence[str]) -> None:
-        """Create a row for each channel, once."""
+        """Create a row for each channel; this method is called once."""
         for number, name in enumerate(names):
             combo: QComboBox = named(QComboBox(), f"recipe_channel_{number}", _CHANNEL_TIP)
             combo.setEditable(True)
@@ -123,7 +126,7 @@ class ChannelLines(_Field):
             self.lines.addWidget(combo, number, 1)
 
     def show_expressions(self, expressions: Sequence[str]) -> None:
-        """Show expressions; a channel without an expression shows its own phase."""
+        """Show expressions; a channel without an expression shows the phase of the same number."""
         for number, combo in enumerate(self.combos):
             text = expressions[number] if number < len(expressions) else f"p{number}"
             combo.setCurrentText(text)
@@ -137,7 +140,7 @@ class ChannelLines(_Field):
 
 
 class NormaliseField(_Field):
-    """Normalisation before the network's own: statistics and clipping."""
+    """Normalisation before the network's own normalisation, with statistics and clipping."""
 
     def __init__(self) -> None:
         super().__init__("recipe_normalise")
@@ -145,24 +148,25 @@ class NormaliseField(_Field):
             QComboBox(),
             "recipe_scope",
             tr(
-                "(value - mean) / standard deviation before the network's own normalisation: "
-                "selects whose mean and standard deviation are used."
+                "Selects the phases or channels whose mean and standard deviation are used for "
+                "the z-score, (value - mean) / standard deviation, before the network's own "
+                "normalisation."
             ),
         )
-        self.scope.addItem(tr("nothing"), None)
+        self.scope.addItem(tr("none"), None)
         for scope in Scope:
             self.scope.addItem(tr("z-score of {value}", value=scope.value), scope)
         self.clipped: CheckBox = named(
             CheckBox(tr("clip at")),
             "recipe_clip",
-            tr("Clips each channel at two percentiles first."),
+            tr("Clips each channel at two percentiles before the normalisation."),
         )
         self.low = number_field("recipe_clip_low", tr("Lower percentile, 0 to 100."), 0, 100, "%")
         self.high = number_field("recipe_clip_high", tr("Upper percentile, 0 to 100."), 0, 100, "%")
         self.nonzero: CheckBox = named(
-            CheckBox(tr("of voxels that are not 0")),
+            CheckBox(tr("of nonzero voxels")),
             "recipe_nonzero",
-            tr("Computes the percentiles over voxels that are not zero."),
+            tr("Computes the percentiles over nonzero voxels."),
         )
         self.scope.currentIndexChanged.connect(self._show_problem)
         self.clipped.toggled.connect(self._show_problem)

@@ -1,4 +1,4 @@
-"""All fields of a recipe, with explanations, units, and a message next to an invalid value."""
+"""All fields of a recipe, with explanations, units, and a message next to each invalid value."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -40,17 +40,17 @@ from napari_mamamia.widgets.predict.recipe_fields import (
 # The steps after a network as an ordered list: add, remove, move, and a value with its unit.
 
 _FIRST_VALUE: Final = {PostKind.MINIMUM: 100.0, PostKind.CLOSE: 2.0}
-"""Initial value of a new step, in mm3 and mm; our choice, which the user can change."""
+"""Initial value of a new step, in mm3 or mm; a choice of ours that the user can change."""
 
 _SMALLEST: Final = 0.01
 _HEIGHT: Final = 84
 _TIPS: Final = {
     PostKind.BREAST_MASK: tr("Keeps the mask inside the breast."),
     PostKind.BREAST_BOX: tr("Keeps the mask inside the box around the breast."),
-    PostKind.LARGEST: tr("Keeps the largest connected region; only after the breast."),
-    PostKind.MINIMUM: tr("Removes connected regions below a volume."),
+    PostKind.LARGEST: tr("Keeps the largest connected region; allowed only after a breast step."),
+    PostKind.MINIMUM: tr("Removes connected regions that are smaller than a volume."),
     PostKind.FILL: tr("Fills holes inside the mask."),
-    PostKind.CLOSE: tr("Closes gaps up to about twice a radius."),
+    PostKind.CLOSE: tr("Closes gaps that are up to about twice the radius wide."),
 }
 
 
@@ -64,11 +64,15 @@ class StepList(QWidget):
         self.setObjectName("recipe_steps")
         self._steps: list[PostStep] = []
         self.list: QListWidget = named(
-            QListWidget(), "recipe_step_list", tr("Steps after the network, the first one on top.")
+            QListWidget(),
+            "recipe_step_list",
+            tr("Steps after the network, in order from top to bottom."),
         )
         self.list.setFixedHeight(_HEIGHT)
         self.list.currentRowChanged.connect(self._show_value)
-        self.kind: QComboBox = named(QComboBox(), "recipe_step_kind", tr("Step that Add appends."))
+        self.kind: QComboBox = named(
+            QComboBox(), "recipe_step_kind", tr("Step that the button Add step appends.")
+        )
         for kind in PostKind:
             self.kind.addItem(kind.value, kind)
             self.kind.setItemData(
@@ -115,7 +119,7 @@ class StepList(QWidget):
         return problem_of(lambda: check_order(self._steps))
 
     def show_steps(self, steps: tuple[PostStep, ...]) -> None:
-        """Show steps, replacing the previous ones."""
+        """Show steps, replacing the previous steps."""
         self._steps = list(steps)
         self._refresh_list(-1)
 
@@ -182,15 +186,15 @@ def _describe_step(step: PostStep) -> str:
 
 _LARGEST_MARGIN_MM: Final = 200
 _STEP: Final = 0.5
-"""nnU-Net's default tile step, as a share of the patch size."""
+"""nnU-Net's default tile step, as a fraction of the patch size."""
 
 _LEFT: Final = tr("as on the page")
 
 
 class RecipeForm(QWidget):
-    """Shows a recipe and returns the edited one; `changed` is emitted after each change.
+    """Form that shows a recipe and returns the edited recipe.
 
-    Recipe values that have no field are left unchanged.
+    The signal `changed` is emitted after each change. Recipe values without a field stay unchanged.
     """
 
     changed = Signal()
@@ -214,7 +218,7 @@ class RecipeForm(QWidget):
     # -------------------------------------------------------------------- for others
 
     def show_recipe(self, recipe: Recipe) -> None:
-        """Show another recipe in all fields."""
+        """Show a recipe in all fields, replacing the previous recipe."""
         self.title.setText(recipe.title)
         self.channels.show_expressions(recipe.channels)
         self.whole.setChecked(recipe.whole_numbers)
@@ -277,7 +281,7 @@ class RecipeForm(QWidget):
         self._layout.addRow(self.channels)
         self.whole = _make_check_box(
             "whole_numbers",
-            tr("subtract in whole numbers"),
+            tr("subtract as integers"),
             tr("Converts phases to 16-bit integers before subtraction, as some pipelines do."),
         )
         self._layout.addRow("", self.whole)
@@ -292,8 +296,9 @@ class RecipeForm(QWidget):
             QComboBox(),
             "recipe_region",
             tr(
-                "The whole volume; or cropped to the breast first, which changes the result; or "
-                "only tiles that overlap the breast, where the result stays the same inside."
+                "Region that the network sees: the whole volume; the volume cropped to the "
+                "breast, which changes the result; or only the tiles that overlap the breast, "
+                "which keeps the result inside the breast."
             ),
         )
         for kind in RegionKind:
@@ -309,8 +314,11 @@ class RecipeForm(QWidget):
         self.folds = {
             name: _make_check_box(
                 f"fold_{name}",
-                name if name in card.folds else tr("{name} (not there)", name=name),
-                tr("Averages this fold; if none is selected, those of the page."),
+                name if name in card.folds else tr("{name} (missing)", name=name),
+                tr(
+                    "Averages this fold; if no fold is selected, the folds chosen on the page are "
+                    "averaged."
+                ),
             )
             for name in dict.fromkeys((*card.folds, *(recipe.folds or ())))
         }
@@ -320,8 +328,8 @@ class RecipeForm(QWidget):
             QComboBox(),
             "recipe_checkpoint",
             tr(
-                "File name of the weights in each fold's folder; by default the final ones, or "
-                "else the best."
+                "File name of the weights in each fold's folder; by default the final weights, or "
+                "the best weights if there are no final ones."
             ),
         )
         self.checkpoint.setEditable(True)
@@ -333,7 +341,7 @@ class RecipeForm(QWidget):
         )
         self.step = number_field(
             "recipe_step",
-            tr("Distance between tiles as a share of the patch; nnU-Net's is 0.5."),
+            tr("Distance between tiles as a fraction of the patch size; nnU-Net uses 0.5."),
             0.05,
             1,
         )
@@ -349,7 +357,7 @@ class RecipeForm(QWidget):
             ("accept", "refuse"),
             tr(
                 "Accepts a trainer unknown to nnU-Net, on the assumption that it uses the network "
-                "of the plans."
+                "in the plans."
             ),
         )
         self._layout.addRow(tr("unknown trainer"), row(self.trainer, 1))
@@ -365,8 +373,8 @@ class RecipeForm(QWidget):
             QLineEdit(),
             "recipe_labels",
             tr(
-                "Values of the network's result that are tumour, separated by commas; empty for "
-                "all except background. The model's: {labels_text}.",
+                "Values in the network's result that mean tumour, separated by commas. Leave "
+                "empty for all values except background. The model has: {labels_text}.",
                 labels_text=labels_text or "not known",
             ),
         )
@@ -399,9 +407,9 @@ class RecipeForm(QWidget):
     # ------------------------------------------------------------------------- inner
 
     def _read_channels(self) -> tuple[str, ...]:
-        """Return the expressions; "channel k is phase k" stays empty if it was empty.
+        """Return the expressions; an empty recipe stays empty for "channel k is phase k".
 
-        The phase of a single channel is always written down, since it has no default.
+        The phase of a single channel is always stored, because a single channel has no default.
         """
         expressions = self.channels.expressions()
         plain = tuple(f"p{number}" for number in range(len(expressions)))
@@ -415,8 +423,8 @@ class RecipeForm(QWidget):
         except ValueError as error:
             raise ModelError(
                 tr(
-                    "expected whole numbers such as 1, 2 for tumour labels, but got {words!r}; "
-                    "enter numbers with commas",
+                    "expected tumour labels to be whole numbers, such as 1, 2, but got {words!r}; "
+                    "enter numbers separated by commas",
                     words=self.labels.text(),
                 )
             ) from error

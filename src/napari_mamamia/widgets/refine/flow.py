@@ -1,4 +1,4 @@
-"""Controller of the Refine page: tools, strokes, history, measurements, saving."""
+"""Controller of the Refine page: tools, strokes, history, measurements and saving."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -38,7 +38,7 @@ _CLOCK_MS: Final = 1_000
 
 
 class RefineFlow(WindowPart):
-    """Connects the page, the saved state, the session, painting, growing and measuring.
+    """Controller that connects page, saved state, session, painting, growing and measuring.
 
     The signal `next_changed` carries the `NextStep` of the own mask.
     """
@@ -101,6 +101,7 @@ class RefineFlow(WindowPart):
         page.more.tool_wanted.connect(self._growing.use)
         page.more.box_wanted.connect(lambda on: self._box.set_mode("box" if on else ""))
         page.more.prediction_wanted.connect(self.grow_prediction)
+        page.more.tighten_wanted.connect(self._growing.tighten)
         self._box.mode_changed.connect(lambda mode: page.more.set_asking(bool(mode)))
         self._box.given.connect(lambda prompt: self._growing.grow_in_box(prompt.box))
         page.protocol_wanted.connect(self._protocols.ask)
@@ -145,7 +146,7 @@ class RefineFlow(WindowPart):
     # ----------------------------------------------------------------- actions
 
     def actions(self) -> dict[str, Callable[..., object]]:
-        """Return the actions of this page's shortcuts, by their names in the table."""
+        """Return the actions of this page's shortcuts by action name."""
         painting, editing = self._painting, self._editing
         handlers: dict[str, Callable[..., object]] = {
             "smartpaint": lambda: painting.toggle_tool(PaintTool.SMARTPAINT),
@@ -175,7 +176,7 @@ class RefineFlow(WindowPart):
             else:
                 self._notifier.hint(
                     tr(
-                        "{shown} acts on the {page} page: go there first.",
+                        "{shown} works only on the {page} page: go there first.",
                         shown=key.shown,
                         page=key.page,
                     )
@@ -186,7 +187,7 @@ class RefineFlow(WindowPart):
     def drop_stroke(self) -> bool:
         """Discard the current stroke, or stop waiting for a click or a box.
 
-        Return whether a tool is active, which Esc then concerns alone.
+        Return whether a tool is active; if so, Esc has no further effect.
         """
         is_active = self._active_tool.tool is not None
         self._painting.drop_stroke()
@@ -194,7 +195,7 @@ class RefineFlow(WindowPart):
         return is_active
 
     def grow_prediction(self) -> None:
-        """Grow the displayed prediction into the own mask, which is created if necessary."""
+        """Grow the displayed prediction into the own mask, creating the own mask if necessary."""
         self._grows_when_ready = True
         if self._editing.live is None:
             self._readers.with_reader(lambda: self._editing.start(None))
@@ -208,7 +209,7 @@ class RefineFlow(WindowPart):
             self._growing.grow_mask(mask.buffer)
 
     def set_keys(self, keys: Sequence[Key]) -> None:
-        """Bind other shortcuts on the layers from now on."""
+        """Replace the shortcuts that are bound on the layers."""
         before, self._keys = self._keys, keys
         image = self._scene.layer(Role.PHASE)
         if image is not None:
@@ -319,7 +320,7 @@ class RefineFlow(WindowPart):
         mask = self._session.mask(Role.REFINED)
         where = f"\n{mask.saved.path}" if mask and mask.saved else ""
         self._header.saved.setToolTip(
-            tr("Whether the edited mask is saved: {words}{where}.", words=text, where=where)
+            tr("Save state of the edited mask: {words}{where}.", words=text, where=where)
         )
         can_save = self._editing.is_dirty or state is SaveState.NEW
         self._page.set_save_is_next(can_save, failed=state is SaveState.FAILED)

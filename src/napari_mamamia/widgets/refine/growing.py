@@ -1,4 +1,4 @@
-"""Growing in 3-D and whole-mask tools: jobs whose results become steps."""
+"""Growing in 3-D and whole-mask tools, run as jobs whose results become steps."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -12,8 +12,10 @@ from napari_mamamia.core.edits import Brush, Edit, Voxel
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.services.refine.grow_mask import (
+    EDGE_MM,
     GROW_AGAIN,
     GROW_STEP,
+    TIGHTEN,
     GrownBefore,
     GrowthKind,
     choose_growth,
@@ -39,7 +41,7 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _LANE: Final = "grow"
 _NOTHING: Final = tr("Outline the tumour on a slice first (key O), or point at it and press R.")
-_NO_MASK: Final = tr("Make your own mask first: choose Start from on the Refine page.")
+_NO_MASK: Final = tr("Make your own mask first: use “Start from” on the Refine page.")
 _NO_IMAGES: Final = tr(
     "Growing needs all phases, which are still being read or measured: try again in a moment."
 )
@@ -54,7 +56,7 @@ RemovalJob = Callable[[NDArray[np.uint8], NDArray[np.uint16]], Removal]
 
 
 class Growing(WindowPart):
-    """Runs one job at a time; its result is discarded if the mask changed in the meantime."""
+    """Component that runs one job at a time; the result is discarded if the mask has changed."""
 
     busy_changed = Signal()
 
@@ -79,7 +81,7 @@ class Growing(WindowPart):
 
     @property
     def note(self) -> str:
-        """The note on the current step if it is a growth, otherwise ""."""
+        """The note on the current step if the step is a growth, otherwise ""."""
         live = self._editing.live
         if live is None or self._noted is None or not live.position:
             return ""
@@ -88,7 +90,7 @@ class Growing(WindowPart):
 
     @property
     def farther_mm(self) -> float | None:
-        """The larger search radius to offer if the current step reached its limit, or None."""
+        """The next larger search radius if the current step reached its limit, or None."""
         live = self._editing.live
         if live is None or self._cut_off is None or not live.position:
             return None
@@ -98,7 +100,7 @@ class Growing(WindowPart):
 
     @property
     def kind(self) -> GrowthKind:
-        """What the next growth starts from."""
+        """The type of evidence from which the next growth starts."""
         live = self._editing.live
         return GrowthKind.CLICK if live is None else choose_growth(live)
 
@@ -108,7 +110,7 @@ class Growing(WindowPart):
         self._noted = self._cut_off = None
 
     def seed_text(self) -> str:
-        """Return a text saying what the next growth starts from."""
+        """Return a text on the evidence from which the next growth starts."""
         live, kind = self._editing.live, self.kind
         if live is not None and kind is GrowthKind.OUTLINES:
             count = len(outlined_slices(steps_of(live), live.label))
@@ -121,7 +123,7 @@ class Growing(WindowPart):
         return tr("from the pointer") if is_click else tr("from the mask, strokes and outlines")
 
     def set_reach(self, radius_mm: float) -> None:
-        """Set the search radius for growing a region again that reached its limit."""
+        """Set the search radius for growing again a region that reached its limit."""
         self._reach_mm = radius_mm
 
     def grow(self) -> None:
@@ -142,6 +144,16 @@ class Growing(WindowPart):
             self._grow_again(live)
         else:
             self._grow_click(live)
+
+    def tighten(self) -> None:
+        """Move the mask's edge to the nearest edge of the image."""
+        live = self._prepare_session()
+        if live is None:
+            return
+        if (live.labels == live.label).any():
+            self._grow_again(live, TIGHTEN, EDGE_MM)
+        else:
+            self._say_hint(_NOTHING)
 
     def _grow_outlines(self, live: EditingSession) -> None:
         images, grid = live.images, live.grid
@@ -176,7 +188,9 @@ class Growing(WindowPart):
             lambda grown: self._lay_in(live, name, grown, job),
         )
 
-    def _grow_again(self, live: EditingSession) -> None:
+    def _grow_again(
+        self, live: EditingSession, name: str = GROW_AGAIN, edge_mm: float | None = None
+    ) -> None:
         images, grid, label = live.images, live.grid, live.label
         if images is None:
             return
@@ -186,12 +200,14 @@ class Growing(WindowPart):
 
         def take(grown: Grown) -> None:
             box, mask = lay_grown(labels, label, grown, grid)
-            self._finish_growth(live, GROW_AGAIN, box, mask, grown)
+            self._finish_growth(live, name, box, mask, grown)
 
         self._start_job(
             live,
-            tr("Growing again"),
-            lambda: self._services.grow_again(images, grid, labels, words, label, seeds),
+            tr("Growing again") if edge_mm is None else tr("Tightening to edges"),
+            lambda: self._services.grow_again(
+                images, grid, labels, words, label, seeds, edge_mm=edge_mm
+            ),
             take,
         )
 
@@ -268,7 +284,7 @@ class Growing(WindowPart):
         )
 
     def remove_part(self, place: Voxel, label: int) -> None:
-        """Remove the component of the mask at a point permanently."""
+        """Permanently remove the mask's component at a point."""
         live = self._editing.live
         if live is not None:
             find = self._services.remove_part

@@ -1,7 +1,7 @@
-"""The "More tools" section of the Refine page: rarely used tools under headings.
+"""The "More tools" section of the Refine page, with rarely used tools under headings.
 
-The section contains further ways to grow, and tools for the whole mask; each use is a step that can
-be undone.
+The section contains further ways to grow a region, and tools for the whole mask. Each use is a step
+that can be undone.
 """
 
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ class MaskTool(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MaskToolRequest:
-    """A tool and its amount in mm3 (`REMOVE_SMALL`), in mm (`MARGIN`, `SMOOTH`), or 0."""
+    """A tool and its amount in mm3 (`REMOVE_SMALL`) or mm (`MARGIN`, `SMOOTH`), otherwise 0."""
 
     tool: MaskTool
     amount: float = 0.0
@@ -60,8 +60,8 @@ class RefineMore(QWidget):
     """The "More tools" section; `tool_wanted` carries a `MaskToolRequest`.
 
     The signal `box_wanted` carries whether the user wants to draw a box for growing;
-    `prediction_wanted` requests to grow the prediction; `folded` reports that the content was shown
-    or hidden.
+    `prediction_wanted` requests to grow the prediction, `tighten_wanted` to move the mask's edge;
+    `folded` reports that the content was shown or hidden.
 
     Parameters
     ----------
@@ -72,6 +72,7 @@ class RefineMore(QWidget):
     tool_wanted = Signal(object)
     box_wanted = Signal(bool)
     prediction_wanted = Signal()
+    tighten_wanted = Signal()
     folded = Signal()
 
     def __init__(self, above: Parts, below: Parts) -> None:
@@ -81,7 +82,7 @@ class RefineMore(QWidget):
         self.fold: QToolButton = tool_button(
             "refine_more_fold",
             tr("More tools"),
-            tr("Shows or hides rarely used tools: history, marks, tools for the whole mask."),
+            tr("Shows or hides rarely used tools: history, marks and tools for the whole mask."),
             self._toggle_content,
         )
         self.fold.setArrowType(Qt.ArrowType.RightArrow)
@@ -128,8 +129,8 @@ class RefineMore(QWidget):
             "refine_grow_box",
             tr("Grow in a box"),
             tr(
-                "Then drag a box around the tumour: a region grows from its brightest part to the "
-                "edge."
+                "Lets you drag a box around the tumour, then grows a region from the brightest "
+                "part of the box to the tumour's edge."
             ),
             lambda: self.box_wanted.emit(self.in_box.isChecked()),
         )
@@ -137,20 +138,29 @@ class RefineMore(QWidget):
         self.from_prediction = button(
             "refine_grow_prediction",
             tr("Grow prediction"),
-            tr("Grows the prediction of the Predict page to the edge in the image."),
+            tr("Grows the prediction from the Predict page to the tumour's edge in the image."),
             self.prediction_wanted.emit,
         )
-        self._buttons += [self.in_box, self.from_prediction]
-        return row(self.in_box, self.from_prediction, 1)
+        self.tighten = button(
+            "refine_tighten",
+            tr("Tighten to edges"),
+            tr(
+                "Moves the mask's edge to the nearest edge in the image, by up to 3 mm; for a mask "
+                "that is shifted, too large or too small all around."
+            ),
+            self.tighten_wanted.emit,
+        )
+        self._buttons += [self.in_box, self.from_prediction, self.tighten]
+        return column(row(self.in_box, self.from_prediction, 1), row(self.tighten, 1))
 
     def _make_mask_tools(self) -> QWidget:
         self.small = self._make_amount(
-            "refine_small_mm3", tr("Parts smaller than this are removed."), " mm³", 1, 5000
+            "refine_small_mm3", tr("Minimum volume; smaller parts are removed."), " mm³", 1, 5000
         )
         self.small.setValue(_LEAST_PART_MM3)
         self.margin = self._make_amount(
             "refine_margin_mm",
-            tr("How far the mask grows; with a value below 0 it shrinks."),
+            tr("Distance by which the mask grows; a negative value shrinks the mask."),
             " mm",
             -20,
             20,
@@ -167,10 +177,10 @@ class RefineMore(QWidget):
             self._make_tool_button(
                 MaskTool.INTERPOLATE,
                 tr("Interpolate slices"),
-                tr("Fills the slices between outlined ones; existing voxels stay."),
+                tr("Fills the slices between outlined slices, and keeps existing voxels."),
             ),
             self._make_tool_button(
-                MaskTool.FILL_HOLES, tr("Fill holes"), tr("Fills the holes of the mask.")
+                MaskTool.FILL_HOLES, tr("Fill holes"), tr("Fills the holes in the mask.")
             ),
             self._make_tool_button(
                 MaskTool.KEEP_LARGEST,
@@ -178,13 +188,15 @@ class RefineMore(QWidget):
                 tr("Removes every part except the largest."),
             ),
             self._make_tool_button(
-                MaskTool.REMOVE_SMALL, tr("Remove small"), tr("Removes parts below the volume.")
+                MaskTool.REMOVE_SMALL,
+                tr("Remove small parts"),
+                tr("Removes parts smaller than the volume."),
             ),
             self._make_tool_button(
-                MaskTool.MARGIN, tr("Margin"), tr("Grows or shrinks the mask, in mm.")
+                MaskTool.MARGIN, tr("Add margin"), tr("Grows or shrinks the mask, in mm.")
             ),
             self._make_tool_button(
-                MaskTool.SMOOTH, tr("Smooth all"), tr("Smooths the surface of the whole mask.")
+                MaskTool.SMOOTH, tr("Smooth mask"), tr("Smooths the surface of the whole mask.")
             ),
         ]
         places = ((0, 0), (0, 1), (1, 0), (2, 0), (3, 0), (4, 0))

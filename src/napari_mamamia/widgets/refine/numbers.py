@@ -1,4 +1,4 @@
-"""Live measurements of the Refine page: start and current mask against a reference."""
+"""Live measurements on the Refine page: start mask and current mask against a reference."""
 
 from dataclasses import dataclass
 from math import isnan
@@ -20,7 +20,7 @@ _MM3_PER_ML: Final = 1000.0
 class ShownNumbers:
     """Measurements of the start mask, the current mask and the reference; None if unknown.
 
-    `grid_warning` says that mm and ml are invalid; "" if they are valid.
+    `grid_warning` is the reason why mm and ml are invalid, or "" if they are valid.
     """
 
     start: MaskNumbers | None
@@ -65,7 +65,7 @@ def number_text(name: str, value: float) -> str:
 
 
 class RefineNumbers(QWidget):
-    """Table with a row for each measurement, and columns for start, current and reference."""
+    """Table with a row for each measurement, and columns for start, current mask and reference."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -75,7 +75,7 @@ class RefineNumbers(QWidget):
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setVerticalSpacing(1)
         self.title: QLabel = named(
-            QLabel(), "refine_numbers_title", tr("The reference for your mask.")
+            QLabel(), "refine_numbers_title", tr("Reference to which your mask is compared.")
         )
         grid.addWidget(self.title, 0, 0)
         for column, text in enumerate((tr("start"), tr("now"), tr("reference")), start=1):
@@ -96,19 +96,21 @@ class RefineNumbers(QWidget):
         self.show_numbers(ShownNumbers(None, None))
 
     def set_blind(self, text: str) -> None:
-        """Show what is hidden in this reading; "" if nothing is hidden."""
+        """Show what is hidden in this reading; "" means that nothing is hidden."""
         self._blind = text
         self.show_numbers(ShownNumbers(None, None))
 
     def show_numbers(self, numbers: ShownNumbers) -> None:
-        """Show the measurements; an unknown value is a dash with the reason as tooltip."""
+        """Show the measurements; an unknown value is a dash with the reason as its tooltip."""
         against = "" if numbers.now is None else numbers.now.against
         title = tr("Against {against}", against=against) if against else "Numbers"
         title = self._blind or (title if numbers.reference else tr("No reference"))
         if numbers.grid_warning and not self._blind:
-            title = tr("{title} (mm are voxels)", title=title)
+            title = tr("{title} (in voxels, not mm)", title=title)
         self.title.setText(title)
-        self.title.setToolTip(numbers.grid_warning or tr("The reference for your mask."))
+        self.title.setToolTip(
+            numbers.grid_warning or tr("Reference to which your mask is compared.")
+        )
         for name, _, tip in _ROWS:
             for whose, of in (
                 ("start", numbers.start),

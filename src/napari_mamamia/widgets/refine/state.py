@@ -1,4 +1,4 @@
-"""The reader's choices on the Refine page: tool, brush, and steps of the radius."""
+"""The reader's choices on the Refine page: tool, brush and radius steps."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -84,10 +84,10 @@ class NextStep(StrEnum):
 def choose_next(
     last_tool: str, *, is_empty: bool, is_failing: bool = False, is_offered: bool = False
 ) -> NextStep:
-    """Return the next step after a step by `last_tool` ("" for none).
+    """Return the next step after a step by `last_tool`, which is "" if there is no step.
 
-    `is_failing` says that the mask could not be saved, `is_offered` that recovered work waits for a
-    decision.
+    `is_failing` is whether the mask could not be saved; `is_offered` is whether recovered work
+    waits for a decision.
 
     Examples
     --------
@@ -104,26 +104,28 @@ def choose_next(
 
 
 _NEXT_TEXTS: Final = {
-    NextStep.RECOVER: tr("Keep the recovered strokes (Take over), or start from the saved mask."),
+    NextStep.RECOVER: tr("Keep the recovered strokes, or start from the saved mask."),
     NextStep.SAVE: tr("Your mask is not saved: see above, then press Save."),
     NextStep.GROW: tr("Next: grow the outline to 3-D, or outline another slice."),
     NextStep.ACCEPT: tr(
-        "Left button adds, right button removes. Accept the mask when it is right."
+        "Left button adds, right button removes. Accept the mask when it is correct."
     ),
-    NextStep.PAINT: tr("Press on the middle of the tumour, with a circle a little larger than it."),
+    NextStep.PAINT: tr(
+        "Press on the middle of the tumour, with a circle slightly larger than the tumour."
+    ),
 }
 _TEXTS_OF_TOOLS: Final = {
     (NextStep.ACCEPT, PaintTool.NONE): tr(
-        "Accept it, or correct it: choose SmartPaint, then press on the error."
+        "Accept the mask, or correct it: choose SmartPaint, then press on the error."
     ),
     (NextStep.ACCEPT, PaintTool.OUTLINE): tr(
-        "Accept it when it is right, or outline another slice and grow again."
+        "Accept the mask when it is correct, or outline another slice and grow again."
     ),
     (NextStep.PAINT, PaintTool.NONE): tr(
         "Next: choose SmartPaint and press on the tumour, or outline it on a slice."
     ),
     (NextStep.PAINT, PaintTool.OUTLINE): tr(
-        "Draw around the tumour on the slice that shows it best, then grow it."
+        "Draw around the tumour on the slice that shows it best, then grow the outline."
     ),
 }
 

@@ -22,7 +22,7 @@ _MOST_LINES: Final = 5
 
 
 class ReportFlow(WindowPart):
-    """Connects the page, the session, unsaved edits and the report job.
+    """Controller that connects the page, the session, unsaved edits and the report job.
 
     `with_reader` runs a callback once a reader name is set, because every report names its reader.
     """
@@ -51,7 +51,7 @@ class ReportFlow(WindowPart):
         self._follow_case()
 
     def look(self) -> None:
-        """Check again what is missing in the findings, because the page is displayed."""
+        """Check again which findings are missing, because the page is displayed."""
         self._follow_case()
 
     # -------------------------------------------------------------------- inner
@@ -72,9 +72,9 @@ class ReportFlow(WindowPart):
 
     def _describe_mask(self) -> str:
         if self._session.mask(Role.REFINED) is not None:
-            return tr("Your mask is measured.")
+            return tr("The report measures your mask.")
         if self._session.mask(Role.REFERENCE) is not None:
-            return tr("You have no mask of this case: the reference is measured.")
+            return tr("You have no mask for this case, so the report measures the reference.")
         return tr("No mask yet, so the report has no sizes. Make one in the Mask step first.")
 
     def _save_then_write(self, request: ReportRequest) -> None:
@@ -109,8 +109,8 @@ class ReportFlow(WindowPart):
                 page.show_result(tr("Stopped: no report was finished."), None, "warning")
                 return
             text = tr_n(
-                "Stopped: {n} report is complete, the others were not written.",
-                "Stopped: {n} reports are complete, the others were not written.",
+                "Stopped: {n} report is complete, but the other reports were not written.",
+                "Stopped: {n} reports are complete, but the other reports were not written.",
                 len(finished),
             )
             page.show_result(text, finished[0].files[0].parent, "warning")
@@ -131,9 +131,9 @@ class ReportFlow(WindowPart):
 
     def _show_summary(self, summary: ReportSummary) -> None:
         count = len(summary.reports)
-        lines = [tr("{n} cases written.", n=count)]
+        lines = [tr("Reports written: {n}.", n=count)]
         if count == 1:
-            lines = [tr("{case_id} is written.", case_id=summary.reports[0].case_id)]
+            lines = [tr("The report of {case_id} is written.", case_id=summary.reports[0].case_id)]
         failures = summary.failures
         lines += [f"{failure.case_id}: {failure.reason}" for failure in failures[:_MOST_LINES]]
         if len(failures) > _MOST_LINES:

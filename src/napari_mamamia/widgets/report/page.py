@@ -1,4 +1,4 @@
-"""The Report page: cases, formats and folder of a report, and what is missing."""
+"""The Report page: cases, formats and folder of a report, and missing requirements."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,9 +24,9 @@ from napari_mamamia.widgets.controls.page import Page
 
 _MAKERS: Final = (
     (SegmentMaker.FROM_PROVENANCE, tr("as recorded"), ""),
-    (SegmentMaker.MANUAL, tr("manually"), ""),
-    (SegmentMaker.SEMIAUTOMATIC, tr("semi-automatically"), ""),
-    (SegmentMaker.AUTOMATIC, tr("by a model"), ""),
+    (SegmentMaker.MANUAL, tr("manual"), ""),
+    (SegmentMaker.SEMIAUTOMATIC, tr("semi-automatic"), ""),
+    (SegmentMaker.AUTOMATIC, tr("automatic"), ""),
 )
 
 
@@ -38,7 +38,7 @@ class ReportOptions:
         False,
         "",
         "report_pdf",
-        tr("Writes each page as PDF too, to print or to send."),
+        tr("Also writes each page as a PDF, to print or to send."),
         text=tr("PDF, A4"),
     )
     dicom: bool = option(
@@ -46,8 +46,8 @@ class ReportOptions:
         "",
         "report_dicom",
         tr(
-            "Writes a structured report (TID 1500), segmentation and key images, for cases "
-            "from DICOM."
+            "Writes a structured report (TID 1500), a segmentation and key images, for cases "
+            "imported from DICOM."
         ),
         text=tr("DICOM SR, SEG and key images"),
     )
@@ -55,15 +55,15 @@ class ReportOptions:
         None,
         tr("Study"),
         "report_study",
-        tr("DICOM folder that the case was imported from."),
+        tr("DICOM folder from which the case was imported."),
         placeholder=tr("DICOM folder of the case"),
         browse=Browse("report_study_browse", tr("Choose the DICOM folder"), tr("DICOM study")),
     )
     maker: SegmentMaker = option(
         SegmentMaker.FROM_PROVENANCE,
-        tr("Masks were made"),
+        tr("Mask origin"),
         "report_maker",
-        tr("How masks without a record were made, as DICOM requires."),
+        tr("States how masks without a record were made, as DICOM requires."),
         choices=_MAKERS,
     )
     identified: bool = option(
@@ -74,11 +74,11 @@ class ReportOptions:
             "Keeps the name and UIDs of the study; otherwise the case id replaces the "
             "patient's name."
         ),
-        text=tr("with the patient's name, for your PACS"),
+        text=tr("keep the patient's name, for your PACS"),
     )
     parent: Path | None = option(
         None,
-        tr("To"),
+        tr("Folder"),
         "report_out",
         tr("Folder for the reports; each report gets a new folder in it, and nothing is replaced."),
         browse=Browse("report_browse", tr("Choose another folder"), tr("Report to")),
@@ -87,7 +87,7 @@ class ReportOptions:
 
 @dataclass(frozen=True, slots=True)
 class ReportRequest:
-    """A request for reports of the open case or all cases in a new folder inside `parent`."""
+    """A request for reports on the open case or all cases, in a new folder inside `parent`."""
 
     is_of_all: bool
     extras: ReportExtras
@@ -95,7 +95,7 @@ class ReportRequest:
 
 
 class ReportPage(Page):
-    """The page; `report_wanted` carries a `ReportRequest`."""
+    """The Report page; `report_wanted` carries a `ReportRequest`."""
 
     report_wanted = Signal(object)
 
@@ -113,7 +113,7 @@ class ReportPage(Page):
             QComboBox(),
             "report_cases",
             tr(
-                "Writes one page for the open case, or a page for each case with a table of all "
+                "Writes one page for the open case, or one page per case and a table of all "
                 "numbers."
             ),
         )
@@ -140,7 +140,7 @@ class ReportPage(Page):
             self._open_result,
         )
         self.add_form(
-            row(QLabel(tr("Of")), self.cases, 1),
+            row(QLabel(tr("Cases")), self.cases, 1),
             self.mask,
             self.gaps,
             *self.form.rows.values(),
@@ -155,13 +155,13 @@ class ReportPage(Page):
     # ------------------------------------------------------------- for the flow
 
     def show_case(self, mask: str, gaps: str) -> None:
-        """Show which mask the report of the open case uses, and what is missing in its findings."""
+        """Show which mask the report on the open case uses, and which findings are missing."""
         self.mask.setText(mask)
         self.gaps.setText(gaps)
         self._follow_choice()
 
     def show_data_set(self, n_cases: int, parent: Path, *, is_dicom: bool) -> None:
-        """Offer the cases of a data set; a folder that the reader chose is kept."""
+        """Show the number of cases in a data set, keeping a folder that the reader chose."""
         self._n_cases, self._is_dicom = n_cases, is_dicom
         while self.cases.count() > 1:
             self.cases.removeItem(1)
@@ -172,12 +172,12 @@ class ReportPage(Page):
         self._follow_choice()
 
     def show_study(self, folder: Path | None) -> None:
-        """Fill in the DICOM study that the cases were imported from, if there is one."""
+        """Fill in the DICOM study from which the cases were imported, if there is one."""
         if folder is not None:
             self.fields["study"].setText(str(folder))
 
     def show_result(self, text: str, path: Path | None, level: str = "hint") -> None:
-        """Show the result; the button opens `path`, None for no button."""
+        """Show the result, with a button that opens `path`, or no button for None."""
         set_level(self.result, level)
         self.result.setText(text)
         self._result = path
@@ -185,7 +185,7 @@ class ReportPage(Page):
         self.show_answer(bool(text))
 
     def set_running(self, running: bool) -> None:
-        """Disable the button while a report is written."""
+        """Disable the button while a report is being written."""
         self._is_running = running
         self._follow_choice()
 
@@ -205,8 +205,8 @@ class ReportPage(Page):
         chosen, problem = self.form.settings(), ""
         if is_dicom and not self._is_dicom and chosen.study is None:
             problem = tr(
-                "DICOM reports refer to DICOM images, but this case has none: choose its study, "
-                "or leave DICOM out."
+                "DICOM reports refer to DICOM images, but this case has none: choose the case's "
+                "DICOM study, or turn DICOM output off."
             )
         elif chosen.parent is None:
             problem = tr("Choose a folder for the report.")

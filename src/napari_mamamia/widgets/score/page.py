@@ -1,4 +1,4 @@
-"""The Score page: displayed masks against the reference, each score with unit and definition."""
+"""The Score page: displayed masks compared with the reference, with units and definitions."""
 
 import math
 from collections.abc import Collection
@@ -45,7 +45,7 @@ _TITLES: Final = ("error", tr("volume [mm³]"), tr("reach [mm]"))
 _TIPS: Final = (
     tr("False positive: only in the mask. Missed: only in the reference."),
     tr("Volume of the connected region."),
-    tr("Largest distance from the region to the mask that lacks it."),
+    tr("Largest distance from the region to the other mask."),
 )
 _KINDS: Final = {Agrees.FALSE: "false", Agrees.MISSED: "missed"}
 _WIDTHS: Final = (104, 96)
@@ -64,7 +64,7 @@ class ErrorList(QWidget):
         self.table: QTableView = named(
             QTableView(),
             "score_error_table",
-            tr("The errors, largest first. Click one to show it."),
+            tr("Errors, largest first. Click an error to show it."),
         )
         self.table.setModel(self.rows)
         self.table.setSelectionBehavior(QTableView.SelectionBehavior.SelectRows)
@@ -112,7 +112,7 @@ class ErrorList(QWidget):
         self.note.setText(summary if errors else tr("No error: the masks are equal."))
 
     def set_current(self, place: int) -> None:
-        """Highlight the error that is displayed, or none for -1."""
+        """Highlight the displayed error; -1 highlights no error."""
         if 0 <= place < self.rows.rowCount():
             self.table.selectRow(place)
         else:
@@ -128,7 +128,7 @@ class _ErrorRows(QAbstractTableModel):
         self._icons: dict[Agrees, Any] = {}
 
     def show_errors(self, errors: tuple[ErrorPart, ...]) -> None:
-        """Show the errors of another comparison."""
+        """Show the errors of a comparison."""
         self.beginResetModel()
         self._errors = errors
         self.endResetModel()
@@ -187,20 +187,20 @@ _ALL_LABELS: Final = tr("all labels")
 _NO_REFERENCE: Final = {
     True: tr("This case has no reference mask: only volumes are known."),
     False: tr(
-        "This case has no reference mask and no other mask yet: predict or draw one to see its "
-        "volume."
+        "This case has neither a reference mask nor any other mask yet: predict or draw a mask to "
+        "see its volume."
     ),
 }
-"""Texts shown without a comparison, by whether the case has any mask."""
+"""Texts shown without a comparison, keyed by whether the case has any mask."""
 _COLUMNS: Final = (Role.PREDICTION, Role.REFINED)
 _FIELDS: Final = {"ml": 1000.0, "mm³": 1.0}
 
 
 class ScorePage(Page):
-    """The Score page; `label_chosen` carries the reference label to score, or None for all.
+    """The Score page; `label_chosen` carries the reference label to score, or None for all labels.
 
     The signal `agreement_toggled` carries whether to show agreement colours, `error_chosen` the
-    index of an error in the list, `tag_wanted` a tag and whether to add or remove the tag.
+    index of an error in the list, and `tag_wanted` a tag and whether to add or remove the tag.
     """
 
     label_chosen = Signal(object)
@@ -245,7 +245,7 @@ class ScorePage(Page):
     # ------------------------------------------------------------- for the dock
 
     def show_labels(self, values: tuple[float, ...]) -> None:
-        """Offer the labels of the reference if it has several."""
+        """List the labels of the reference if there are several."""
         self.labels.blockSignals(True)
         self.labels.clear()
         self.labels.addItem(_ALL_LABELS, None)
@@ -255,7 +255,7 @@ class ScorePage(Page):
         self._label_line.setVisible(len(values) > 1)
 
     def show_masks(self, roles: Collection[Role]) -> None:
-        """Hide controls that need a missing mask; without a reference nothing is compared."""
+        """Hide controls that need a missing mask; nothing is compared without a reference."""
         has_reference, has_mask = Role.REFERENCE in roles, any(role in roles for role in _COLUMNS)
         for compared in (self.title, self._reference, self.agreement, *self._compared):
             compared.setVisible(has_reference)
@@ -264,7 +264,7 @@ class ScorePage(Page):
         self.no_reference.setVisible(not has_reference)
 
     def show_scores(self, shown: ShownScores | None, why_none: str) -> None:
-        """Show the scores; an unknown score is a dash with the reason as tooltip."""
+        """Show the scores; an unknown score is a dash with the reason as its tooltip."""
         self._profile = shown.profile if shown else CLINICAL.name
         self.title.setText(_title_text(self._profile))
         for spec in metrics_at(Place.CASE):
@@ -283,7 +283,7 @@ class ScorePage(Page):
         self.remark.setText("\n".join(dict.fromkeys(filter(None, remarks))) or why_none)
 
     def set_agreement(self, on: bool) -> None:
-        """Show whether the image has agreement colours."""
+        """Set whether the image has agreement colours."""
         self.agreement.setChecked(on)
         self.agreement.setText(tr("Hide agreement") if on else tr("Show agreement"))
         self.next_error.setVisible(on)
@@ -296,8 +296,8 @@ class ScorePage(Page):
             "score_agreement",
             tr("Show agreement"),
             tr(
-                "Colours where the mask agrees with the reference, is false positive or misses "
-                "tumour."
+                "Colours the voxels where the mask agrees with the reference, is false positive "
+                "or misses tumour."
             ),
             lambda: self.agreement_toggled.emit(self.agreement.isChecked()),
         )
@@ -327,7 +327,7 @@ class ScorePage(Page):
 
     def _make_label_line(self) -> QWidget:
         self.labels: QComboBox = named(
-            QComboBox(), "score_label", tr("Label of the reference that counts as tumour.")
+            QComboBox(), "score_label", tr("Reference label that counts as tumour.")
         )
         self.labels.currentIndexChanged.connect(
             lambda at: self.label_chosen.emit(self.labels.itemData(at))
@@ -379,7 +379,7 @@ class ScorePage(Page):
         cell = self._cells[spec.name, role]
         cell.setText(_format_number(value, spec.decimals, spec.unit))
         definition = tr(
-            "{label} of {role} against reference ({profile})",
+            "{label} of the {role} mask against the reference ({profile})",
             label=spec.label,
             role=role,
             profile=self._profile,

@@ -1,4 +1,4 @@
-"""Check whether a mouse press hits the displayed voxel, and the reason if it does not."""
+"""Check whether a mouse press would hit the displayed voxel, and why it would not."""
 
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ _IMAGES: Final = (Role.PHASE, Role.SUBTRACTION, Role.PROJECTION)
 _OPENS: Final = tr("Another case is being opened: wait until it is on screen.")
 _IN_3D: Final = tr("A 3-D view is on screen: go back to slices first (napari's Ctrl+Y).")
 _THICK: Final = tr("napari shows thick slices: set their thickness back to 0 first.")
-_GRIDDED: Final = tr("napari shows its layers side by side: leave that first (Ctrl+G).")
+_GRIDDED: Final = tr("napari shows its layers side by side: leave the grid view first (Ctrl+G).")
 _HIDDEN: Final = tr("The image is hidden: show its layer first.")
 _MOVED: Final = tr(
     "A layer of this case was moved or rotated: Alt-click napari's Transform button to reset it."
@@ -26,7 +26,7 @@ _MOVED: Final = tr(
 
 
 class Aim(WindowPart):
-    """Checks a view on request; `changed` reports that the result may have changed."""
+    """Component that checks a view on request; `changed` reports a possibly new result."""
 
     changed = Signal()
 

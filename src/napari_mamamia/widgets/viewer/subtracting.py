@@ -1,4 +1,4 @@
-"""Subtraction by a shortcut: the displayed phase minus another, computed in a thread."""
+"""Subtraction by a shortcut: the displayed phase minus another phase, computed in a thread."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 
 class Subtracting(WindowPart):
-    """Shows and hides the subtraction, which follows the phase slider while it is shown."""
+    """Component that shows and hides the subtraction, which follows the phase slider."""
 
     def __init__(self, context: WindowContext, text: CanvasText) -> None:
         super().__init__(context)
@@ -48,7 +48,7 @@ class Subtracting(WindowPart):
         self._text.update()
 
     def set_minus(self, phase: int) -> None:
-        """Subtract another phase from now on."""
+        """Set the phase to subtract."""
         self.minus = phase
         if self.is_on:
             self._ask_subtraction(self.minuend)
@@ -74,13 +74,13 @@ class Subtracting(WindowPart):
         minus = self.minus
         if max(phase, minus) >= len(case.phases) or not case.is_loaded:
             missing = (
-                tr("it needs a phase after contrast")
+                tr("the case has no post-contrast phase")
                 if case.is_loaded
-                else tr("it is still opening")
+                else tr("the case is still opening")
             )
             if case.is_loaded and minus >= len(case.phases):
                 missing = tr(
-                    "it has no {minus}, the phase selected for subtraction under View",
+                    "the case has no {minus}, the phase selected for subtraction under View",
                     minus=phase_name(minus, case.n_before),
                 )
             self._notifier.hint(

@@ -1,4 +1,4 @@
-"""The View panel below the header: layout, image, slab, window/level, cine, sides."""
+"""The View panel below the header: layout, image, slab, window/level, cine and sides."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -23,11 +23,11 @@ from napari_mamamia.widgets.viewer.planes import Layout
 
 _MOST_SLAB_MM: Final = 60
 _WHOLE: Final = tr("whole volume")
-_NAMES: Final = (tr("Layout"), tr("Image"), tr("MIP of"), tr("Window"), tr("Phases"))
+_NAMES: Final = (tr("Layout"), tr("Image"), tr("MIP slab"), tr("Window"), tr("Phases"))
 
 
 class ViewPanel(QFrame):
-    """The View panel, independent of the viewer; its signals are user requests."""
+    """The View panel, which is independent of the viewer; its signals are user requests."""
 
     layout_wanted = Signal(object)
     beside_wanted = Signal(int)
@@ -42,7 +42,7 @@ class ViewPanel(QFrame):
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("view_panel")
-        self.setToolTip(tr("How the image is shown."))
+        self.setToolTip(tr("Settings of the image view."))
         lines = QVBoxLayout(self)
         lines.setContentsMargins(0, 0, 0, 2)
         lines.setSpacing(3)
@@ -70,7 +70,7 @@ class ViewPanel(QFrame):
         self.images[image].setChecked(True)
 
     def set_phases(self, count: int, minus: int, beside: int, n_before: int = 1) -> None:
-        """Offer the phases of the open case."""
+        """List the phases of the open case."""
         for box, chosen, text in ((self.minus, minus, "−"), (self.beside, beside, "")):
             box.blockSignals(True)
             box.clear()
@@ -80,14 +80,14 @@ class ViewPanel(QFrame):
             box.blockSignals(False)
 
     def set_slab(self, slab_mm: float) -> None:
-        """Show the thickness of a slab in mm; 0 is the whole volume."""
+        """Show the thickness of the slab in mm; 0 means the whole volume."""
         self.slab.blockSignals(True)
         self.slab.setValue(round(slab_mm))
         self.slab.blockSignals(False)
         self._say_slab(round(slab_mm))
 
     def set_contrasts(self, names: Sequence[str], chosen: str) -> None:
-        """Offer the window/level ranges for the displayed image."""
+        """List the window/level ranges for the displayed image."""
         if [self.contrast.itemText(k) for k in range(self.contrast.count())] != list(names):
             self.contrast.clear()
             self.contrast.addItems(list(names))
@@ -112,11 +112,11 @@ class ViewPanel(QFrame):
             Layout.ONE: (tr("1 plane"), with_key(tr("One plane fills the image area"), "planes")),
             Layout.PLANES: (
                 tr("3 planes"),
-                with_key(tr("Three linked planes, cross-hair"), "planes"),
+                with_key(tr("Three linked planes with a cross-hair"), "planes"),
             ),
             Layout.PHASES: (
                 tr("2 phases"),
-                with_key(tr("Another phase next to this one"), "two_phases"),
+                with_key(tr("Shows another phase next to this one"), "two_phases"),
             ),
         }
         self.layouts = {
@@ -130,20 +130,22 @@ class ViewPanel(QFrame):
         }
         self._layout_group = _make_group(self, list(self.layouts.values()))
         self.beside: QComboBox = named(
-            QComboBox(), "view_beside", tr("The phase to show next to the phase of the slider.")
+            QComboBox(),
+            "view_beside",
+            tr("Phase to show next to the phase selected with the slider."),
         )
         self.beside.activated.connect(self.beside_wanted.emit)
-        self._beside_line = row(QLabel(tr("next to")), self.beside)
+        self._beside_line = row(QLabel(tr("second phase")), self.beside)
         self._beside_line.hide()
         return row(_make_name(tr("Layout")), *self.layouts.values(), 1)
 
     def _make_images(self) -> QWidget:
         texts = {
-            "phase": (tr("Phase"), tr("The phase of the slider, as measured.")),
+            "phase": (tr("Phase"), tr("The phase selected with the slider, as acquired.")),
             "subtraction": (tr("Subtraction"), with_key(tr("Signed difference"), "subtraction")),
             "projection": (
                 "MIP",
-                with_key(tr("Brightest enhancement along the view"), "projection"),
+                with_key(tr("Brightest enhancement along the viewing direction"), "projection"),
             ),
         }
         self.images = {
@@ -157,7 +159,9 @@ class ViewPanel(QFrame):
         }
         self._image_group = _make_group(self, list(self.images.values()))
         self.minus: QComboBox = named(
-            QComboBox(), "view_minus", tr("The phase to subtract from the phase of the slider.")
+            QComboBox(),
+            "view_minus",
+            tr("Phase to subtract from the phase selected with the slider."),
         )
         call_by(self.minus, tr("minus phase"))
         # At 200 % text the row fits the panel only if the longest name does not set its width.
@@ -172,15 +176,15 @@ class ViewPanel(QFrame):
         self.slab: Slider = named(
             Slider(Qt.Orientation.Horizontal),
             "view_slab",
-            tr("Thickness of the MIP in mm; at the left end the whole volume."),
+            tr("Thickness of the MIP slab in mm; the left end means the whole volume."),
         )
         self.slab.setRange(0, _MOST_SLAB_MM)
         self.slab.valueChanged.connect(self._on_slab)
         self.slab_mm: QLabel = named(
-            FittedLabel("", (_WHOLE,)), "view_slab_mm", tr("Thickness of the MIP.")
+            FittedLabel("", (_WHOLE,)), "view_slab_mm", tr("Thickness of the MIP slab.")
         )
         self._say_slab(0)
-        line = row(_make_name(tr("MIP of")), self.slab, self.slab_mm)
+        line = row(_make_name(tr("MIP slab")), self.slab, self.slab_mm)
         line.layout().setStretch(1, 1)
         return line
 

@@ -2,6 +2,7 @@
 
 import sys
 from functools import partial
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -224,6 +225,59 @@ def _print_definition(begun: "BegunChallenge") -> None:
     for note in begun.notes:
         print(f"note: {note}")
     print(f"Put submissions as TEAM/ or TEAM.zip in {begun.opened.submissions}")
+
+
+@app.command("score")
+def score(
+    answers: Annotated[
+        Path, typer.Argument(metavar="ANSWERS", help="Folder of one team's submission.")
+    ],
+    definition: Annotated[
+        str,
+        typer.Option(
+            "--challenge", metavar="NAME|FILE", help="Definition: a known name or a file."
+        ),
+    ],
+    reference: Annotated[Path, typer.Option("--reference", help="Folder of the truth.")],
+    models: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model", metavar="ROLE=KIND[:FILE]", help="Model that a measure uses; repeatable."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Also write metrics.json.")
+    ] = None,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Measure one submission as a definition says, without a challenge; exit code 3 if incomplete.
+
+    Example: mamamia challenge score TEAM --challenge odelia-2025 --reference TRUTH
+    """
+    from napari_mamamia.features.challenge.io.definition import definition_named
+    from napari_mamamia.features.challenge.services.challenge.answers import score_answers
+    from napari_mamamia.io.tables.tables import write_json
+
+    chosen = run(partial(definition_named, definition))
+    named = dict(_split_pair(text) for text in models or ())
+    measured = run(partial(score_answers, chosen, reference, answers, named))
+    numbers = dict(measured.numbers)
+    if chosen.ranking.score:
+        numbers["score"] = measured.score
+    for name, number in numbers.items():
+        print(f"{name}: {number:.6g}")
+    for name, problem in measured.problems.items():
+        print(f"{name}: {problem}")
+    for case_id, reason in measured.unusable:
+        print(f"failed: {case_id}: {reason}", file=sys.stderr)
+    if out is not None:
+        # Codabench and grand-challenge take only numbers.
+        aggregates = {name: {"mean": n} for name, n in numbers.items() if isfinite(n)}
+        counts = {"n": measured.n, "n_unusable": len(measured.unusable)}
+        content = {"aggregates": aggregates, **counts}
+        run(partial(write_json, content, out, overwrite=overwrite))
+    if measured.unusable:
+        raise typer.Exit(NOT_EVERY_CASE)
 
 
 @app.command("run")

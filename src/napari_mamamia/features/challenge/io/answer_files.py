@@ -29,9 +29,14 @@ def list_ids(folder: Path, pattern: str) -> tuple[str, ...]:
     return tuple(sorted(name[len(before) : len(name) - len(after)] for name in paths))
 
 
+def file_name(pattern: str, case_id: str) -> str:
+    """Return the name of a case's file."""
+    return pattern.replace(_ID, case_id)
+
+
 def file_of(folder: Path, pattern: str, case_id: str) -> Path:
     """Return the path of a case's file."""
-    return folder / pattern.replace(_ID, case_id)
+    return folder / file_name(pattern, case_id)
 
 
 def read_image(path: Path) -> NDArray[np.float64]:
@@ -88,18 +93,20 @@ def read_answer(folder: Path, answer: Answer, case_id: str) -> Any:
     if not isinstance(content, dict):
         raise FormatError(f"expected a JSON object in {path.name}")
     parts = content if all(isinstance(value, dict) for value in content.values()) else {"": content}
-    return {
-        part: _take_classes([values.get(name) for name in answer.classes], path.name)
-        for part, values in parts.items()
-    }
+    return {part: _take_classes(values, answer.classes, path) for part, values in parts.items()}
 
 
-def _take_classes(numbers: list[Any], name: str) -> list[float]:
-    for number in numbers:
+def _take_classes(values: Mapping[str, Any], classes: tuple[str, ...], path: Path) -> list[float]:
+    numbers: list[float] = []
+    for name in classes:
+        number: Any = values.get(name)
         is_number = isinstance(number, int | float) and not isinstance(number, bool)
         if not is_number or not 0 <= number <= 1:
-            raise FormatError(f"expected a probability from 0 to 1 in {name}, but found {number!r}")
-    return [float(number) for number in numbers]
+            raise FormatError(
+                f"expected a probability of {name} from 0 to 1 in {path}, but found {number!r}"
+            )
+        numbers.append(float(number))
+    return numbers
 
 
 @reads("the table of a submission", "ask the team to correct it")

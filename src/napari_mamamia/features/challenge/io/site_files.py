@@ -8,6 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
+from napari_mamamia.core.choices import Task
 from napari_mamamia.io.files.record_codec import RecordCodec
 from napari_mamamia.io.files.save import saving
 from napari_mamamia.io.tables.tables import write_json
@@ -124,8 +125,10 @@ def write_site_files(site: Site, folder: Path) -> None:
                 write_json(grand_challenge_metrics(row), folder / "metrics" / task.task / stem
                            / "metrics.json")  # fmt: skip
         names.clear()
-    with saving(folder / BUNDLE) as temporary:
-        temporary.write_bytes(codabench_bundle(site.tasks[0].profile))
+    scored = [task.profile for task in site.tasks if task.task == Task.SEGMENTATION]
+    if scored:
+        with saving(folder / BUNDLE) as temporary:
+            temporary.write_bytes(codabench_bundle(scored[0]))
 
 
 def grand_challenge_metrics(row: PublicRow) -> dict[str, Any]:

@@ -303,10 +303,10 @@ def describe_ranking(definition: ChallengeDefinition) -> str:
     if ranking.by is RankBy.SCORE:
         return ranking.score
     if ranking.by is RankBy.SITES:
-        return "mean rank over sites and measures (FeTS 2022)"
+        return "mean rank (1 is best) over sites and measures (FeTS 2022)"
     where = "in each case" if ranking.by is RankBy.CASES else f"by {definition.average.value}"
     over = f"{len(groups)} groups of measures" if groups else "measures"
-    return f"mean rank over {over}, ranked {where}"
+    return f"mean rank (1 is best) over {over}, ranked {where}"
 
 
 def _find_problem(rule: MeasureRule, teams: Mapping[str, Mapping[str, MeasuredCases]]) -> str:

@@ -109,8 +109,9 @@ def _describe_task(task: PublicTask, drawn: PublicDraws, title: str) -> Iterator
 
 
 def _say_definitions(task: PublicTask) -> str:
+    what = "profile" if task.task in _TITLES else "definition"
     return (
-        f"{task.n_cases:,} cases; profile {task.profile}; ranked by {task.ranked_by}; unusable "
+        f"{task.n_cases:,} cases; {what} {task.profile}; ranked by {task.ranked_by}; unusable "
         f"cases: {task.rule}; {task.n_resamples:,} resamples of the cases."
     )
 
@@ -147,7 +148,8 @@ def _tabulate(task: PublicTask, names: Sequence[str]) -> Iterator[ReportTable]:
     if others and ranked:
         lines = tuple(Row((row.team, *_show_numbers(row, others))) for row in ranked)
         columns = [team, *_list_columns(task, others)]
-        yield ReportTable("Metrics, and fairness by variable", tuple(columns), lines,
+        title = "Metrics, and fairness by variable" if task.task in _TITLES else "Measures"
+        yield ReportTable(title, tuple(columns), lines,
                           ("SD: over the cases.",))  # fmt: skip
     if task.parts and ranked:
         heads = [

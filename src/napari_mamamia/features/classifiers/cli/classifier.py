@@ -1,4 +1,4 @@
-"""The commands of classifiers and their data: `score-classifier`, `stack`, `audit`, `split`."""
+"""Commands for classifiers and their data: `score-classifier`, `stack`, `audit`, `split`."""
 
 import sys
 from dataclasses import replace
@@ -30,7 +30,7 @@ TableArgument = Annotated[
     Path,
     typer.Argument(metavar="TABLE", help="Table (.csv, .xlsx, .ods) with a row for each case."),
 ]
-IdOption = Annotated[str, typer.Option("--id", metavar="COLUMN", help="Column of ids.")]
+IdOption = Annotated[str, typer.Option("--id", metavar="COLUMN", help="Column of case ids.")]
 LabelColumn = Annotated[
     str, typer.Option("--label", metavar="COLUMN", help="Column of labels, 0 and 1.")
 ]
@@ -209,10 +209,15 @@ def audit(
         typer.Option("--label", metavar="COLUMN", help="Column of labels, 0 and 1, such as pcr."),
     ] = "",
     split: Annotated[
-        str, typer.Option("--split", metavar="COLUMN", help="Column that names each row's part.")
+        str,
+        typer.Option(
+            "--split",
+            metavar="COLUMN",
+            help="Column that names the part of the split for each row.",
+        ),
     ] = "",
     patient: Annotated[
-        str, typer.Option("--patient", metavar="COLUMN", help="Column of patients.")
+        str, typer.Option("--patient", metavar="COLUMN", help="Column of patient ids.")
     ] = "",
     pixels: Annotated[
         str,
@@ -251,7 +256,7 @@ def audit(
 def split(
     table: TableArgument,
     patient: Annotated[
-        str, typer.Option("--patient", metavar="COLUMN", help="Column of patients.")
+        str, typer.Option("--patient", metavar="COLUMN", help="Column of patient ids.")
     ],
     part: Annotated[
         list[str],
@@ -265,7 +270,7 @@ def split(
         typer.Option(
             "--stratum",
             metavar="COLUMN",
-            help=("Column to balance, with the most important first; repeatable."),
+            help=("Column to balance, the most important first; repeatable."),
         ),
     ] = None,
     case: Annotated[
@@ -273,8 +278,8 @@ def split(
         typer.Option(
             "--case",
             metavar="COLUMN",
-            help="Column of cases: also write nnU-Net's splits_final.json. The parts train and val "
-            "are one fold; otherwise each part is the validation of one fold.",
+            help="Column of case ids; also write nnU-Net's splits_final.json. The parts train and "
+            "val form one fold; otherwise each part is the validation set of one fold.",
         ),
     ] = "",
     seed: SeedOption = 42,

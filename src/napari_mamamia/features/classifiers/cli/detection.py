@@ -77,7 +77,7 @@ OPTIONS: Final[Mapping[str, Where]] = {
     "out": ALWAYS,
     "overwrite": ALWAYS,
 }
-"""The inputs that each option applies to."""
+"""The condition under which each option applies."""
 
 
 @reports_result
@@ -128,14 +128,15 @@ def score_detection(
         LesionOverlap, typer.Option("--overlap", help="Measure of overlap.")
     ] = LesionOverlap.BOX_IOU,
     box: Annotated[
-        BoxRule, typer.Option("--box", help="Definition of the box of a mask's component.")
+        BoxRule, typer.Option("--box", help="Definition of the box of a mask component.")
     ] = BoxRule.TIGHT,
     interpolation: Annotated[
         CurveReading,
         typer.Option("--interpolation", help="Sensitivity between two points of the curve."),
     ] = CurveReading.LINEAR,
     case_score: Annotated[
-        CaseScoreRule, typer.Option("--case-score", help="Score of a case from its boxes.")
+        CaseScoreRule,
+        typer.Option("--case-score", help="Rule that combines the scores of a case's boxes."),
     ] = CaseScoreRule.MAX,
     risk: Annotated[
         RiskModel, typer.Option("--risk", help="Risk by size, if the tables have no risks.")
@@ -182,8 +183,8 @@ def score_detection(
         source = DetectionTables(cases, lesions, predictions)
     else:
         raise typer.BadParameter(
-            "expected --case-list, --lesions and --predictions, or --reference and --prediction, "
-            "but found neither completely: specify all options of one kind"
+            "expected either --case-list, --lesions and --predictions, or --reference and "
+            "--prediction, but neither set is complete: pass all options of one set"
         )
     existing = existing_policy(False, overwrite)
     summary = run(partial(service.score_detection, source, out, settings, existing=existing))

@@ -1,4 +1,4 @@
-"""Read detection tables of other software: cases, lesions and predicted boxes in mm."""
+"""Read detection tables from other software: cases, lesions and predicted boxes in mm."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ _BOXES: Final = (_IDS, *map(needed, _EDGES))
 _RISK: Final = optional("risk")
 
 _FARTHEST_MM: Final = 1e6
-"""Largest valid coordinate in mm, a kilometre from the origin."""
+"""Largest valid coordinate in mm, which is a kilometre from the origin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +45,10 @@ class DetectionCases:
 class BoxTable:
     """The boxes in the order of their table.
 
-    `cases` (n,) is the index of each box's case in the list of cases, `edges_mm` (n, 6) are x1, x2,
-    y1, y2, z1, z2. `scores` and `risks` are NaN if the table lacks the column. An unreadable row
-    has NaN edges and is listed in `failures`. Rows of unlisted cases are listed there too and have
-    no box. `n_repeated` counts repeated rows.
+    `cases` (n,) is the index of each box's case in the list of cases. `edges_mm` (n, 6) holds x1,
+    x2, y1, y2, z1 and z2. `scores` and `risks` are NaN if the table lacks the column. An unreadable
+    row has NaN edges and is listed in `failures`. Rows of unlisted cases are also listed there and
+    have no box. `n_repeated` counts repeated rows.
     """
 
     cases: NDArray[np.intp]
@@ -86,7 +86,7 @@ def read_detection_cases(path: Path) -> DetectionCases:
         key = case_key(case_id)
         if key in first_row:
             raise FormatError(
-                f"expected each case once in {path}, but {case_id} is in the rows "
+                f"expected {path} to contain each case once, but {case_id} is in the rows "
                 f"{first_row[key]} and {number}: keep one of them"
             )
         first_row[key] = number
@@ -94,8 +94,8 @@ def read_detection_cases(path: Path) -> DetectionCases:
         centres.append(centre)
     if not ids:
         raise FormatError(
-            f"expected a row for each case in {path}, but there is none below its header: list "
-            "every case, including those without a lesion"
+            f"expected {path} to have a row for each case, but there is none below its header: "
+            "list every case, including those without a lesion"
         )
     return DetectionCases(
         tuple(ids), tuple(centres) if table.has("centre") else (), _list_notes(table)
@@ -104,10 +104,10 @@ def read_detection_cases(path: Path) -> DetectionCases:
 
 @reads("a readable lesion table", "save it again as .xlsx or CSV UTF-8")
 def read_lesions(path: Path, cases: DetectionCases) -> BoxTable:
-    """Read the reference's lesions: case_id, x1, x2, y1, y2, z1, z2, and optionally risk.
+    """Read the reference lesions: case_id, x1, x2, y1, y2, z1, z2, and optionally risk.
 
     The reference must be complete: a table with a bad row, a repeated lesion, or a lesion of an
-    unlisted case is refused. A table with only a header has no lesion.
+    unlisted case is an error. A table with only a header has no lesions.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def read_lesions(path: Path, cases: DetectionCases) -> BoxTable:
     Raises
     ------
     FormatError
-        If the file cannot be read, lacks a column, or a row is bad.
+        If the file cannot be read, lacks a column, or a row is invalid.
     """
     table = read_table(path, (*_BOXES, _RISK))
     read = _read_boxes(table, cases, False)
@@ -127,7 +127,7 @@ def read_lesions(path: Path, cases: DetectionCases) -> BoxTable:
         raise _bad_rows(path, [failure.reason for failure in read.failures])
     if read.n_repeated:
         raise FormatError(
-            f"expected each lesion once in {path}, but {count_of(read.n_repeated, 'row')} "
+            f"expected {path} to contain each lesion once, but {count_of(read.n_repeated, 'row')} "
             "repeated an earlier row: remove these rows, because the lesions would count twice"
         )
     return read
@@ -137,8 +137,8 @@ def read_lesions(path: Path, cases: DetectionCases) -> BoxTable:
 def read_predicted_boxes(path: Path, cases: DetectionCases) -> BoxTable:
     """Read the predicted boxes: the columns of `read_lesions`, and optionally score.
 
-    An unreadable row is a failure with its number. It becomes a box with NaN edges and the score
-    inf, so that a damaged row is never better than a wrong box.
+    An unreadable row is listed as a failure with its row number. The row becomes a box with NaN
+    edges and the score inf, so that a damaged row never scores better than a wrong box.
 
     Parameters
     ----------
@@ -240,5 +240,6 @@ def _require_whole(row: Row) -> None:
 
 def _bad_rows(path: Path, reasons: Sequence[str]) -> FormatError:
     return FormatError(
-        f"expected complete rows in {path}, but {name_some(reasons, 5)}: correct these rows"
+        f"expected all rows in {path} to be complete, but {name_some(reasons, 5)}: correct these "
+        "rows"
     )

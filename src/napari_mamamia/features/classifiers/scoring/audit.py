@@ -52,9 +52,9 @@ class MetadataColumn:
 class ColumnLeak:
     """The association of a column with a target.
 
-    `effect` is 0 (none) to 1: Cramer's V for categories; for numbers twice the distance of the
-    column's AUC from 0.5. `auc` is NaN for categories, and `odds_ratio` for all tables except 2 x
-    2. `p_holm` is corrected over all columns and targets.
+    `effect` is from 0 (none) to 1: Cramer's V for categories, and for numbers twice the distance of
+    the column's AUC from 0.5. `auc` is NaN for categories, and `odds_ratio` is NaN for all tables
+    except 2 x 2 tables. `p_holm` is corrected over all columns and targets.
     """
 
     target: str
@@ -72,7 +72,7 @@ class ColumnLeak:
 class JointLeak:
     """The prediction of a target from all columns together: cross-validated AUC and its p-value.
 
-    `p_value` is over `n_permutations` permuted targets; `n` rows were used.
+    `p_value` is computed from `n_permutations` permuted targets; `n` is the number of rows used.
     """
 
     target: str
@@ -93,7 +93,7 @@ class Duplicate:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """The results of an audit; nothing is removed. `skipped` are columns with the reason."""
+    """The results of an audit, which removes nothing; `skipped` lists columns with the reason."""
 
     columns: tuple[ColumnLeak, ...]
     joint: tuple[JointLeak, ...]
@@ -125,18 +125,17 @@ def audit(
 ) -> Audit:
     """Test the association of each column, and of all columns together, with each target.
 
-    `targets` maps names to 0, 1 or NaN for each row, (n,). `groups` are patients, whose rows the
-    joint test keeps in one fold. The presence of a value is also tested for each column. A column
-    with many texts is tested by its letters and digits, since ids and dates consist of them. The
-    order of the rows is tested as a column too. A column is not tested against the target with the
-    same name.
+    The joint test keeps all rows of a patient in one fold. The presence of a value is also tested
+    for each column. A column with many different strings is tested by its letters and digits,
+    because ids and dates consist of them. The order of the rows is tested like a column. A column
+    is not tested against the target with the same name.
 
     Parameters
     ----------
     columns
         The columns to test.
     targets
-        Name, and 0, 1 or nan of each row, of each target.
+        Name of each target with its value for each row, (n,): 0, 1 or NaN.
     groups
         The patients of the rows.
     seed

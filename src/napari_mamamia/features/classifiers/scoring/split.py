@@ -15,14 +15,14 @@ from napari_mamamia.scoring.classifier.operating import Units
 STRATIFIED_DEALING: Final = "stratified-dealing"
 """Name of the method.
 
-It differs from the split of the digital mammography challenge (T. Schaffter et al. 2020,
-supplement), whose text does not state how the parts are filled.
+The method differs from the split of the digital mammography challenge (T. Schaffter et al. 2020,
+supplement), whose description does not state how the parts are filled.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class PartShare:
-    """A part and its share of the patients, above 0; shares are divided by their sum."""
+    """A part and its proportion of the patients, above 0; proportions are divided by their sum."""
 
     name: str
     share: float
@@ -30,9 +30,9 @@ class PartShare:
 
 @dataclass(frozen=True, slots=True)
 class LevelBalance:
-    """One value of a column: its patients in each part, and the difference from its overall share.
+    """The balance of one value of a column: its patients in each part, and their differences.
 
-    `differences` are standardised: (share in the part - share in all)/sqrt(p (1 - p)).
+    `differences` are standardised: (proportion in the part - overall proportion)/sqrt(p (1 - p)).
     """
 
     column: str
@@ -45,8 +45,8 @@ class LevelBalance:
 class Split:
     """The part of each patient, and the balance of the parts.
 
-    `of_patient` (m,) are indices of `parts`. `targets` are the exact sizes, `sizes` the actual
-    ones.
+    `of_patient` (m,) are indices into `parts`. `targets` are the exact sizes, `sizes` the actual
+    sizes.
     """
 
     parts: tuple[PartShare, ...]
@@ -61,26 +61,27 @@ def deal_patients(
 ) -> Split:
     """Return a split of m patients by ``stratified-dealing``.
 
-    `columns` are the strata in order, a value of each patient. Parts are disjoint; every part, and
-    every stratum of the first column, of the first two, and so on to all of them, has the share of
-    each part rounded up or down: within one patient of it. Such a rounding always exists (two
-    nested families of sums, so that the flow through them has an integer solution); the patients of
-    a stratum are assigned at random with `seed`. Source: L. R. Ford, D. R. Fulkerson, Flows in
-    Networks (1962); L. H. Cox, L. R. Ernst, INFOR 20 (1982) 423 (controlled rounding).
+    The parts are disjoint. The strata are formed by the first column, by the first two columns, and
+    so on to all columns. In every part and every stratum, the number of patients is the exact
+    proportion rounded up or down, and so differs from it by less than one patient. Such a rounding
+    always exists (two nested families of sums, so that the flow through them has an integer
+    solution). The patients of a stratum are assigned at random with `seed`. Source: L. R. Ford, D.
+    R. Fulkerson, Flows in Networks (1962); L. H. Cox, L. R. Ernst, INFOR 20 (1982) 423 (controlled
+    rounding).
 
     Parameters
     ----------
     columns
-        Strata in order of importance, a value for each patient.
+        Strata in order of importance, with a value for each patient.
     parts
-        The parts and their shares.
+        The parts and their proportions.
     seed
         Seed of the assignment.
 
     Raises
     ------
     ValueError
-        If there is no patient, or fewer than two parts, or a share is not above 0.
+        If there is no patient, or fewer than two parts, or a proportion is not above 0.
     """
     shares = _exact_shares(parts)
     names = tuple(columns)
@@ -111,7 +112,10 @@ def deal_patients(
 
 
 def join_patients(patients: Units, values: Sequence[str]) -> tuple[str, ...]:
-    """Return the most frequent value of each patient's rows; on a tie the first, "" last."""
+    """Return the most frequent value in each patient's rows.
+
+    On a tie, the first value is returned; "" is returned only if there is no other value.
+    """
     counted: list[dict[str, int]] = [{} for _ in range(patients.n)]
     for index, value in zip(patients.of_row, values, strict=True):
         counted[index][value] = counted[index].get(value, 0) + 1

@@ -12,10 +12,10 @@ from napari_mamamia.core.progress import report_progress
 from napari_mamamia.scoring.classifier.operating import Units
 
 ALPHAS: Final = (0.1, 0.55, 1.0)
-"""Shares of the absolute (L1) penalty. Source: caret's grid for glmnet."""
+"""Fractions of the absolute (L1) penalty. Source: caret's grid for glmnet."""
 N_LAMBDAS: Final = 20
 LAMBDA_RATIO: Final = 1000.0
-"""Ratio of the largest penalty, which removes all coefficients, to the smallest one of the grid."""
+"""Ratio of the largest penalty, which removes all coefficients, to the smallest penalty."""
 N_FOLDS: Final = 10
 N_INNER: Final = 5
 
@@ -23,7 +23,7 @@ _STEPS: Final = 100
 _SWEEPS: Final = 1000
 _TOLERANCE: Final = 1e-10
 _ROUGH: Final = 1e-6
-"""Tolerance of coefficients if only a model's deviance is needed."""
+"""Tolerance for coefficients if only a model's deviance is needed."""
 
 _LEAST_WEIGHT: Final = 1e-9
 """Minimum of p (1 - p), below which a case has no curvature."""
@@ -50,7 +50,7 @@ class ElasticNet:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StandardisedColumns:
-    """Columns standardised to mean 0 and standard deviation 1; constant columns are 0."""
+    """Columns standardised to mean 0 and standard deviation 1; constant columns become 0."""
 
     columns: NDArray[np.float64]
     label: NDArray[np.float64]
@@ -62,7 +62,7 @@ class StandardisedColumns:
         """Check the columns and standardise them."""
         if not np.isfinite(columns).all():
             raise ValueError(
-                "expected only finite scores, but found other values: leave out these rows"
+                "expected all scores to be finite, but some are not: leave out these rows"
             )
         if len(set(label.tolist())) < 2:
             raise ValueError(
@@ -82,15 +82,17 @@ class StandardisedColumns:
     def path(
         self, alpha: float, penalties: Sequence[float], tolerance: float = _TOLERANCE
     ) -> tuple[ElasticNet, ...]:
-        """Fit a model for each penalty, each starting from the previous model.
+        """Fit a model for each penalty; each fit starts from the previous model.
 
-        A model minimises -(1/n) log likelihood + penalty ((1 - alpha)/2 |b|_2^2 + alpha |b|_1) of
-        the standardised columns, intercept free; steps end when no coefficient moves by
-        `tolerance`. Source: J. Friedman et al., Journal of Statistical Software 33 (2010) 1.
+        A model minimises -(1/n) log likelihood + penalty ((1 - alpha)/2 |b|_2^2 + alpha |b|_1)
+        for the standardised columns; the intercept has no penalty. The iteration ends when no
+        coefficient changes by `tolerance`. Source: J. Friedman et al., Journal of Statistical
+        Software 33 (2010) 1.
         """
         if not 0 <= alpha <= 1 or not all(0 <= p < np.inf for p in penalties):
             raise ValueError(
-                f"expected alpha from 0 to 1 and penalties of 0 or above, but found {alpha:g}"
+                "expected alpha to be from 0 to 1 and penalties to be 0 or above, but alpha is "
+                f"{alpha:g}"
             )
         rate = self.label.mean()
         weights = np.zeros(self.columns.shape[1] + 1)
@@ -186,12 +188,14 @@ def _penalised_loss(
 
 
 def deviance(label: NDArray[np.float64], chance: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return -2 log likelihood of each case, (n,); probabilities are kept 1e-15 away from 0 and 1.
+    """Return -2 log likelihood of each case, (n,).
+
+    Probabilities are limited to 1e-15 away from 0 and 1.
 
     Parameters
     ----------
     label
-        0 or 1 of each case, (n,).
+        0 or 1 for each case, (n,).
     chance
         Probabilities of 1, (n,).
 
@@ -210,9 +214,9 @@ def deal_folds(
 ) -> NDArray[np.intp]:
     """Assign rows to folds by subject, with each stratum spread evenly; return the folds (n,).
 
-    `strata` has a value for each row; a subject's stratum is the largest of its rows. The order of
-    subjects is drawn with `seed`, and the folds are filled in turn from stratum to stratum, so that
-    sizes differ by one subject at most.
+    `strata` has a value for each row; the stratum of a subject is the largest value of its rows.
+    The order of subjects is random, determined by `seed`. The folds are filled in turn from stratum
+    to stratum, so that their sizes differ by at most one subject.
 
     Parameters
     ----------
@@ -223,7 +227,7 @@ def deal_folds(
     n_folds
         Number of folds.
     seed
-        Seed of the order of subjects.
+        Seed for the order of subjects.
 
     Raises
     ------
@@ -249,7 +253,7 @@ def deal_folds(
 class StackRules:
     """Outer and inner folds, the grid, the criterion and the seed of the folds.
 
-    `one_se` takes the largest penalty with a deviance within one standard error of the smallest.
+    `one_se` selects the largest penalty whose deviance is within one standard error of the minimum.
     """
 
     n_folds: int = N_FOLDS
@@ -263,8 +267,8 @@ class StackRules:
 class Stack:
     """A stack; `out_of_fold` (n,) are probabilities from models fitted without the case.
 
-    `model` is fitted on all cases, for use on other data: its scores of these cases would be
-    optimistic. `chosen` are alpha and penalty of each outer fold.
+    `model` is fitted on all cases, for use on other data; its scores on these cases would be
+    optimistic. `chosen` holds alpha and penalty of each outer fold.
     """
 
     columns: tuple[str, ...]
@@ -284,16 +288,17 @@ def fit_stack(
 ) -> Stack:
     """Fit a stack by nested cross-validation.
 
-    The columns (n, k) are scores of models that were not trained on these cases; otherwise every
-    number here is optimistic. For each outer fold alpha and penalty are chosen by the mean deviance
-    over inner folds of the other cases; folds by subject, stratified.
+    The columns (n, k) are scores of models that were not trained on these cases; otherwise all
+    results are optimistic. For each outer fold, alpha and penalty are chosen by the mean deviance
+    over inner folds of the remaining cases. Folds are stratified and keep the rows of a subject
+    together.
 
     Parameters
     ----------
     columns
         Scores (n, k).
     label
-        0 or 1 of each case, (n,).
+        0 or 1 for each case, (n,).
     names
         Names of the columns.
     subjects, strata

@@ -40,10 +40,10 @@ _WORTH: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class AuditColumns:
-    """Names of columns; "" for none. At least a label or a split is needed.
+    """Names of columns; "" if there is no such column. At least a label or a split is needed.
 
-    `hash_` is the column of a checksum of the pixels. `left_out` are columns that may contain the
-    label, such as an outcome.
+    `hash_` is the column with a checksum of the pixels. `left_out` lists columns that may contain
+    the label, such as an outcome.
     """
 
     label: str = ""
@@ -66,7 +66,7 @@ class AuditSummary:
 
     @property
     def leaks(self) -> tuple[ColumnLeak, ...]:
-        """Return the columns with a Holm-corrected p below 0.05, the largest effect first."""
+        """Return the columns with a Holm-corrected p below 0.05, sorted by decreasing effect."""
         return tuple(leak for leak in self.found.columns if leak.p_holm < _WORTH)
 
     @property
@@ -107,8 +107,8 @@ def audit_table(
     for name in (columns.label, columns.split, columns.patient, columns.hash_, *columns.left_out):
         if name and name not in read.columns:
             raise FormatError(
-                f"expected a column {name} in {table}, but found {name_some(read.columns)}: choose "
-                "one of these"
+                f"expected {table} to have a column {name}, but it has {name_some(read.columns)}: "
+                "choose one of these"
             )
     targets = [*_read_label(read, columns.label), *_read_parts(read, columns.split)]
     special = {columns.split, columns.hash_, *columns.left_out}
@@ -151,8 +151,8 @@ def _read_label(table: NamedTable, name: str) -> Iterator[tuple[str, NDArray[np.
     if len(set(label[~np.isnan(label)].tolist())) < 2:
         reason = bad[0].reason if bad else "all rows that have a value are equal"
         raise FormatError(
-            f"expected labels 0 and 1 in column {name} of {table.name}, but {reason}: choose "
-            "another column"
+            f"expected column {name} of {table.name} to contain labels 0 and 1, but {reason}: "
+            "choose another column"
         )
     yield name, label
 
@@ -164,8 +164,8 @@ def _read_parts(table: NamedTable, name: str) -> Iterator[tuple[str, NDArray[np.
     parts = sorted({text for text in texts.tolist() if text})
     if not 2 <= len(parts) <= _MOST_PARTS:
         raise FormatError(
-            f"expected 2 to {_MOST_PARTS} parts in column {name} of {table.name}, but found "
-            f"{len(parts)}: choose another column"
+            f"expected column {name} of {table.name} to contain 2 to {_MOST_PARTS} parts, but "
+            f"found {len(parts)}: choose another column"
         )
     for part in parts if len(parts) > 2 else parts[:1]:
         yield f"{name} {part}", np.where(texts == "", np.nan, texts == part)
@@ -174,7 +174,7 @@ def _read_parts(table: NamedTable, name: str) -> Iterator[tuple[str, NDArray[np.
 def _read_column(table: NamedTable, name: str) -> MetadataColumn:
     try:
         numbers, bad = table.numbers(name)
-    except FormatError:  # ambiguous numbers are compared as texts
+    except FormatError:  # Ambiguous numbers are compared as strings.
         return MetadataColumn(name, None, table.texts(name))
     if not bad and not np.isnan(numbers).all():
         return MetadataColumn(name, numbers)

@@ -29,7 +29,7 @@ SPLIT_TABLE: Final = "split.csv"
 NNUNET_SPLITS: Final = "splits_final.json"
 
 _MOST_VALUES: Final = 10
-"""Maximum number of distinct numbers of a stratum; more are grouped into quarters."""
+"""Maximum number of distinct numbers in a stratum; with more, they are grouped into quarters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +61,14 @@ class SplitSummary:
 
 
 def parts_of(texts: Sequence[str]) -> tuple[PartShare, ...]:
-    """Return parts from texts such as ``train=0.5``.
+    """Return parts from strings such as ``train=0.5``.
 
     Raises
     ------
     ArgumentError
-        If a text is not a name with a share above 0, there are fewer than two parts, or a name is
-        repeated.
+        If a string is not a name with a proportion above 0, there are fewer than two parts, or a
+        name
+        is repeated.
     """
     parts = []
     for text in texts:
@@ -104,16 +105,16 @@ def split_table(
 ) -> SplitSummary:
     """Assign the patients of a table to parts; write ``split.csv`` and ``split.json``.
 
-    A patient's rows stay together; if they differ in a stratum, the most frequent value counts. A
+    A patient's rows stay together; if they differ in a stratum, the most frequent value is used. A
     column with more than 10 distinct numbers is grouped into quarters. A row without a patient is a
     failure.
 
     Parameters
     ----------
     table, patient, strata
-        The table, and its columns of patients and of strata, the most important stratum first.
+        The table, its column of patients, and its columns of strata, the most important first.
     parts
-        The parts and their shares.
+        The parts and their proportions.
     out
         Output folder.
     seed
@@ -121,14 +122,14 @@ def split_table(
     existing
         What to do with other results in `out`.
     case
-        The column of cases, for nnU-Net's ``splits_final.json``; "" does not write it.
+        The column of cases, for nnU-Net's ``splits_final.json``; with "" that file is not written.
 
     Raises
     ------
     FormatError
         If the table cannot be read, lacks a column, or has no patient.
     SaveConflictError
-        If `out` holds other results.
+        If `out` contains other results.
     """
     read = read_named_columns(
         table, tuple(dict.fromkeys((patient, *strata, *filter(None, [case]))))
@@ -137,8 +138,8 @@ def split_table(
     rows = [row for row, name in enumerate(names) if name]
     if not rows:
         raise FormatError(
-            f"expected patients in column {patient} of {table}, but it is empty: choose another "
-            "column"
+            f"expected column {patient} of {table} to contain patients, but it is empty: choose "
+            "another column"
         )
     failures = tuple(
         f"row {read.row_numbers[row]} of {table.name}: {patient} is empty, so the row was left out"
@@ -186,9 +187,9 @@ def split_table(
 def _make_folds(
     parts: Sequence[str], cases: Sequence[tuple[str, str]]
 ) -> list[dict[str, list[str]]]:
-    """Return nnU-Net's folds: train and val as they are, else each part once as validation.
+    """Return nnU-Net's folds: train and val as one fold, otherwise each part as validation once.
 
-    Source: nnU-Net v2 documentation, manual_data_splits.md. A part named test is in no fold.
+    A part named test is in no fold. Source: nnU-Net v2 documentation, manual_data_splits.md.
 
     Examples
     --------
@@ -212,7 +213,7 @@ def _make_folds(
 def _group_values(table: NamedTable, name: str) -> tuple[str, ...]:
     try:
         numbers, bad = table.numbers(name)
-    except FormatError:  # ambiguous numbers are grouped by their text
+    except FormatError:  # Ambiguous numbers are grouped by their spelling.
         return table.texts(name)
     there = numbers[~np.isnan(numbers)]
     if bad or np.unique(there).size <= _MOST_VALUES:

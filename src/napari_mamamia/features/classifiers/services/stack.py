@@ -39,7 +39,7 @@ WITH_READER: Final = "stack with reader"
 
 @dataclass(frozen=True, slots=True)
 class StackSettings:
-    """Folds and grid, the scoring rules, and a further column for the stratification of folds."""
+    """Folds and grid, the scoring rules, and an additional column that stratifies the folds."""
 
     rules: StackRules = field(default_factory=StackRules)
     scoring: ClassifierRules = field(default_factory=ClassifierRules)
@@ -63,12 +63,12 @@ def stack_models(
     *,
     existing: Existing = Existing.REFUSE,
 ) -> StackSummary:
-    """Combine the scores in a table of models that were not trained on its cases.
+    """Combine the scores of models that were not trained on the cases in the table.
 
-    Writes ``stack.json`` (coefficients for other data), ``stack.csv`` (each case's probability,
-    from models that were not fitted on it), ``classifier.json`` and ``report.html``. A row without
-    a base score, label or recall is a failure and left out. Folds keep the rows of a cluster
-    together.
+    The function writes ``stack.json`` (coefficients for other data), ``stack.csv`` (each case's
+    probability, from models that were not fitted on it), ``classifier.json`` and ``report.html``. A
+    row without a base score, label or recall is listed as a failure and left out. Folds keep the
+    rows of a cluster together.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def stack_models(
     FormatError
         If the table cannot be read, or has too few cases for the folds.
     SaveConflictError
-        If `out` holds other results.
+        If `out` contains other results.
     """
     settings = settings or StackSettings()
     names = (*columns.names, settings.centre)
@@ -187,9 +187,9 @@ def _require_enough(
     least = min(len(set(subjects.of_row[cases.label == value].tolist())) for value in (0.0, 1.0))
     if least < rules.n_folds:
         raise FormatError(
-            f"expected at least {rules.n_folds} positive and {rules.n_folds} negative subjects in "
-            f"{table} for {rules.n_folds} folds, but found {least} of one class: use fewer folds, "
-            "or more cases"
+            f"expected {table} to have at least {rules.n_folds} positive and {rules.n_folds} "
+            f"negative subjects for {rules.n_folds} folds, but found {least} of one class: use "
+            "fewer folds, or more cases"
         )
 
 
@@ -221,7 +221,7 @@ def _describe_stacks(
         "n": len(cases.ids),
         "n_positive": cases.n_positive,
         "n_left_out": n_left_out,
-        "base_scores": "out of fold, as its user declared",
+        "base_scores": "out of fold, as declared by the user",
         "criterion": "mean deviance" + (", one standard error" if settings.rules.one_se else ""),
         "folds": {
             "outer": settings.rules.n_folds,

@@ -27,10 +27,11 @@ def fitted_arrival_s(
     source: ArterialInput,
     model: TissueModel,
 ) -> float:
-    """Return the arrival with the smallest residual of a mean curve's fit, s as in `times`.
+    """Return the arrival time at which the fit of a mean curve has the smallest residual.
 
-    Arrivals from the first phase to the peak are tested in steps of 2 s, then in steps of 0.25 s
-    around the best arrival. The phases before an arrival are its baseline.
+    The arrival is in seconds, on the clock of `times`. Arrivals from the first phase to the peak
+    are tested in steps of 2 s, then in steps of 0.25 s around the best arrival. The phases before
+    an arrival are its baseline.
 
     Raises
     ------
@@ -57,24 +58,24 @@ def fitted_arrival_s(
 def _make_no_arrival_error(
     signal: NDArray[np.float64], t10_s: float, echo: SpoiledEcho
 ) -> CaseError:
-    """Return an error that explains why no arrival gives concentrations for a mean curve."""
+    """Return an error that explains why no arrival time gives concentrations for a mean curve."""
     low, peak = int(np.argmin(signal)), int(np.argmax(signal))
     if signal[low] <= 0:
         return CaseError(
-            f"expected a mask with signal in every phase, but found a mean of {signal[low]:g} in "
-            f"phase {low}; give another mask, or export that phase again"
+            f"expected the mask to have a signal in every phase, but its mean is {signal[low]:g} "
+            f"in phase {low}; use another mask, or export that phase again"
         )
     rise = 100 * (signal[peak] / signal[:peak].mean() - 1) if peak else 0.0
     relaxed = math.exp(-echo.repetition_s / t10_s)
     most = 100 * ((1 - relaxed * math.cos(math.radians(echo.flip_degrees))) / (1 - relaxed) - 1)
     if rise >= most:
         return CaseError(
-            f"expected a mean curve that rises less than {most:.0f} %, the most that T1 {t10_s:g} "
-            f"s, TR {1e3 * echo.repetition_s:g} ms and {echo.flip_degrees:g} degrees allow, but "
-            f"found {rise:.0f} % in phase {peak}; check these three"
+            f"expected the mean curve to rise by less than {most:.0f} %, the maximum for T1 "
+            f"{t10_s:g} s, TR {1e3 * echo.repetition_s:g} ms and {echo.flip_degrees:g} degrees, "
+            f"but it rises by {rise:.0f} % in phase {peak}; check T1, TR and the flip angle"
         )
     return CaseError(
-        "expected the mask's mean curve to rise after its first phase, but it does not; give the "
+        "expected the mask's mean curve to rise after its first phase, but it does not; enter the "
         "arrival in seconds, or choose another mask",
         remedies=(Remedy("arrival", ("SECONDS",)),),
     )

@@ -13,9 +13,9 @@ from napari_mamamia.core.errors import CaseError
 Curve = NDArray[np.float64]
 
 _STEP_MIN: Final = 0.1 / 60
-"""Step of the fine grid. A peak is 4 s wide.
+"""Step of the fine grid in minutes; a peak is 4 s wide.
 
-With the sampling of the images, Ktrans is off by half.
+If the curve were sampled only at the times of the images, the error of Ktrans would be 50 %.
 """
 
 
@@ -25,11 +25,14 @@ class ArterialInput:
 
     Parameters
     ----------
+    name
+        The published curve.
     haematocrit
-        Volume share of cells in blood; a curve of whole blood is divided by 1 minus this share.
+        Volume fraction of cells in blood; a curve of whole blood is divided by 1 minus this
+        fraction.
         Parker used 0.42.
     dose_mmol_per_kg
-        Dose, for WEINMANN; the other curves are valid for the dose of their patients.
+        Dose for WEINMANN; the other curves are valid for the dose in their studies.
 
     Raises
     ------
@@ -44,13 +47,13 @@ class ArterialInput:
     def __post_init__(self) -> None:
         if not 0 <= self.haematocrit <= 0.7:
             raise CaseError(
-                f"expected a haematocrit of 0 to 0.7, but got {self.haematocrit:g}; give a share, "
-                "such as 0.42"
+                f"expected the haematocrit to be from 0 to 0.7, but it is {self.haematocrit:g}; "
+                "enter a fraction, such as 0.42"
             )
         if not 0.005 <= self.dose_mmol_per_kg <= 1:
             raise CaseError(
-                f"expected a dose of 0.005 to 1 mmol/kg, but got {self.dose_mmol_per_kg:g}; give "
-                "it in mmol per kg, such as 0.1"
+                "expected the dose to be from 0.005 to 1 mmol/kg, but it is "
+                f"{self.dose_mmol_per_kg:g}; enter it in mmol per kg, such as 0.1"
             )
 
     @property
@@ -69,7 +72,7 @@ class PlasmaCurve:
     step_min: float
 
     def at(self, minutes: Curve) -> Curve:
-        """Return the concentration at any time within the curve, 0 before arrival."""
+        """Return the concentration at any time within the curve, and 0 before arrival."""
         grid = np.arange(len(self.values)) * self.step_min
         return np.where(minutes < 0, 0.0, np.interp(minutes, grid, self.values))
 
@@ -86,7 +89,7 @@ def plasma_curve(
 
 
 def blood_mm(name: InputName, minutes: Curve) -> Curve:
-    """Return the concentration in whole blood in mM, `minutes` after arrival, 0 before.
+    """Return the concentration in whole blood in mM, `minutes` after arrival; 0 before arrival.
 
     WEINMANN is the concentration in plasma at 1 mmol/kg.
 
@@ -104,7 +107,7 @@ def blood_mm(name: InputName, minutes: Curve) -> Curve:
 
 
 def _compute_parker(minutes: Curve) -> Curve:
-    """Return two Gaussians and an exponential with a sigmoid: Parker 2006, eq. 1, table 1."""
+    """Return two Gaussians and an exponential with a sigmoid (Parker 2006, Eq. 1, Table 1)."""
     tail = 1.050 * np.exp(-0.1685 * minutes) / (1 + np.exp(-38.078 * (minutes - 0.483)))
     for area, centre, width in ((0.809, 0.17046, 0.0563), (0.330, 0.365, 0.132)):
         height = area / (width * np.sqrt(2 * np.pi))
@@ -114,9 +117,9 @@ def _compute_parker(minutes: Curve) -> Curve:
 
 
 def _compute_georgiou(minutes: Curve) -> Curve:
-    """Return three exponentials times a train of gamma variates, one for each pass of the bolus.
+    """Return three exponentials times a series of gamma variates, one for each pass of the bolus.
 
-    The factors of the variates overflow after some minutes; their logarithms do not.
+    The factors of the gamma variates overflow after some minutes, but their logarithms do not.
     """
     alpha, beta, tau = 5.26, 0.032, 0.129
     decay = sum(

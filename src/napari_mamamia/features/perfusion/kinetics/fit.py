@@ -1,6 +1,6 @@
-"""Tofts' models and their fits: tissue uptake, and Ktrans, ve, vp and kep of many voxels.
+"""Tofts models and their fits: tissue uptake, and Ktrans, ve, vp and kep of many voxels.
 
-The module has a linear fit and a least-squares fit.
+The module provides a linear fit and a least-squares fit.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,9 @@ _SMALL: Final = 1e-3
 _LEAST_KEP: Final = 1e-3
 _MOST_KEP: Final = 60.0
 _N_KEP: Final = 1201
-"""Number of kep values in the table, in steps of 0.92 %; a parabola refines between them."""
+"""Number of kep values in the table, in steps of 0.92 %; a parabola interpolates between the
+values.
+"""
 
 _MOST_KTRANS: Final = 5.0
 """Largest Ktrans in 1/min. Source: bounds of OSIPI's fits (DCEmodels_data.py at 40984f7c)."""
@@ -29,11 +31,11 @@ _VOXELS: Final = 4096
 
 
 def uptake(plasma: PlasmaCurve, minutes: Curve, kep_per_min: Curve) -> Curve:
-    """Return Cp (x) exp(-kep t) in mM min, ``(time, kep)``, at `minutes` after arrival, ascending.
+    """Return Cp (x) exp(-kep t) in mM min, ``(time, kep)``, at ascending `minutes` after arrival.
 
     The convolution is exact for a plasma curve that is linear between its points, independent of
-    the spacing of images. kep 0 gives the integral of Cp; before arrival it is 0. `minutes` must be
-    within the curve.
+    the spacing of images. A kep of 0 gives the integral of Cp; before arrival the result is 0.
+    `minutes` must lie within the curve.
 
     Parameters
     ----------
@@ -75,7 +77,7 @@ class _Step:
 
     def __init__(self, kep: Curve, length: float) -> None:
         x = kep * length
-        # both branches below are computed everywhere, and at 0 the second branch would be 0/0
+        # Both branches below are computed everywhere, and at 0 the second branch would be 0/0.
         safe = np.where(x < _SMALL, 1.0, x)
         first = np.where(x < _SMALL, 1 - x / 2 + x * x / 6, -np.expm1(-safe) / safe)
         second = np.where(
@@ -96,9 +98,9 @@ def tissue_concentration_mm(
     ve: float,
     vp: float = 0.0,
 ) -> NDArray[Any]:
-    """Return a tissue's concentration in mM at `minutes` after arrival, ascending.
+    """Return a tissue's concentration in mM at ascending `minutes` after arrival.
 
-    `ve` must be above 0; a `vp` of 0 is Tofts' model.
+    `ve` must be above 0; with a `vp` of 0, the model is Tofts' model.
 
     Parameters
     ----------
@@ -109,9 +111,9 @@ def tissue_concentration_mm(
     ktrans_per_min
         Ktrans, 1/min.
     ve
-        Volume share of the extravascular extracellular space.
+        Volume fraction of the extravascular extracellular space.
     vp
-        Volume share of plasma.
+        Volume fraction of plasma.
 
     Examples
     --------
@@ -125,11 +127,11 @@ def tissue_concentration_mm(
 
 
 class FitStatus(IntEnum):
-    """Result of a voxel's fit; voxels other than FITTED are NaN in every map, and counted.
+    """Result of a voxel's fit; voxels that are not FITTED are NaN in every map and are counted.
 
-    NO_CONCENTRATION: a signal is not positive or saturated, or T1 is unknown. NO_UPTAKE: Ktrans is
-    not positive. UNRESOLVED: kep lies outside 0.001 to 60 1/min, Ktrans is above 5 1/min, or ve or
-    vp above 1.
+    NO_CONCENTRATION: a signal is not positive or is saturated, or T1 is unknown. NO_UPTAKE: Ktrans
+    is not positive. UNRESOLVED: kep lies outside 0.001 to 60 1/min, Ktrans is above 5 1/min, or ve
+    or vp is above 1.
     """
 
     FITTED = 0
@@ -140,9 +142,9 @@ class FitStatus(IntEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TissueFit:
-    """Parameters of voxels, ``(voxel,)`` each; NaN unless `status` is FITTED.
+    """Parameters of voxels, ``(voxel,)`` each; they are NaN unless `status` is FITTED.
 
-    Ktrans and kep are in 1/min, ve and vp are shares of the tissue's volume; vp is 0 in Tofts'
+    Ktrans and kep are in 1/min. ve and vp are fractions of the tissue's volume; vp is 0 in Tofts'
     model.
     """
 
@@ -156,8 +158,9 @@ class TissueFit:
 class LinearFit:
     """The linear fit: C(t) = Ktrans int Cp - kep int C (+ vp terms), a few products per voxel.
 
-    The integral of Cp is computed on its fine grid, that of C from the images by the trapezoidal
-    rule, which needs close phases. If vp is below 0, the fit is repeated without vp.
+    The integral of Cp is computed on its fine grid. The integral of C is computed from the images
+    by the trapezoidal rule, which requires short intervals between phases. If vp is below 0, the
+    fit is repeated without vp.
 
     Source: Murase 2004 (MRM 51:858), equations 5 and 6.
     """
@@ -192,10 +195,10 @@ class LinearFit:
 
 
 class RefinedFit:
-    """The least-squares fit of the model: the best kep of a fine table, then refined between.
+    """The least-squares fit of the model: the best kep in a fine table, refined by interpolation.
 
-    For one kep the model is linear in Ktrans and vp, so that the search is one-dimensional in kep
-    and cannot end in a wrong minimum. Ktrans and vp are constrained to 0 or above.
+    For a fixed kep the model is linear in Ktrans and vp. The search is therefore one-dimensional in
+    kep and cannot end in a wrong minimum. Ktrans and vp are constrained to 0 or above.
 
     Source: variable projection, Golub and Pereyra 1973 (SIAM J Numer Anal 10:413).
     """
@@ -207,7 +210,8 @@ class RefinedFit:
         taken = uptake(plasma, minutes, kep)
         self._tofts = _Table(kep, taken, None)
         vessel = plasma.at(minutes)
-        # without an image of the vessel its square, the table's divisor, would be 0
+        # Without an image of the vessel, its squared norm, by which the table is divided, would
+        # be 0.
         is_extended = model is TissueModel.EXTENDED and vessel.any()
         self._extended = _Table(kep, taken, vessel) if is_extended else None
 
@@ -244,9 +248,9 @@ class RefinedFit:
 
 
 class _Projection:
-    """C = sum of columns - kep int C, solved for every voxel with shared work done once.
+    """C = sum of columns - kep int C, solved for every voxel with common terms computed once.
 
-    The columns are projected out of C and of its integral, which leaves one unknown, kep.
+    The columns are projected out of C and its integral, which leaves kep as the only unknown.
     """
 
     def __init__(self, minutes: Curve, columns: Curve) -> None:
@@ -258,7 +262,7 @@ class _Projection:
 
     def solve(self, concentration: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return kep ``(voxel,)`` and the columns' factors ``(column, voxel)``."""
-        # A float64 matrix would convert the concentrations of all voxels to float64 first.
+        # A float64 matrix would first convert the concentrations of all voxels to float64.
         left = self._of_signal.astype(concentration.dtype) @ concentration
         right = self._of_integral.astype(concentration.dtype) @ concentration
         kep = -np.einsum("tv,tv->v", left, right) / np.einsum("tv,tv->v", right, right)
@@ -268,7 +272,7 @@ class _Projection:
 
 
 def _make_trapezoids(minutes: Curve) -> Curve:
-    """Return the matrix that integrates a curve from the first image on."""
+    """Return the matrix that integrates a curve from the first image onwards."""
     halves = np.diff(minutes) / 2
     matrix = np.zeros((len(minutes), len(minutes)))
     for index, half in enumerate(halves):
@@ -278,7 +282,7 @@ def _make_trapezoids(minutes: Curve) -> Curve:
 
 
 class _Table:
-    """The model's curve for every kep, as unit vectors orthogonal to the vessel's if any."""
+    """The model's curve for every kep, as unit vectors orthogonal to a vessel's curve, if any."""
 
     def __init__(self, kep: Curve, taken: Curve, vessel: Curve | None) -> None:
         self._kep = kep
@@ -293,7 +297,7 @@ class _Table:
     def solve(self, concentration: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Return Ktrans, kep and vp of every voxel; kep is NaN at the ends of the table."""
         scores = self._compute_scores(concentration)
-        # Not the largest square: a negative score would be a negative Ktrans.
+        # The square is not used, because a negative score would mean a negative Ktrans.
         best = np.argmax(scores, axis=0)
         inner = np.clip(best, 1, len(self._kep) - 2)
         voxels = np.arange(scores.shape[1])
@@ -323,7 +327,7 @@ class _Table:
     def _solve_factors(
         self, concentration: NDArray[Any], shape: NDArray[Any]
     ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return Ktrans and vp by least squares for each voxel's own shape ``(time, voxel)``."""
+        """Return Ktrans and vp by least squares for each voxel's own curve ``(time, voxel)``."""
         with np.errstate(invalid="ignore", divide="ignore"):
             square = np.einsum("tv,tv->v", shape, shape)
             product = np.einsum("tv,tv->v", shape, concentration)
@@ -338,7 +342,7 @@ class _Table:
 
 
 def _interpolate_columns(taken: Curve, places: NDArray[Any], shift: NDArray[Any]) -> NDArray[Any]:
-    """Return the columns of the table between entries, by parabolas."""
+    """Return columns interpolated between the entries of the table by parabolas."""
     low, mid, high = (taken[:, places + k] for k in (-1, 0, 1))
     columns: NDArray[Any] = mid + shift * (high - low) / 2 + shift**2 * (high - 2 * mid + low) / 2
     return columns
@@ -353,7 +357,7 @@ def _judge_fit(ktrans: NDArray[Any], kep: NDArray[Any], vp: NDArray[Any]) -> Tis
         in_range &= ktrans <= _MOST_KTRANS
         status[in_range] = FitStatus.FITTED
         status[~(ktrans > 0)] = FitStatus.NO_UPTAKE
-    # last, because NaN is not above 0 either
+    # This condition is the last one, because NaN is not above 0 either.
     status[~np.isfinite(ktrans)] = FitStatus.NO_CONCENTRATION
     failed = status != FitStatus.FITTED
     values_of = [np.where(failed, np.nan, values) for values in (ktrans, ve, vp, kep)]

@@ -1,4 +1,4 @@
-"""Check whether an exam allows a tissue model: enough close phases, and a pre-contrast phase."""
+"""Check whether an exam allows a tissue model: closely spaced phases and a pre-contrast phase."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -9,11 +9,11 @@ from napari_mamamia.kinetics.time_axis import MOST_SPACING_S, known_times
 
 LEAST_POINTS: Final = 8
 FIRST_S: Final = 120.0
-"""Seconds after arrival in which 8 phases are needed.
+"""Interval after arrival, in seconds, in which 8 phases are needed.
 
-With a spacing of 15 s a fit with a known input is correct to 0.2 %. At 60 s the error may be 76 %,
-and more with a population curve. Source: noise-free fits of the QIBA
-object, docs/methods/perfusion.md.
+With a spacing of 15 s, a fit with a known input is accurate to 0.2 %. At 60 s the error may be 76
+%, and larger with a population curve. Source: noise-free fits of the QIBA object,
+docs/methods/perfusion.md.
 """
 
 _OTHER_ARRIVAL: Final = Remedy("arrival", ("SECONDS",))
@@ -21,9 +21,10 @@ _MEASURE_CURVE: Final = Remedy(command="kinetics")
 
 
 def require_spacing(times_s: Sequence[float | None]) -> tuple[float, ...]:
-    """Check that phases are close enough, and return their seconds since phase 0.
+    """Check that the phases are close enough, and return their times in seconds since phase 0.
 
-    The step from phase 0 to phase 1 may be longer, if contrast arrived after it (`require_points`).
+    The interval between phase 0 and phase 1 may be longer if contrast arrives after it
+    (`require_points`).
 
     Raises
     ------
@@ -34,13 +35,13 @@ def require_spacing(times_s: Sequence[float | None]) -> tuple[float, ...]:
     if times is None:
         raise CaseError(
             f"Ktrans needs the time of every phase, but {why}; enter the times, or correct the "
-            "clinical table's row if a warning names it",
+            "row in the clinical table that a warning names",
             remedies=(Remedy("times", ("SECONDS",)),),
         )
     if len(times) < 3:
         raise CaseError(
             f"Ktrans needs at least {LEAST_POINTS} phases, at most {MOST_SPACING_S:g} s apart, "
-            f"but got {len(times)}; measure the curve instead",
+            f"but found {len(times)}; measure the curve instead",
             remedies=(_MEASURE_CURVE,),
         )
     gaps = [(late - early, k) for k, (early, late) in enumerate(pairwise(times[1:]), start=1)]
@@ -48,8 +49,8 @@ def require_spacing(times_s: Sequence[float | None]) -> tuple[float, ...]:
     if longest > MOST_SPACING_S:
         spacing = f"{longest:g} s from phase {phase} to {phase + 1}"
         raise CaseError(
-            f"Ktrans needs phases at most {MOST_SPACING_S:g} s apart, but got {spacing}; with 60 "
-            "to 90 s between phases, the bolus passes between two of them and no fit can recover "
+            f"Ktrans needs phases at most {MOST_SPACING_S:g} s apart, but found {spacing}; with 60 "
+            "to 90 s between phases, the bolus passes between two phases and no fit can recover "
             "it; measure the curve instead",
             remedies=(_MEASURE_CURVE,),
         )
@@ -64,7 +65,7 @@ def require_points(times: Sequence[float], arrival_s: float) -> int:
     times
         The time of each phase in s.
     arrival_s
-        Arrival of contrast, seconds on the clock of `times`.
+        Arrival of contrast, in seconds on the clock of `times`.
 
     Raises
     ------
@@ -75,29 +76,29 @@ def require_points(times: Sequence[float], arrival_s: float) -> int:
     before = sum(time <= arrival_s for time in times)
     if not before:
         raise CaseError(
-            f"Ktrans needs a phase before contrast arrives, but got arrival at {arrival_s:g} s "
-            f"and the first phase at {times[0]:g} s; give another arrival",
+            f"Ktrans needs a phase before contrast arrives, but contrast arrives at {arrival_s:g} "
+            f"s and the first phase is at {times[0]:g} s; enter another arrival",
             remedies=(_OTHER_ARRIVAL,),
         )
     if before == len(times):
         raise CaseError(
-            f"Ktrans needs phases after contrast arrives, but got arrival at {arrival_s:g} s and "
-            f"the last phase at {times[-1]:g} s; give another arrival",
+            f"Ktrans needs phases after contrast arrives, but contrast arrives at {arrival_s:g} s "
+            f"and the last phase is at {times[-1]:g} s; enter another arrival",
             remedies=(_OTHER_ARRIVAL,),
         )
     around = times[before] - times[before - 1]
     if around > MOST_SPACING_S:
         raise CaseError(
             f"Ktrans needs phases at most {MOST_SPACING_S:g} s apart where contrast arrives, but "
-            f"got {around:g} s around {arrival_s:g} s; give another arrival, or measure the curve "
-            "instead",
+            f"found {around:g} s around {arrival_s:g} s; enter another arrival, or measure the "
+            "curve instead",
             remedies=(_OTHER_ARRIVAL, _MEASURE_CURVE),
         )
     within = sum(0 < time - arrival_s <= FIRST_S for time in times)
     if within < LEAST_POINTS:
         raise CaseError(
             f"Ktrans needs at least {LEAST_POINTS} phases in the {FIRST_S:g} s after contrast "
-            f"arrives, but got {within}; measure the curve instead",
+            f"arrives, but found {within}; measure the curve instead",
             remedies=(_MEASURE_CURVE,),
         )
     return before

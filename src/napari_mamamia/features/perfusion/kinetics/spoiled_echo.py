@@ -11,14 +11,18 @@ from napari_mamamia.core.errors import CaseError
 
 LEAST_T1_S: Final = 0.05
 MOST_T1_S: Final = 6.0
-"""T1 of fat is 0.3 s, of water 4 s: values beyond these limits have another unit. Our choice."""
+"""Largest plausible T1 in s; values out of range are in a different unit. Our choice.
+
+T1 of fat is 0.3 s, and T1 of water is 4 s.
+"""
 
 LEAST_FLIP_DEGREES: Final = 1.0
 LEAST_DYNAMIC_DEGREES: Final = 2.0
-"""The largest angle in radians is pi / 2: a value below 2 may be in radians.
+"""Smallest flip angle of a dynamic series in degrees; a smaller value may be in radians. Our
+choice.
 
-Angles of a T1 map start at 1 degree, and one of them is larger; a dynamic series below 2 degrees
-shows no T1. Our choice.
+The largest angle in radians is pi / 2. The angles of a T1 map start at 1 degree, but one of them is
+larger. A dynamic series below 2 degrees has no T1 contrast.
 """
 
 
@@ -33,12 +37,12 @@ class SpoiledEcho:
     flip_degrees
         Nominal flip angle, 1 to 90.
     relaxivity
-        r1 of the agent at this field, in 1/(s mM), 0.5 to 50.
+        r1 of the agent at this field strength, in 1/(s mM), 0.5 to 50.
 
     Raises
     ------
     CaseError
-        If a value is out of range, for instance because of another unit.
+        If a value is out of range, for instance because it is in a different unit.
     """
 
     repetition_s: float
@@ -48,23 +52,23 @@ class SpoiledEcho:
     def __post_init__(self) -> None:
         if not 0.001 <= self.repetition_s <= 0.1:
             raise CaseError(
-                f"expected a repetition time of 1 to 100 ms, but got {1e3 * self.repetition_s:g} "
-                "ms; give it in milliseconds"
+                "expected the repetition time to be from 1 to 100 ms, but it is "
+                f"{1e3 * self.repetition_s:g} ms; enter it in milliseconds"
             )
         if not LEAST_FLIP_DEGREES <= self.flip_degrees <= 90:
             raise CaseError(
-                f"expected a flip angle of {LEAST_FLIP_DEGREES:g} to 90 degrees, but got "
-                f"{self.flip_degrees:g}; give it in degrees (radians times 57.3)"
+                f"expected the flip angle to be from {LEAST_FLIP_DEGREES:g} to 90 degrees, but it "
+                f"is {self.flip_degrees:g}; enter it in degrees (radians times 57.3)"
             )
         if not 0.5 <= self.relaxivity <= 50:
             raise CaseError(
-                "expected a relaxivity r1 of 0.5 to 50 per second and mM, but got "
-                f"{self.relaxivity:g}; give it in 1/(s mM), such as 4.5"
+                "expected the relaxivity r1 to be from 0.5 to 50 per second and mM, but it is "
+                f"{self.relaxivity:g}; enter it in 1/(s mM), such as 4.5"
             )
 
 
 def require_dynamic_flip(flip_degrees: float) -> None:
-    """Refuse an implausible flip angle of a dynamic series, such as an angle in radians.
+    """Raise if the flip angle of a dynamic series is implausible, such as an angle in radians.
 
     Raises
     ------
@@ -73,13 +77,13 @@ def require_dynamic_flip(flip_degrees: float) -> None:
     """
     if flip_degrees < LEAST_DYNAMIC_DEGREES:
         raise CaseError(
-            f"expected a flip angle of {LEAST_DYNAMIC_DEGREES:g} to 90 degrees, but got "
-            f"{flip_degrees:g}; give it in degrees (radians times 57.3)"
+            f"expected the flip angle to be from {LEAST_DYNAMIC_DEGREES:g} to 90 degrees, but it "
+            f"is {flip_degrees:g}; enter it in degrees (radians times 57.3)"
         )
 
 
 def require_t1(t1_s: float) -> float:
-    """Return a T1 entered by the user, after a check of its range.
+    """Return a T1 value entered by the user after checking its range.
 
     Raises
     ------
@@ -88,8 +92,8 @@ def require_t1(t1_s: float) -> float:
     """
     if not LEAST_T1_S <= t1_s <= MOST_T1_S:
         raise CaseError(
-            f"expected a T1 of {LEAST_T1_S:g} to {MOST_T1_S:g} s, but got {t1_s:g}; give it in "
-            "seconds"
+            f"expected T1 to be from {LEAST_T1_S:g} to {MOST_T1_S:g} s, but it is {t1_s:g}; enter "
+            "it in seconds"
         )
     return t1_s
 
@@ -97,7 +101,7 @@ def require_t1(t1_s: float) -> float:
 def spoiled_signal(
     t1_s: NDArray[Any] | float, echo: SpoiledEcho, full: NDArray[Any] | float = 1.0
 ) -> NDArray[np.float64]:
-    """Return the signal for a T1, in the unit of `full`, the fully relaxed signal.
+    """Return the signal for a T1, in the same unit as the fully relaxed signal `full`.
 
     Parameters
     ----------
@@ -136,19 +140,23 @@ def concentration_mm(
     signal
         ``(phase, ...)``. The computation is in float32 for float32 signals, otherwise in float64.
     baseline
-        ``(...)``: the mean signal before contrast.
+        Mean signal before contrast, ``(...)``.
     t10_s
-        T1 before contrast, for every voxel or one value for all.
+        T1 before contrast, either for every voxel or as one value for all voxels.
+    echo
+        Repetition time, flip angle and relaxivity.
 
     Returns
     -------
     numpy.ndarray
-        As `signal`; NaN where the signal is not positive or at saturation or above, where the
-        baseline is not positive, or where T1 is not within 0.05 to 6 s. Noise can make it negative.
+        Concentrations in the shape of `signal`. They are NaN where the signal is not positive or
+        reaches saturation, where the baseline is not positive, or where T1 is not within 0.05 to 6
+        s.
+        Noise can make them negative.
 
     Source: OSIPI CAPLEX P.SC2.002, P.EC1.001, M.EL1.003: S0 of the baseline, then R1(t), then (R1 -
-    1/T10) / r1; the quotient of R1's logarithm is written as 1 - S (1 - cos a) / (S0 sin a - S cos
-    a), which loses no digits.
+    1/T10) / r1. The quotient in the logarithm for R1 is written as 1 - S (1 - cos a) / (S0 sin a -
+    S cos a), which loses no digits.
 
     Examples
     --------

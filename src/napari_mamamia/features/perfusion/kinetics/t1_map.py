@@ -1,4 +1,4 @@
-"""T1 from several flip angles of one spoiled gradient echo."""
+"""T1 from spoiled gradient-echo volumes with several flip angles."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -21,7 +21,7 @@ B1_NOTE: Final = (
 def require_flip_angles(
     flips_degrees: Sequence[float], n_volumes: int, repetition_s: float
 ) -> None:
-    """Refuse flip angles that do not determine T1.
+    """Raise if the flip angles do not determine T1.
 
     Parameters
     ----------
@@ -36,21 +36,22 @@ def require_flip_angles(
     ------
     CaseError
         If the numbers of angles and volumes differ, fewer than two angles are different, or an
-        angle or TR has another unit.
+        angle or TR is in a different unit.
     """
     if len(flips_degrees) != n_volumes or len(set(flips_degrees)) < 2:
         listed = ", ".join(f"{angle:g}" for angle in flips_degrees)
         raise CaseError(
             f"expected at least two different flip angles, one for each of {n_volumes} volumes, "
-            f"but got {listed or 'none'}; give the angle of every volume in order"
+            f"but got {listed or 'none'}; enter the angle of every volume in order"
         )
     for flip in flips_degrees:
         SpoiledEcho(repetition_s, float(flip))
     if max(flips_degrees) < LEAST_DYNAMIC_DEGREES:
         listed = ", ".join(f"{angle:g}" for angle in flips_degrees)
         raise CaseError(
-            f"expected flip angles in degrees, the largest {LEAST_DYNAMIC_DEGREES:g} or more, but "
-            f"got {listed}, which look like radians; give degrees (radians times 57.3)"
+            "expected the flip angles to be in degrees and the largest to be at least "
+            f"{LEAST_DYNAMIC_DEGREES:g}, but they are {listed}, which look like radians; enter "
+            "degrees (radians times 57.3)"
         )
 
 
@@ -62,20 +63,25 @@ def t1_of_flip_angles(
     Parameters
     ----------
     signals
-        ``(flip, ...)``, any real type: one volume for each angle, with the same TR, TE and gains.
+        Signals of any real type, ``(flip, ...)``: one volume for each angle, with the same TR, TE
+        and
+        gains.
     flips_degrees
-        At least two different ones. They are nominal: see `B1_NOTE`.
+        Nominal flip angles, at least two of which differ; see `B1_NOTE`.
+    repetition_s
+        Repetition time, s.
 
     Returns
     -------
     tuple
-        Two float32 arrays ``(...)``; NaN where a signal is not positive or the line has no T1
-        (slope not within 0 and 1).
+        Two float32 arrays ``(...)``; NaN where a signal is not positive or the fitted line has no
+        T1
+        (its slope is not between 0 and 1).
 
     Raises
     ------
     CaseError
-        As `require_flip_angles`.
+        As for `require_flip_angles`.
 
     Source: linear form of the Ernst formula, S / sin a over S / tan a with slope E = exp(-TR / T1)
     and intercept S0 (1 - E), Gupta 1977 (J Magn Reson 25:231), OSIPI CAPLEX M.SM2.002.

@@ -70,17 +70,17 @@ _VOXELS: Final = 1 << 14
 _REFINED_VOXELS: Final = 2048
 _SHORT_S: Final = 180.0
 _ODD_RESIDUAL_PERCENT: Final = 5.0
-"""Residual above which the model does not describe the curve: motion, another arrival or input.
+"""Residual in percent above which the model does not describe the curve. Our choice.
 
-Our choice.
+Possible causes are motion, or a wrong arrival or arterial input.
 """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FittedCase:
-    """The row of a case and its maps by name, float32 ``(z, y, x)``, NaN without a fit.
+    """A case's row, and its maps by name: float32 ``(z, y, x)`` with NaN in voxels without a fit.
 
-    There is no map ``vp`` with Tofts' model, which has no vp.
+    Tofts' model has no vp and therefore no map ``vp``.
     """
 
     row: PerfusionRow
@@ -89,7 +89,7 @@ class FittedCase:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Exam:
-    """The data for the fit of a case's voxels; `t10` is one value, or one for each voxel."""
+    """The data for fitting a case's voxels; `t10` is a single value or one value per voxel."""
 
     signal: NDArray[Any]
     t10: NDArray[np.float32] | float
@@ -99,7 +99,7 @@ class _Exam:
     plasma: PlasmaCurve
 
     def concentration(self, at: Any, number: type[Any]) -> NDArray[Any]:
-        """Return concentrations in mM of voxels `at` (a slice or indices), ``(phase, voxel)``."""
+        """Return concentrations of voxels `at` (a slice or indices) in mM, ``(phase, voxel)``."""
         part = self.signal[:, at].astype(number)
         baseline = part[: self.before].mean(axis=0)
         t10 = self.t10 if isinstance(self.t10, float) else self.t10[at]
@@ -117,11 +117,18 @@ def fit_case(
 
     Parameters
     ----------
+    case
+        The case with all phases.
     mask
-        bool ``(z, y, x)``; if it is None or empty there is no least-squares fit, and the arrival
-        must be given.
+        bool ``(z, y, x)``. If the mask is None or empty, there is no least-squares fit, and the
+        arrival
+        must be set.
     t10
         T1 before contrast in s, one value or a map ``(z, y, x)``.
+    echo
+        Repetition time, flip angle and relaxivity.
+    settings
+        The model, the arterial input and the arrival.
 
     Raises
     ------
@@ -182,14 +189,14 @@ def _median_t10(t10: NDArray[np.float32] | float, inside: NDArray[np.intp], case
     plausible = plausible[(plausible >= LEAST_T1_S) & (plausible <= MOST_T1_S)]
     if not plausible.size:
         raise CaseError(
-            f"expected T1 of {LEAST_T1_S:g} to {MOST_T1_S:g} s in the mask of {case_id}, but "
-            "found none; check the position and unit of the map"
+            f"expected T1 in the mask of {case_id} to be from {LEAST_T1_S:g} to {MOST_T1_S:g} s, "
+            "but no voxel has such a T1; check the position and unit of the map"
         )
     return float(np.median(plausible))
 
 
 def _t10_remark(t10: NDArray[np.float32] | float, inside: NDArray[np.intp]) -> str:
-    """Return a warning about the T1 map in the mask, "" for none."""
+    """Return a warning about the T1 map in the mask, or "" if there is none."""
     if isinstance(t10, float) or not inside.size:
         return ""
     values = t10[inside]
@@ -200,7 +207,10 @@ def _t10_remark(t10: NDArray[np.float32] | float, inside: NDArray[np.intp]) -> s
             f"of the mask's {inside.size} voxels, which have no fit"
         )
     if inside.size > 1 and values.min() == values.max():
-        return f"the T1 map is {values[0]:g} s in the whole mask: was it measured?"
+        return (
+            f"the T1 map has the same value, {values[0]:g} s, in the whole mask: check that it "
+            "was measured"
+        )
     return ""
 
 
@@ -212,15 +222,15 @@ def _find_arrival(
     echo: SpoiledEcho,
     settings: PerfusionSettings,
 ) -> tuple[float, str]:
-    """Return the arrival of contrast, s since phase 0, and its source."""
+    """Return the arrival of contrast in seconds since phase 0, and the source of this value."""
     if settings.arrival_s is not None:
         return settings.arrival_s, "typed in"
     if settings.vessels:
-        return vessel_arrival_s(case, settings.vessels), "bolus in the vessel's mask"
+        return vessel_arrival_s(case, settings.vessels), "bolus in the vessel mask"
     if mean is None:
         raise CaseError(
-            f"expected a mask with voxels for {case.case_id}, whose curve gives the arrival of "
-            "contrast, but found none; add one, or give the arrival in seconds",
+            f"expected {case.case_id} to have a mask with voxels, whose curve gives the arrival of "
+            "contrast, but found none; add a mask, or enter the arrival in seconds",
             remedies=(Remedy("masks", ("DIR",)), Remedy("arrival", ("SECONDS",))),
         )
     arrival_s = fitted_arrival_s(times, mean, median_t10, echo, settings.source, settings.model)
@@ -230,7 +240,7 @@ def _find_arrival(
 def _fill_linear(
     exam: _Exam, settings: PerfusionSettings, maps: dict[str, NDArray[np.float32]]
 ) -> Iterator[int]:
-    """Fit every voxel, in steps; yield the number of finished voxels."""
+    """Fit every voxel in steps; yield the number of finished voxels."""
     linear = LinearFit(settings.model, exam.plasma, exam.minutes)
     count = exam.signal.shape[1]
     for start in range(0, count, _VOXELS):
@@ -256,7 +266,7 @@ def _with_lesion(
     settings: PerfusionSettings,
     maps: dict[str, NDArray[np.float32]],
 ) -> PerfusionRow:
-    """Refine the voxels of the mask in `maps`; return the row with their numbers."""
+    """Refine the voxels of the mask in `maps`; return the row with the results in the mask."""
     refined = RefinedFit(settings.model, exam.plasma, exam.minutes)
     counts = np.zeros(len(FitStatus), np.int64)
     for start in range(0, inside.size, _REFINED_VOXELS):
@@ -311,20 +321,20 @@ def _with_mean_curve(
 
 
 def _require_fits(row: PerfusionRow) -> None:
-    """Refuse a case in which no voxel was fitted in the intended region."""
+    """Raise if no voxel is fitted in the intended region."""
     if row.n_fitted == 0:
         raise CaseError(
-            f"expected voxels that {row.model} fits in the mask of {row.case_id}, but none of "
+            f"expected {row.model} to fit voxels in the mask of {row.case_id}, but none of "
             f"{row.n_voxels:.0f} was fitted ({row.n_no_concentration:.0f} without a "
             f"concentration, {row.n_no_uptake:.0f} without uptake, {row.n_unresolved:.0f} out of "
             f"range); check T1 ({row.t10_median_s:g} s), TR ({row.repetition_ms:g} ms), flip "
             f"angle ({row.flip_degrees:g} degrees), relaxivity ({row.relaxivity_per_s_mm:g} per s "
             f"and mM), arrival ({row.arrival_s:g} s), times (the last phase is "
-            f"{row.last_after_arrival_s:g} s after it) and the mask"
+            f"{row.last_after_arrival_s:g} s after arrival) and the mask"
         )
     if not row.n_voxels and row.n_fitted_volume == 0:
         raise CaseError(
-            f"expected voxels that {row.model} fits in {row.case_id}, but none was fitted in the "
+            f"expected {row.model} to fit voxels in {row.case_id}, but no voxel was fitted in the "
             "whole volume; check T1, TR, flip angle, relaxivity, arrival and times"
         )
 
@@ -332,7 +342,7 @@ def _require_fits(row: PerfusionRow) -> None:
 def _list_warnings(row: PerfusionRow, case: Case, settings: PerfusionSettings) -> list[str]:
     warnings = list(case.warnings)
     if not row.n_voxels:
-        warnings.append("no mask with voxels: the maps are the linear fit only")
+        warnings.append("no mask with voxels: the maps contain only the linear fit")
     elif row.n_fitted < row.n_voxels / 2:
         warnings.append(
             f"{row.n_fitted:.0f} of the mask's {row.n_voxels:.0f} voxels could be fitted"
@@ -344,7 +354,7 @@ def _list_warnings(row: PerfusionRow, case: Case, settings: PerfusionSettings) -
     if row.residual_percent > _ODD_RESIDUAL_PERCENT:
         warnings.append(
             f"the residual of the mean curve's fit is {row.residual_percent:.0f} % of its peak; "
-            "check for motion, another arrival, arterial input or model"
+            "check for motion, a wrong arrival, a wrong arterial input or an unsuitable model"
         )
     if row.last_after_arrival_s < _SHORT_S:
         warnings.append(
@@ -363,14 +373,16 @@ class PerfusionInputs(MaskedInputs):
     Parameters
     ----------
     t1_files
-        The T1 map, or the volume of each flip angle; None for a missing one.
+        The T1 map, or the volume of each flip angle; None for a missing file.
     repetition_ms, flip_degrees
         Values of the dynamic series in the clinical row.
     may_replace
-        Whether any existing map may be replaced; otherwise only an equal one, or one of `own_maps`.
+        Whether any existing map may be replaced. Otherwise only a map that is equal or in
+        `own_maps`
+        may be replaced.
     own_maps
-        SHA-256 of the maps that earlier runs in the folder wrote. If any may be replaced, these are
-        removed first, since a run of another model would leave some of them.
+        SHA-256 of the maps that earlier runs in the folder wrote. If any map may be replaced, these
+        maps are removed first, because a run of a different model would leave some of them.
     """
 
     t1_files: tuple[Path | None, ...] = ()
@@ -389,20 +401,20 @@ def perfusion_inputs(
     *,
     may_replace: bool,
 ) -> tuple[PerfusionInputs, ...]:
-    """Return each case with its mask, its T1 and its scan.
+    """Return each case with its mask, its T1 files and its echo parameters.
 
     Raises
     ------
     CaseError
         If `case_ids` names a case that does not exist, or there is one T1 map for several cases.
     FormatError
-        If `masks` is missing or holds no mask.
+        If `masks` is missing or contains no mask.
     """
     cases = masked_inputs(opened, masks, case_ids, (settings.vessels,))
     if settings.t10_map and Path(settings.t10_map).is_file() and len(cases) > 1:
         raise CaseError(
-            f"expected a T1 map for each of {len(cases)} cases, but got a single file, "
-            f"{settings.t10_map}; give a folder of maps ID.nii.gz, or one case",
+            f"expected a T1 map for each of {len(cases)} cases, but found a single file, "
+            f"{settings.t10_map}; use a folder of maps ID.nii.gz, or one case",
             remedies=(Remedy("t10", ("FOLDER",)), Remedy("case", ("ID",))),
         )
     inputs = []
@@ -459,7 +471,7 @@ def _read_number(record: CaseRecord | None, column: str) -> float | None:
         return None
 
 
-# Reading of a case's T1 before contrast: a value, a map, or volumes of several flip angles.
+# Reading a case's T1 before contrast: a value, a map, or volumes with several flip angles.
 
 _MOST_MEDIAN_S: Final = 20.0
 """Largest plausible median of a T1 map in s; T1 of water is 4 s."""
@@ -471,9 +483,9 @@ def read_t1_map(path: Path, case: Case) -> NDArray[np.float32]:
     Raises
     ------
     CaseError
-        If the file holds several volumes, or its values are not seconds.
+        If the file contains several volumes, or its values are not seconds.
     FormatError, GridMismatchError
-        If it is damaged, or on another grid than the case.
+        If the file is damaged, or its grid differs from that of the case.
     """
     values = _on_grid(path, case).astype(np.float32)
     positive = values[np.isfinite(values) & (values > 0)]
@@ -481,7 +493,7 @@ def read_t1_map(path: Path, case: Case) -> NDArray[np.float32]:
     if not 0 < median <= _MOST_MEDIAN_S:
         unit = "milliseconds" if median > _MOST_MEDIAN_S else "no T1 at all"
         raise CaseError(
-            f"expected T1 in seconds, up to {MOST_T1_S:g}, in {path}, but found a median of "
+            f"expected the T1 map {path} to be in seconds, up to {MOST_T1_S:g}, but its median is "
             f"{median:g}, which looks like {unit}; write the map in seconds"
         )
     return values
@@ -495,17 +507,17 @@ def t1_of_volumes(
     Raises
     ------
     CaseError
-        As `t1_of_flip_angles`; also if a file holds several volumes.
+        As for `t1_of_flip_angles`; also if a file contains several volumes.
     FormatError, GridMismatchError
-        As `read_t1_map`.
+        As for `read_t1_map`.
     """
     volumes = []
     for number, path in enumerate(paths):
-        report_progress(number, len(paths), "Reading flip angles")
+        report_progress(number, len(paths), "Reading volumes of several flip angles")
         volumes.append(_on_grid(path, case))
     t1 = np.empty(case.grid.shape, np.float32)
     for plane in range(len(t1)):
-        report_progress(plane, len(t1), "T1 of the flip angles")
+        report_progress(plane, len(t1), "T1 from the flip angles")
         signals = np.stack([volume[plane].astype(np.float64) for volume in volumes])
         t1[plane], _ = t1_of_flip_angles(signals, degrees, repetition_s)
     return t1
@@ -515,7 +527,8 @@ def _on_grid(path: Path, case: Case) -> NDArray[Any]:
     header, values = read_volume(path)
     if values.ndim != 3:
         raise CaseError(
-            f"expected one volume in {path}, but found {len(values)}; write a file for each volume"
+            f"expected {path} to contain one volume, but it contains {len(values)}; write a file "
+            "for each volume"
         )
     require_same_grid(header.grid, case.grid, str(path), f"case {case.case_id}")
     return values
@@ -537,17 +550,22 @@ def perfusion_of_data_set(
 ) -> RowSummary[PerfusionRow]:
     """Fit every case and write maps and tables to `settings.out`.
 
-    Writes ``ID_ktrans.nii.gz`` and ``ID_kep.nii.gz`` (1/min), ``ID_ve.nii.gz``, by extended-tofts
-    ``ID_vp.nii.gz``, with flip angles ``ID_t1.nii.gz`` (s), and ``ID_perfusion.json`` for each
-    case; ``perfusion.csv`` and ``.xlsx`` (a row for each case), ``perfusion.json`` (the meaning of
-    each column, and the settings); ``case_results.jsonl`` stores each finished case.
+    For each case the function writes ``ID_ktrans.nii.gz`` and ``ID_kep.nii.gz`` (1/min),
+    ``ID_ve.nii.gz``, with extended-tofts ``ID_vp.nii.gz``, with flip angles ``ID_t1.nii.gz`` (s),
+    and ``ID_perfusion.json``. ``perfusion.csv`` and ``.xlsx`` have a row for each case.
+    ``perfusion.json`` defines each column and lists the settings. ``case_results.jsonl`` stores
+    each finished case.
 
     Parameters
     ----------
+    opened
+        The data set.
+    settings
+        The model, the arterial input, T1 and the output folder.
     masks
         Folder of masks ``ID.nii.gz``; None for the references of the data set.
     case_ids
-        The cases to fit; empty for all.
+        The cases to fit; empty for all cases.
     place, existing
         As in `run_batch`.
 
@@ -556,9 +574,9 @@ def perfusion_of_data_set(
     CaseError
         If `case_ids` names a case that does not exist, or there is one T1 map for several cases.
     FormatError
-        If `masks` is missing or holds no mask.
+        If `masks` is missing or contains no mask.
     SaveConflictError
-        If the folder holds other results.
+        If the folder contains other results.
     """
     out = Path(settings.out)
     parameters: tuple[tuple[str, Setting], ...] = (
@@ -594,8 +612,7 @@ def perfusion_of_data_set(
 def fit_files(inputs: CaseInputs, settings: PerfusionSettings) -> PerfusionRow:
     """Fit one case from its files and write its maps.
 
-    The times are checked before more than one phase is read, so that a standard exam is refused at
-    once.
+    The times are checked before more than one phase is read, so that a standard exam fails at once.
 
     Raises
     ------
@@ -603,7 +620,7 @@ def fit_files(inputs: CaseInputs, settings: PerfusionSettings) -> PerfusionRow:
     """
     if not isinstance(inputs, PerfusionInputs) or inputs.sources is None:
         raise CaseError(
-            f"{inputs.case_id}: expected the case's files, but found none; list it again"
+            f"expected {inputs.case_id} to have files, but found none; list the cases again"
         )
     if inputs.may_replace:
         _remove_own_maps(inputs, settings)
@@ -636,8 +653,9 @@ def _find_echo(inputs: PerfusionInputs, settings: PerfusionSettings) -> tuple[Sp
             ("tr", "repetition time") if repetition is None else ("flip_angle", "flip angle")
         )
         raise CaseError(
-            f"expected TR and flip angle of {inputs.case_id} in the clinical table "
-            f"(repetition_time in ms, flip_angle in degrees), but found no {missing}; enter it",
+            f"expected the clinical table to have TR and flip angle of {inputs.case_id} "
+            f"(repetition_time in ms, flip_angle in degrees), but it has no {missing}; enter the "
+            "value",
             remedies=(Remedy(option, ("NUMBER",)),),
         )
     require_dynamic_flip(flip)
@@ -657,7 +675,7 @@ def _read_t10(
         raise CaseError(
             f"expected T1 of {case.case_id} as {what} in "
             f"{settings.t10_map or (settings.flip_angles and settings.flip_angles.folder)}, but "
-            f"found {len(files)}; add the missing files, or give T1 in seconds"
+            f"found {len(files)}; add the missing files, or enter T1 in seconds"
         )
     flips = settings.flip_angles
     if flips is None:
@@ -673,7 +691,7 @@ def _write_maps(
     inputs: PerfusionInputs,
     settings: PerfusionSettings,
 ) -> list[str]:
-    """Write the maps; never replace files of other origin."""
+    """Write the maps; never replace files that a different program or run wrote."""
     paths = {name: _map_path(settings, inputs.case_id, name) for name in maps}
     for name, path in paths.items():
         if not inputs.may_replace:
@@ -691,7 +709,7 @@ def _map_path(settings: PerfusionSettings, case_id: str, name: str) -> Path:
 
 
 def _require_own(path: Path, values: NDArray[np.float32], own: tuple[str, ...]) -> None:
-    """Refuse to replace a map that is neither recorded by this run nor equal to the new map."""
+    """Raise if a map to be replaced is neither recorded by this run nor equal to the new map."""
     if not path.exists() or sha256_of(path) in own or _is_equal(path, values):
         return
     raise SaveConflictError(
@@ -720,7 +738,7 @@ def _is_equal(path: Path, values: NDArray[np.float32]) -> bool:
 
 
 def _own_maps(out: Path) -> Mapping[str, tuple[str, ...]]:
-    """Return the SHA-256 of every map recorded by the runs in `out`, by case."""
+    """Return, for each case, the SHA-256 of every map that the runs in `out` recorded."""
     store = out / STORE_NAME
     sums_by_case: dict[str, tuple[str, ...]] = {}
     for entry in read_checked_lines(store) if store.exists() else ():

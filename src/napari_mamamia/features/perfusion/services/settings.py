@@ -17,10 +17,10 @@ ALL_MAPS: Final = tuple(_MAP_UNITS)
 
 @dataclass(frozen=True, slots=True)
 class FlipAngles:
-    """Volumes of several flip angles, from which T1 is computed.
+    """Volumes with several flip angles, from which T1 is computed.
 
-    `folder` holds ``ID_0000.nii.gz``, ``ID_0001.nii.gz``, ... or folders ID with them, in the order
-    of `degrees`; with `repetition_ms` None the TR of the dynamic series is used.
+    `folder` contains ``ID_0000.nii.gz``, ``ID_0001.nii.gz``, ..., or folders ID with these files,
+    in the order of `degrees`. If `repetition_ms` is None, the TR of the dynamic series is used.
     """
 
     folder: str
@@ -35,22 +35,22 @@ class PerfusionSettings:
     Parameters
     ----------
     relaxivity
-        r1 of the agent at this field, 1/(s mM).
+        r1 of the agent at this field strength, 1/(s mM).
     t10_s, t10_map, flip_angles
         T1 before contrast: one value in s, a map or a folder of maps ``ID.nii.gz`` in s, or volumes
-        of several flip angles; exactly one of these.
+        with several flip angles. Exactly one of these must be set.
     repetition_ms, flip_degrees
-        TR and flip angle of the dynamic series; None for those of each case's clinical row.
+        TR and flip angle of the dynamic series; None to use the values in each case's clinical row.
     arrival_s, vessels
-        Arrival of contrast, s since phase 0, or a folder of masks of the aorta or heart; by default
-        it is fitted to the mask's mean curve.
+        Arrival of contrast in seconds since phase 0, or a folder of masks of the aorta or heart; by
+        default the arrival is fitted to the mask's mean curve.
     times_s, label, mask_name
         As in `KineticSettings`.
 
     Raises
     ------
     CaseError
-        If T1 has no source or several, or a number has another unit.
+        If T1 has no source or several, or a number is in a different unit.
     """
 
     model: TissueModel
@@ -73,8 +73,8 @@ class PerfusionSettings:
         if sum(sources) != 1:
             raise CaseError(
                 f"expected one source of T1 before contrast, but got {sum(sources) or 'none'}; "
-                "give T1 in seconds, a map of T1, or images of several flip angles with these "
-                "angles",
+                "enter T1 in seconds, a T1 map, or volumes with several flip angles together "
+                "with the angles",
                 remedies=(
                     Remedy("t10", ("SECONDS",)),
                     Remedy("t10", ("MAP",)),
@@ -85,13 +85,13 @@ class PerfusionSettings:
             require_t1(self.t10_s)
         if self.arrival_s is not None and not math.isfinite(self.arrival_s):
             raise CaseError(
-                f"expected an arrival in seconds, but got {self.arrival_s:g}; give seconds since "
-                "the start of phase 0"
+                f"expected the arrival to be in seconds, but it is {self.arrival_s:g}; enter "
+                "seconds since the start of phase 0"
             )
 
     @property
     def map_units(self) -> dict[str, str]:
-        """The maps that the model fits, with the unit of each; vp only in the extended model."""
+        """The maps that the model fits, with their units; only the extended model has vp."""
         left_out = "" if self.model is TissueModel.EXTENDED else "vp"
         return {name: unit for name, unit in _MAP_UNITS.items() if name != left_out}
 
@@ -107,7 +107,7 @@ class PerfusionSettings:
 
     @property
     def parameters(self) -> tuple[tuple[str, Setting], ...]:
-        """All settings of a run for ``run.json``; folders by name only."""
+        """All settings of a run for ``run.json``; folders are represented by their names."""
         flips = self.flip_angles
         return (
             ("model", str(self.model)),

@@ -279,7 +279,7 @@ class PromptPage(Page):
                 "Licence of the model: {licence}. Masks made with it may be bound by it. "
                 "It is stored with each mask.\n{model}",
                 licence=licence,
-                model=info.model,
+                model=f"{info.name}, {info.model}",
             )
         )
 

@@ -48,11 +48,11 @@ _NO_FOLDER: Final = tr("Choose a new folder for the study first.")
 _LOOK: Final = "review look"
 _BEGIN: Final = "review begin"
 _TOO_LATE: Final = tr(
-    "The study {} is blinded, but cases were already open in this window. Start a new window for "
-    "it: mamamia view --study {}"
+    "The study {} is blinded, but cases were already open in this window. Open the study in a new "
+    "window: mamamia view --study {}"
 )
 _LEAVING: Final = tr(
-    "Leaving the study {}: waiting for its folder to respond. Your answers and masks are saved on "
+    "Closing the study {}: waiting for its folder to respond. Your answers and masks are saved on "
     "this computer."
 )
 _LEFT: Final = tr(
@@ -61,12 +61,12 @@ _LEFT: Final = tr(
     "here; others can open it after 30 minutes."
 )
 _KEY_NEEDED: Final = tr(
-    "The key of {} counts in this study, so nobody can use this name without it. Type its "
-    "passphrase."
+    "{} has a valid key in this study, so nobody can use this name without the key. Type the "
+    "key's passphrase."
 )
 _ONE_STUDY: Final = tr(
-    "This window shows the study {}. Start another window for another study: mamamia view --study "
-    "FOLDER"
+    "This window shows the study {}. To open another study, start another window: mamamia view "
+    "--study FOLDER"
 )
 
 
@@ -280,8 +280,8 @@ class ReviewFlow(WindowPart):
     def _follow_frozen(self, folder: Path, origin: str) -> None:
         self._notifier.hint(
             tr(
-                "The study has begun in {folder}. study.json SHA-256 {head}…: the file will never "
-                "change.",
+                "The study has begun in {folder}. The file study.json (SHA-256 {head}…) will "
+                "never change.",
                 folder=folder,
                 head=origin[:_HEAD_DIGITS],
             )
@@ -377,7 +377,7 @@ class ReviewFlow(WindowPart):
             self._notifier.warn(
                 tr(
                     "{case_id} was taken over in another window or on another computer: if you "
-                    "submit the case in both windows, both readings are kept and shown as a "
+                    "submit the case in both places, both readings are kept and shown as a "
                     "conflict",
                     case_id=case_id,
                 )
@@ -408,7 +408,7 @@ class ReviewFlow(WindowPart):
             return
         last: Callable[[], object] = self.reading.prepare_closing()
         self._jobs.start(
-            "review end", tr("Leaving the study"), last, lambda _done: None, shown=False
+            "review end", tr("Closing the study"), last, lambda _done: None, shown=False
         )
         silently, with_word = _CLOSING_S
         if self._jobs.finish("review end", silently):

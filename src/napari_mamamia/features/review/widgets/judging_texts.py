@@ -86,8 +86,8 @@ def describe_lesions(table: LesionTable, first: str, second: str) -> str:
     if table.n_left_out:
         parts.append(
             tr_n(
-                "{n} smaller component is left out",
-                "{n} smaller components are left out",
+                "{n} smaller component left out",
+                "{n} smaller components left out",
                 table.n_left_out,
             )
         )
@@ -98,7 +98,7 @@ def describe_lesion(lesion: LesionRow, first: str, second: str) -> str:
     """Return the text of a lesion in the list: reader, numbers and answers."""
     if lesion.first and lesion.second:
         text = tr(
-            "{number} of {first} = {other} of {second} · Dice {dsc:.2f}",
+            "lesion {number} ({first}) = lesion {other} ({second}) · Dice {dsc:.2f}",
             first=first,
             number=lesion.first,
             second=second,
@@ -112,7 +112,7 @@ def describe_lesion(lesion: LesionRow, first: str, second: str) -> str:
     number = lesion.first or lesion.second
     if lesion.part_of:
         return tr(
-            "{number} of {name}, part of lesion {whole} of {other} · {volume:.2f} ml",
+            "lesion {number} ({name}), part of lesion {whole} ({other}) · {volume:.2f} ml",
             name=name,
             number=number,
             other=other,
@@ -134,4 +134,7 @@ def _describe_answers(lesion: LesionRow) -> list[str]:
         if not answer.is_same
     ]
     n_same = len(lesion.answers) - len(texts)
-    return [*texts, *([tr_n("{n} equal answer", "{n} equal answers", n_same)] * (n_same > 0))]
+    return [
+        *texts,
+        *([tr_n("{n} identical answer", "{n} identical answers", n_same)] * (n_same > 0)),
+    ]

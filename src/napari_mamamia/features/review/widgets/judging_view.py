@@ -55,7 +55,10 @@ _RULE_TEXTS = {
         tr("Majority"),
         tr("Voxels in more than half of the readings."),
     ),
-    ConsensusRule.STAPLE: ("STAPLE", tr("The truth that STAPLE estimates from all readings.")),
+    ConsensusRule.STAPLE: (
+        "STAPLE",
+        tr("Voxels of the most likely true mask, which STAPLE estimates from all readings."),
+    ),
 }
 
 
@@ -100,7 +103,7 @@ class JudgingView(QWidget):
     def _make_queue(self) -> QWidget:
         self.queue = make_line_list(
             "review_disputes",
-            tr("Cases that wait for adjudication, lowest Dice first."),
+            tr("Cases waiting for adjudication, lowest Dice first."),
         )
         self.queue.itemActivated.connect(lambda _item: self._take_up())
         self.queue.currentItemChanged.connect(lambda _now, _before: self._follow_choice())
@@ -226,7 +229,7 @@ class JudgingView(QWidget):
         self.answers: QComboBox = named(
             QComboBox(), "review_answers_of", tr("Reading whose answers belong to the decision")
         )
-        self._answers_line = row(QLabel(tr("Answers of")), self.answers, 1)
+        self._answers_line = row(QLabel(tr("Source of answers")), self.answers, 1)
         self.reason: QLineEdit = named(
             QLineEdit(),
             "review_decision_reason",

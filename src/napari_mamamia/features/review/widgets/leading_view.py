@@ -204,7 +204,8 @@ class CaseChoice(QWidget):
         super().__init__()
         self.setObjectName("review_plan_choice")
         tip = tr(
-            "Case ids separated by commas; * matches any letters, as in DUKE_*. Empty means all."
+            "Case ids separated by commas; * matches any letters, as in DUKE_*. Leave empty for "
+            "all cases."
         )
         self.line: QLineEdit = named(QLineEdit(), "review_plan_cases", tip)
         self.line.setPlaceholderText(tr("all"))
@@ -218,8 +219,8 @@ class CaseChoice(QWidget):
         )
         self.note = make_note("cases")
         tip = tr(
-            "Cases of the data set. Click to select one; use Ctrl or Shift to select several. "
-            "None selected means all."
+            "Cases in the data set. Click to select a case; use Ctrl or Shift to select several. "
+            "If no case is selected, all cases are used."
         )
         self.listed: QListWidget = named(QListWidget(), "review_plan_listed", tip)
         self.listed.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
@@ -288,10 +289,10 @@ class DraftView(QWidget):
         set_level(self.warning, "warning")
         tip = tr("Freeze the study without the unreadable cases. They cannot be added later.")
         self.without_broken: CheckBox = named(
-            CheckBox(tr("Begin without them")), "review_plan_without_broken", tip
+            CheckBox(tr("Begin without these cases")), "review_plan_without_broken", tip
         )
         self.without_broken.toggled.connect(lambda _on: self._follow_broken())
-        tip = tr("New folder of the study, on the network share")
+        tip = tr("New folder for the study, on the network share")
         self.folder: QLineEdit = named(QLineEdit(), "review_plan_folder", tip)
         self.notes = {field: make_note(field) for field in ("folder", "passphrase", "lead_keys")}
         self.keys = LeadKeyForm(self.notes["passphrase"], self.notes["lead_keys"])

@@ -174,7 +174,7 @@ class ReviewPage(QWidget):
         self.waiting = label(
             "review_waiting", tip=tr("Data that could not be sent to the study yet")
         )
-        self.trouble = label("review_trouble", tip=tr("Problems of the study's folder"))
+        self.trouble = label("review_trouble", tip=tr("Problems with the study's folder"))
         for line in (self.waiting, self.trouble):
             set_level(line, "warning")
         # Not a QTabWidget, which ignores height-for-width and would cut off lines.

@@ -144,7 +144,7 @@ class PlanningView(QWidget):
 
     def _make_mode(self) -> QWidget:
         self.mode = self._make_choice(
-            "review_plan_mode", tr("Number of readings of a case, and their readers."), _MODE_TEXTS
+            "review_plan_mode", tr("Number of readings per case, and who reads."), _MODE_TEXTS
         )
         self.mode.currentIndexChanged.connect(lambda _at: self._follow_mode())
         tip = tr("Number of readings per case, if the mode does not fix it.")
@@ -253,8 +253,10 @@ class PlanningView(QWidget):
             self._limits.append((box, spin))
         self.lesions = self._make_box(
             "review_plan_lesions",
-            tr("lesion of one reader only"),
-            tr("Readings disagree if a lesion is marked by only one reader, split or merged."),
+            tr("lesion marked by one reader only"),
+            tr(
+                "Readings disagree if a lesion is marked by only one reader, or is split or merged."
+            ),
         )
         self.category = self._make_box(
             "review_plan_category",
@@ -268,7 +270,8 @@ class PlanningView(QWidget):
             "fold_rules",
             tr("When readings disagree"),
             tr(
-                "One trigger is enough. The rule for combining readings into one mask is also here."
+                "Sets when readings disagree (one trigger is enough), and the rule that combines "
+                "readings into one mask."
             ),
             ("consensus", "triggers"),
             *(row(box, spin, 1) for box, spin in self._limits),
@@ -293,7 +296,7 @@ class PlanningView(QWidget):
             ("protocol", tr("a reading protocol (JSON) with the form"), "*.json"),
             (
                 "honeypots",
-                tr("honeypots: a file with the ids of cases with known truth, one per line"),
+                tr("honeypots: a file with the ids of cases whose truth is known, one per line"),
                 "*.txt",
             ),
             (
@@ -306,7 +309,7 @@ class PlanningView(QWidget):
         self._extras = self._add_fold(
             "fold_extras",
             tr("Form, repeats, honeypots, order"),
-            tr("Questions to readers, and cases mixed into their work"),
+            tr("Questions for readers, and extra cases mixed into their work"),
             tuple(self.files),
             *(
                 self._make_field(

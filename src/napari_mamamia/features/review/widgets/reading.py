@@ -37,11 +37,12 @@ _KEEP_EVERY_MS: Final = 15_000
 _MEASURE_AFTER_MS: Final = 1_000
 _A_MASK: Final = tr("a mask")
 _ALL_DONE: Final = tr(
-    "You have no case left to read at the moment. Cases that others are still reading may come "
-    "back."
+    "There is no case left for you to read at the moment. Cases that other readers are still "
+    "reading may return to the queue."
 )
 _HELD: Final = tr(
-    "{} is reserved by {}. It is available when they release it, or after 30 minutes."
+    "{} is reserved by {}. The case becomes available when that reader releases it, or after 30 "
+    "minutes."
 )
 _OTHER_CASE: Final = tr(
     "The case on screen is not the case that you opened: open your case again from the list."
@@ -50,7 +51,7 @@ _OTHER_CASE: Final = tr(
 
 def choose_images_folder() -> Path | None:
     """Ask for the folder of the images; return None if cancelled."""
-    name = QFileDialog.getExistingDirectory(None, tr("Data set that this study reads"))
+    name = QFileDialog.getExistingDirectory(None, tr("Data set of this study"))
     return Path(name) if name else None
 
 
@@ -141,7 +142,7 @@ class Reading(WindowPart):
         if client is None or taken is None:
             return
         if not reason.strip():
-            self._view.say(tr("Give a reason for reading it again, then reopen it."))
+            self._view.say(tr("Give a reason for reading the case again, then reopen it."))
             return
         self._take_task(tr("Reopening this case"), lambda: client.read_again(taken.task, reason))
 
@@ -239,10 +240,10 @@ class Reading(WindowPart):
         taken = self.taken
         if taken is None:
             self._notifier.hint(
-                self._view.rest or tr("Open a case first: Next case on the Review page.")
+                self._view.rest or tr("Open a case first: press Next case on the Review page.")
             )
         elif taken.state is CaseState.READ:
-            self._say_missing((tr("a reason for reading it again, then Reopen"),))
+            self._say_missing((tr("a reason for reading the case again; then press Reopen"),))
         elif not self._case.is_at(taken.case_id, _place_of(taken)):
             self._notifier.warn(_OTHER_CASE)
         else:
@@ -358,7 +359,9 @@ class Reading(WindowPart):
             "review images",
             tr("Saving the location of the images"),
             lambda: client.choose_images(folder),
-            lambda _done: self._notifier.hint(tr("The images of this study are read from there.")),
+            lambda _done: self._notifier.hint(
+                tr("The images of this study are now read from that folder.")
+            ),
         )
 
     def keep_draft(self) -> None:

@@ -70,7 +70,7 @@ class ReadingView(QWidget):
         self.accept = button(
             "review_accept",
             tr("Accept and next"),
-            with_key(tr("Submit mask and answers, then open the next case."), "accept"),
+            with_key(tr("Submit the mask and the answers, then open the next case."), "accept"),
             self.accept_wanted.emit,
         )
         self.put_back = button(
@@ -85,7 +85,7 @@ class ReadingView(QWidget):
         self.take_first = button(
             "review_take_first_look",
             tr("Start from first reading"),
-            tr("Copy that reading into your mask. Undo reverts this."),
+            tr("Copy the first reading into your mask. Undo reverts this."),
             self.first_wanted.emit,
         )
         self._first_look = row(self.first, self.take_first)
@@ -96,7 +96,7 @@ class ReadingView(QWidget):
         set_level(self.missing, "warning")
         self.empty = button(
             "review_empty",
-            tr("No lesion: without a mask"),
+            tr("Submit without mask"),
             tr("Submit the case without a mask, because there is no lesion."),
             self.empty_wanted.emit,
         )
@@ -156,7 +156,7 @@ class ReadingView(QWidget):
         self.images = button(
             "review_images",
             tr("Images…"),
-            tr("Set where the images of this study are on this computer."),
+            tr("Choose the folder with this study's images on this computer."),
             self.images_wanted.emit,
         )
         self._earlier_title = heading(tr("Your cases so far"))

@@ -52,13 +52,14 @@ NOT_THE_SAME: Final = tr("The two passphrases differ: type both again.")
 
 
 _ENDS: Final = tr(
-    "For a key that was lost or stolen. Signatures that others had seen by then remain valid; all "
-    "others become invalid permanently. The owner makes a new key, which a lead countersigns."
+    "Use this for a key that was lost or stolen. Signatures that other people had already seen "
+    "remain valid; all other signatures become permanently invalid. The owner makes a new key, "
+    "which a lead countersigns."
 )
 _BINDS: Final = tr(
     "Your passphrase protects the key that you make now as a lead; the key is listed in "
-    "study.json. Without it, anybody who can write to the folder can pass for a lead. List three "
-    "leads, so that one stolen key locks nobody out."
+    "study.json. Without such a key, anybody who can write to the folder can pose as a lead. List "
+    "three leads, so that one stolen key locks nobody out."
 )
 
 
@@ -224,7 +225,8 @@ class SigningView(QWidget):
             "review_countersign",
             tr("Countersign"),
             tr(
-                "Confirm that this key belongs to this person. Signatures with this key then count."
+                "Confirm that this key belongs to this person. Signatures with this key are then "
+                "valid."
             ),
             want,
         )
@@ -254,7 +256,7 @@ class SigningView(QWidget):
         self.which: QComboBox = named(
             QComboBox(), "review_key_end_which", tr("Key to revoke, by its digits.")
         )
-        self.which.setPlaceholderText(tr("which key"))
+        self.which.setPlaceholderText(tr("key to revoke"))
         self.which.setMinimumContentsLength(12)
         self.reason: QLineEdit = named(
             QLineEdit(), "review_key_end_reason", tr("Reason for revoking, visible to everybody.")
@@ -264,8 +266,8 @@ class SigningView(QWidget):
             QLineEdit(),
             "review_key_end_since",
             tr(
-                "Time since which the key has been in the wrong hands, such as 2026-11-20 14:30. "
-                "Empty means from now on."
+                "Time when the key came into the wrong hands, such as 2026-11-20 14:30. Leave "
+                "empty for the present time."
             ),
         )
         self.since.setPlaceholderText(tr("from now on, or since 2026-11-20 14:30"))

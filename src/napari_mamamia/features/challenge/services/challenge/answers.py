@@ -4,10 +4,10 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import partial
-from math import isfinite
+from math import isfinite, nan
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -42,6 +42,7 @@ from napari_mamamia.features.challenge.scoring.defined_ranking import (
     MeasureRule,
     ValueState,
     evaluate_formula,
+    measure_team,
 )
 from napari_mamamia.features.challenge.scoring.measure_registry import MEASURES, MODELS
 from napari_mamamia.features.challenge.scoring.measures import (
@@ -107,7 +108,7 @@ def require_measures(definition: ChallengeDefinition) -> None:
         if measure.of not in known or measure.args:
             raise FormatError(
                 f"expected a column of the scores without arguments ({name_some(sorted(known), 40)}"
-                f"), but found {measure.of!r}: correct the definition"
+                f"), but found {measure.of!r} in the definition {definition.name}: correct it"
             )
     names = [
         measure.id for measure in definition.measures
@@ -118,8 +119,16 @@ def require_measures(definition: ChallengeDefinition) -> None:
             f'expected ranking.by = "score" with measures {OF_PROFILE}*, but found '
             f"{definition.ranking.by.value!r}: rank by a formula of them, or by other measures"
         )
-    if definition.ranking.score:
+    _require_formula(definition, names)
+
+
+def _require_formula(definition: ChallengeDefinition, names: Sequence[str]) -> None:
+    if not definition.ranking.score:
+        return
+    try:
         evaluate_formula(definition.ranking.score, dict.fromkeys(names, 1.0))
+    except FormatError as error:
+        raise FormatError(f"definition {definition.name}: {error}") from error
 
 
 def measure_scores(definition: ChallengeDefinition, rows: Sequence[CaseScore]) -> AnswerValues:
@@ -154,8 +163,7 @@ def measure_rules(definition: ChallengeDefinition) -> tuple[MeasureRule, ...]:
         if spec.of_rows is not None:
             of_rows = partial(spec.of_rows, **_take_arguments(spec.of_rows, measure))
         rules.append(MeasureRule(measure, of_rows, spec.is_resampled))
-    if definition.ranking.score:
-        evaluate_formula(definition.ranking.score, {rule.measure.id: 1.0 for rule in rules})
+    _require_formula(definition, [rule.measure.id for rule in rules])
     return tuple(rules)
 
 
@@ -172,7 +180,10 @@ def _find_spec(definition: ChallengeDefinition, measure: Measure) -> ChallengeMe
     functions = [spec.of_case, *([spec.of_rows] if spec.of_rows else [])]
     taken = {name for function in functions for name in _take_arguments(function, measure)}
     if unknown := sorted(set(measure.args) - taken):
-        raise FormatError(f"{measure.of} takes no argument {unknown[0]!r}: correct the definition")
+        raise FormatError(
+            f"definition {definition.name}: {measure.of} takes no argument {unknown[0]!r}: "
+            "correct it"
+        )
     return spec
 
 
@@ -213,16 +224,35 @@ def list_truth(
     return ids, (*names, *([truth.table] if truth.table else []))
 
 
-def load_models(opened: OpenChallenge) -> Mapping[str, Callable[..., Any]]:
-    """Return the models of a challenge by role."""
+Models: TypeAlias = Mapping[str, Callable[..., Any]]
+"""The models that measures use, by role."""
+
+
+def load_models(texts: Mapping[str, str], folder: Path) -> Models:
+    """Return models by role from texts such as ``threshold:1.75`` or ``alexnet:weights.npz``.
+
+    Parameters
+    ----------
+    texts
+        Kind of each model by role, with its argument after ``:``.
+    folder
+        The folder of model files.
+
+    Raises
+    ------
+    FormatError
+        If a kind is unknown, or a model cannot be loaded.
+    MissingExtraError
+        If a model needs a package that is not installed.
+    """
     models = {}
-    for role, text in opened.challenge.models.items():
+    for role, text in texts.items():
         name, _, argument = text.partition(":")
         if name not in MODELS:
             raise FormatError(
                 f"expected a kind of model ({name_some(list(MODELS), 20)}), but found {name!r}"
             )
-        file = opened.folder / argument
+        file = folder / argument
         try:
             models[role] = MODELS[name].load(str(file) if argument and file.is_file() else argument)
         except (ValueError, KeyError) as error:
@@ -233,7 +263,7 @@ def load_models(opened: OpenChallenge) -> Mapping[str, Callable[..., Any]]:
 def measure_answers(
     opened: OpenChallenge, definition: ChallengeDefinition, folder: Path
 ) -> AnswerValues:
-    """Return the values of all cases of a submission.
+    """Return the values of all cases of a submission; errors as `measure_folder`.
 
     Parameters
     ----------
@@ -243,22 +273,47 @@ def measure_answers(
         Its definition.
     folder
         The folder of the submission's files.
+    """
+    if opened.reference is None:
+        raise FormatError("expected the folder of the truth in places.json, but found none")
+    challenge = opened.challenge
+    models = load_models(challenge.models, opened.folder)
+    return measure_folder(definition, opened.reference, folder, challenge.case_ids, models)
+
+
+def measure_folder(
+    definition: ChallengeDefinition,
+    root: Path,
+    folder: Path,
+    case_ids: Sequence[str],
+    models: Models,
+) -> AnswerValues:
+    """Return the values of the cases of a submission.
+
+    Parameters
+    ----------
+    definition
+        The definition.
+    root
+        The folder of the truth.
+    folder
+        The folder of the submission's files.
+    case_ids
+        The cases.
+    models
+        The models that measures use.
 
     Raises
     ------
     MamamiaError
         If the system refuses to read a file, or the table of a submission cannot be read.
     """
-    root = opened.reference
-    if root is None:
-        raise FormatError("expected the folder of the truth in places.json, but found none")
     answers: dict[str, Any] | None = None
     if "{id}" not in definition.answer.file:
         answers = read_answer_table(folder, definition.answer)
     table = read_truth_table(root, definition.truth) if definition.truth.table else {}
     specs = tuple((measure, _find_spec(definition, measure)) for measure in definition.measures)
     team = _TeamMeasures(specs, {measure.id: [] for measure in definition.measures})
-    models, case_ids = load_models(opened), opened.challenge.case_ids
     for number, case_id in enumerate(case_ids):
         report_progress(number, len(case_ids), f"Measuring {case_id}")
         truth: dict[str, Any] = {"table": table[case_id]} if case_id in table else {}
@@ -269,6 +324,62 @@ def measure_answers(
         n_classes = len(definition.answer.classes)
         team.add(CaseAnswer(case_id, answer, MappingProxyType(truth), models, n_classes), reason)
     return AnswerValues(definition.name, team.finish(), tuple(team.unusable))
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerNumbers:
+    """A submission's measures by id (nan where it has none), and its score, nan without a formula.
+
+    `problems` says by id why a measure was not computed.
+    """
+
+    numbers: Mapping[str, float]
+    score: float
+    problems: Mapping[str, str]
+    unusable: tuple[tuple[str, str], ...]
+    n: int
+
+
+def score_answers(
+    definition: ChallengeDefinition, root: Path, folder: Path, models: Mapping[str, str]
+) -> AnswerNumbers:
+    """Return the measures of one submission, without a challenge.
+
+    Parameters
+    ----------
+    definition
+        The definition, whose files are its own.
+    root
+        The folder of the truth.
+    folder
+        The folder of the submission's files.
+    models
+        Kinds of models by role.
+
+    Raises
+    ------
+    MamamiaError
+        As `list_truth`, `load_models`, `measure_rules` and `measure_folder`.
+    """
+    if not definition.has_own_files:
+        raise FormatError(
+            f"expected a definition with its own files, but {definition.name} is about "
+            f"{definition.answer.kind.value}: score them with `mamamia score`"
+        )
+    rules, (case_ids, _) = measure_rules(definition), list_truth(definition, root)
+    values = measure_folder(definition, root, folder, case_ids, load_models(models, Path()))
+    problems = {measure.id: measure.problem for measure in values.measures if measure.problem}
+    full = np.ones((1, len(case_ids)), dtype=np.int64)
+    numbers = {
+        rule.measure.id: float(
+            measure_team(rule, values.by_id[rule.measure.id].values, definition)(full)[0]
+        )
+        for rule in rules
+        if rule.measure.id not in problems
+    }
+    formula = definition.ranking.score
+    score = float(evaluate_formula(formula, numbers)) if formula and not problems else nan
+    return AnswerNumbers(numbers, score, problems, values.unusable, len(case_ids))
 
 
 @dataclass(slots=True)

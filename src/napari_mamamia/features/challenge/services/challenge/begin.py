@@ -293,7 +293,7 @@ def _begin_defined(
     (folder / SUBMISSIONS).mkdir(parents=True, exist_ok=True)
     write_challenge(folder, challenge, ChallengePlaces(relative_place(root, folder)))
     opened = read_challenge(folder)
-    load_models(opened)
+    load_models(challenge.models, folder)
     report_progress(1, 1, "Finished")
     return BegunChallenge(opened, definition.notes)
 

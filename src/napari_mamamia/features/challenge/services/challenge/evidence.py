@@ -12,6 +12,7 @@ from napari_mamamia.core.choices import CompositeName
 from napari_mamamia.core.cohort import Cohort
 from napari_mamamia.core.names import count_of
 from napari_mamamia.core.records import CaseScore
+from napari_mamamia.features.challenge.io.answer_files import file_name
 from napari_mamamia.features.challenge.io.challenge_file import OpenChallenge
 from napari_mamamia.features.challenge.io.file_list import read_file_list
 from napari_mamamia.features.challenge.io.handed_in import SubmissionKind, read_manifest
@@ -22,6 +23,7 @@ from napari_mamamia.features.challenge.io.leaderboard_file import (
     LevelDown,
 )
 from napari_mamamia.features.challenge.io.ledger import Attempt
+from napari_mamamia.features.challenge.services.challenge.answers import read_definitions
 from napari_mamamia.scoring.cohort.groups import group_cases, rules_of
 from napari_mamamia.scoring.cohort.ranking import CompositeChoice, ScoredModel, composite_results
 from napari_mamamia.scoring.cohort.results import ModelScores, ResponseResult
@@ -103,13 +105,25 @@ def count_copies(
     """
     folder = opened.results(attempt.team, attempt.digest)
     references = {case.reference.sha256 for case in opened.challenge.cases if case.reference}
-    references |= {file.sha256 for file in opened.challenge.truth}
+    references |= find_secret_files(opened)
     if attempt.kind == SubmissionKind.PROGRAM:
         files = read_file_list(folder).files
     else:
         files = read_manifest(folder).files
     n_copies = sum(file.sha256 in references for file in files)
     return n_copies, max(0, sum(row.dsc > _NEAR for row in rows) - n_copies)
+
+
+def find_secret_files(opened: OpenChallenge) -> set[str]:
+    """Return the SHA-256 of the files that teams should predict: those of the truth's first role.
+
+    The others, such as the images before contrast, are given to the teams.
+    """
+    if opened.challenge.task is not None:
+        return set()
+    patterns = tuple(read_definitions(opened)[0].truth.files.values())[:1]
+    names = {file_name(patterns[0], case_id) for case_id in opened.challenge.case_ids if patterns}
+    return {file.sha256 for file in opened.challenge.truth if file.name in names}
 
 
 def find_level_down(
@@ -201,14 +215,16 @@ def find_twins(models: Sequence[tuple[str, ModelScores]]) -> list[str]:
 def list_alarms(boards: Sequence[Board]) -> tuple[str, ...]:
     """Return a sentence for each team with copies of references, for the notes of a board."""
     rows = (row for board in boards for row in board.rows)
-    return tuple(f"{row.team}: {describe_copies(row)}" for row in rows if row.is_alarming)
+    texts = (f"{row.team}: {describe_copies(row)}" for row in rows if row.is_alarming)
+    return tuple(dict.fromkeys(texts))
 
 
 def describe_copies(row: BoardRow) -> str:
     """Return the alarm of a team's copies of references, "" without one."""
     if not row.is_alarming:
         return ""
-    texts = [f"{count_of(row.n_copies, 'mask')} identical to the reference byte for byte"]
+    what = "file" if row.kind == SubmissionKind.ANSWERS.value else "mask"
+    texts = [f"{count_of(row.n_copies, what)} identical to the reference byte for byte"]
     near = f"{count_of(row.n_near_copies, 'further mask')} with a Dice above {_NEAR:g}"
     parts = [*texts * bool(row.n_copies), *[near] * bool(row.n_near_copies)]
     return f"ALARM: {' and '.join(parts)}; check how the team obtained the references"

@@ -137,12 +137,15 @@ def publish(
     tasks: list[PublicTask] = []
     draws: list[PublicDraws] = []
     case_ids: list[str] = []
+    beside: set[str] = set()
     for folder in boards:
         _require_unchanged(folder)
         board = read_leaderboard(folder)
         opened = read_challenge(folder / board.place)
         case_ids += opened.challenge.case_ids
         ranking = make_ranking(opened, read_ledger(opened.attempts, opened.sha256), folder)
+        # the honest board next to one of official code is no task of its own
+        beside |= set(list(ranking.defined)[1:])
         for task_board in ranking.board.boards:
             report_progress(0, 1, f"Numbers of {task_board.task}")
             task, drawn = _publish_task(opened, ranking, task_board, settings)
@@ -154,7 +157,7 @@ def publish(
     site = Site(
         settings.title or tasks[0].challenge,
         tuple(tasks),
-        _rank_overall(tasks),
+        _rank_overall([task for task in tasks if task.task not in beside]),
         settings.minimum_group,
         software_version(),
         now_utc(),

@@ -489,7 +489,7 @@ def make_ranking(opened: OpenChallenge, ledger: Ledger, out: Path) -> ChallengeR
     if responses and cohort is not None:
         answers = rank_team_responses(opened, ledger, responses, cohort)
         boards.append(_add_unscored(answers.board, ledger))
-    notes = [*list_alarms(boards), *notes]
+    notes = list(dict.fromkeys((*list_alarms(boards), *notes)))
     board_file = Leaderboard(
         challenge.name,
         opened.sha256,

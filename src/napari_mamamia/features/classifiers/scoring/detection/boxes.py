@@ -13,10 +13,10 @@ Numbers = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 EDGES: Final = ("x1", "x2", "y1", "y2", "z1", "z2")
-"""Columns of a box: x left to right, y front to back, z along the body; mm."""
+"""Columns of a box in mm: x from left to right, y from front to back, z along the body."""
 
 LARGEST_RISK: Final = 0.641
-"""Divisor of the polynomial of 2018; quotients above 1 are set to 1."""
+"""Divisor of the 2018 polynomial; quotients above 1 are set to 1."""
 
 _SOPIK: Final = (2.28e-7, -8.75e-5, 1.23e-2, 1.37e-3)
 _PAIRS: Final = 1 << 20
@@ -26,8 +26,9 @@ _PAIRS: Final = 1 << 20
 class Lesions:
     """The lesions of all cases.
 
-    `cases` (n,) is the index of each lesion's case in the list of cases, `edges_mm` (n, 6) its box
-    as `EDGES`. `risks` (n,) are from 0 to 1; NaN takes the risk of the size.
+    `cases` (n,) is the index of each lesion's case in the list of cases, and `edges_mm` (n, 6) is
+    its box with the columns `EDGES`. `risks` (n,) are from 0 to 1; NaN stands for the risk derived
+    from the size.
     """
 
     cases: Places
@@ -42,10 +43,10 @@ class Lesions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PredictedBoxes:
-    """The predicted boxes of all cases; fields as in `Lesions`.
+    """The predicted boxes of all cases; the fields are as in `Lesions`.
 
-    `scores` (n,) are any numbers; higher is more certain. An unreadable box has NaN edges and the
-    score inf, so that it is a false positive at every threshold.
+    `scores` (n,) can be any numbers; a higher score means more certainty. An unreadable box has NaN
+    edges and the score inf, so that it is a false positive at every threshold.
     """
 
     cases: Places
@@ -73,9 +74,10 @@ class Overlaps:
 
 
 def axial_box_side_mm(edges_mm: Numbers) -> Numbers:
-    """Return the longest in-plane side of boxes (n, 6) on the axial plane, mm.
+    """Return the longest in-plane side of boxes (n, 6) on the axial plane, in mm.
 
-    Source: Bounias et al., Comput. Biol. Med. 2025, caption of Fig. 2. Not the Feret diameter.
+    This size is not the Feret diameter. Source: Bounias et al., Comput. Biol. Med. 2025, caption of
+    Fig. 2.
 
     Examples
     --------
@@ -150,7 +152,9 @@ def _overlap_blocks(
         within = np.arange(boxes.size) - np.repeat(np.cumsum(counts) - counts, counts)
         met = order[np.repeat(first[start:stop], counts) + within]
         shared = _shared_mm3(predictions.edges_mm[boxes], lesions.edges_mm[met])
-        hit = np.flatnonzero(shared > 0)  # False for the NaN edges of an unreadable box
+        hit = np.flatnonzero(
+            shared > 0
+        )  # The comparison is false for the NaN edges of an unreadable box.
         boxes, met, shared = boxes[hit], met[hit], shared[hit]
         yield boxes, met, shared / (box_volumes[boxes] + volumes[met] - shared)
         start = stop

@@ -32,7 +32,7 @@ from napari_mamamia.scoring.statistics.bootstrap import Interval, IntervalMethod
 from napari_mamamia.scoring.statistics.resampling import draw_cases, weigh_cases
 
 NEARLY_FREE: Final = 0.1
-"""A false box whose weight, 1 - risk, is below this hardly counts in raFROC."""
+"""Weight (1 - risk) below which a false box hardly counts in raFROC."""
 
 OVERLAP_THRESHOLDS: Final = (0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5)
 
@@ -42,7 +42,7 @@ NO_LESION: Final = "there is no lesion to find"
 _CELLS: Final = 1 << 21
 """Maximum number of array elements while cases are resampled (16 MB)."""
 _LEFT_OUT: Final = 1_000_000_000
-"""Cases times events above which the jackknife is skipped and BCa has no acceleration."""
+"""Product of cases and events above which the jackknife is skipped and BCa has no acceleration."""
 
 _TEXT: Final = "Scoring the detection"
 
@@ -52,8 +52,8 @@ def score_detection(
 ) -> DetectionResult:
     """Compute every detection metric.
 
-    A lesion or box without a given risk gets the risk of its size. Scores are NaN, with a reason,
-    if boxes have no scores or there is no lesion. Without a true positive the scores are 0.
+    A lesion or box without a risk gets the risk of its size. Scores are NaN, with a reason, if
+    boxes have no scores or there are no lesions. Without a true positive the scores are 0.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def _average_precisions(
 ) -> tuple[tuple[str, float], ...]:
     """Return average precision at overlaps 0.1 and 0.5, and its mean from 0.1 to 0.5 by 0.05.
 
-    The rule `any-overlap` has no threshold, so that there is only one value.
+    The rule `any-overlap` has no threshold and therefore only one value.
     """
     values = []
     for iou in OVERLAP_THRESHOLDS:
@@ -175,7 +175,7 @@ def _score_stratum(
 ) -> Stratum:
     in_range = _is_within(data.lesions.sizes_mm, low_mm, high_mm)
     sizes = data.boxes.sizes_mm
-    # an unreadable box counts in every stratum
+    # An unreadable box counts in every stratum.
     within = _is_within(sizes, low_mm, high_mm) | np.isnan(sizes)
     overlaps = data.overlaps
     if reading == DISCARD:
@@ -311,7 +311,7 @@ def _make_intervals(
 ) -> tuple[Interval, ...]:
     """Return percentile and BCa intervals of FROC and raFROC from resampled cases.
 
-    All scores are undefined in a resample without a lesion; such resamples are counted.
+    All scores are undefined in a resample without a lesion; the result counts such resamples.
     """
     n_cases, n_events = events.lesions.size, max(1, events.cases.size)
     if not settings.n_resamples:

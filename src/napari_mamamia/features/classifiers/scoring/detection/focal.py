@@ -20,15 +20,16 @@ _GAMMA: Final = 1.0
 
 
 class FocalReading(StrEnum):
-    """The paper's equations, or the computation of the published code."""
+    """The variants of raFocal: the paper's equations, or the computation in the published code."""
 
     PAPER = "paper"
-    """Bounias et al. 2025, Eq. 4 and 5: one alpha for all boxes; their sum."""
+    """Bounias et al. 2025, Eq. 4 and 5, with one alpha for all boxes; the total is the sum."""
     REFERENCE_CODE = "reference-code"
     """The published code, which differs from the paper.
 
-    Background has the factor 1 - alpha, risks are limited at 0.641 (not 1), and weights have half
-    precision. The sum is divided by the number of boxes assigned to a lesion, at least 1.
+    Background has the factor 1 - alpha, risks are limited to 0.641 (not 1), and weights have half
+    precision. The sum is divided by the number of boxes assigned to a lesion, or by 1 if there are
+    none.
     """
 
 
@@ -36,8 +37,8 @@ class FocalReading(StrEnum):
 class FocalLoss:
     """The loss of boxes: `terms` (n,) without risk, `weights` (n,), and the total `loss`.
 
-    The total is the sum of their products, under `reference-code` divided by the number of boxes
-    that are assigned to a lesion.
+    The total is the sum of the products of terms and weights. For `reference-code` it is divided by
+    the number of boxes that are assigned to a lesion.
     """
 
     terms: Numbers
@@ -75,10 +76,15 @@ def risk_adjusted_focal(
     alpha, gamma
         Parameters of the focal loss.
 
+    Returns
+    -------
+    FocalLoss
+        The terms and weights of the boxes, and the total loss.
+
     Raises
     ------
     ArgumentError
-        If the arrays differ in length, or hold a value that is not finite.
+        If the arrays differ in length, or contain a value that is not finite.
 
     Examples
     --------
@@ -96,7 +102,7 @@ def risk_adjusted_focal(
         )
     if not (np.isfinite(logits).all() and np.isfinite(sizes).all()):
         raise ArgumentError(
-            "expected only finite logits and sizes, but found other values: leave out these boxes"
+            "expected all logits and sizes to be finite, but some are not: leave out these boxes"
         )
     signed = np.where(is_lesion, logits, -logits)
     of_code = FocalReading(reading) is FocalReading.REFERENCE_CODE

@@ -34,9 +34,9 @@ BY_SCORE: Final = MatchingRule()
 class Matches:
     """The result of matching.
 
-    `found_by` (lesions,) is the box that found each lesion, -1 for none, and `overlap` their
-    overlap. `is_false` (boxes,) marks false positives. A box that found no lesion and is not false
-    does not count.
+    `found_by` (lesions,) is the box that found each lesion, or -1, and `overlap` is the overlap of
+    box and lesion. `is_false` (boxes,) is true for false positives. A box that neither found a
+    lesion nor is false does not count.
     """
 
     found_by: Places
@@ -56,17 +56,18 @@ def match_lesions(
     Parameters
     ----------
     overlaps
-        Pairs that overlap.
+        Pairs of overlapping boxes and lesions.
     scores
-        Scores (boxes,) decide under `greedy-score`; of equal scores the first box in the table, of
-        equal overlaps the last lesion is taken.
+        Scores (boxes,), which decide under `greedy-score`. Of boxes with equal scores, the first in
+        the
+        table is used; of lesions with equal overlaps, the last.
     n_lesions
         Number of lesions.
     rule
         The matching rule.
     sought
         Whether each lesion counts, (lesions,); None for all. Counted lesions are matched first. A
-        box that finds another lesion does not count.
+        box that finds a lesion that is not counted does not count.
     """
     sought = np.ones(n_lesions, dtype=np.bool_) if sought is None else sought
     least = min(rule.iou, _ALMOST_ONE)
@@ -161,7 +162,7 @@ def _assign_component(
             f"matching, but found {shape[0]:,} boxes on {shape[1]:,} lesions: match by "
             "greedy-score, or leave out boxes with low scores"
         )
-    # one more pair outweighs all overlaps, and one pair of a counted lesion outweighs all pairs
+    # One more pair outweighs all overlaps, and one pair of a counted lesion outweighs all pairs.
     one_more = min(shape) + 1.0
     gain = np.zeros(shape)
     gain[rows, columns] = values[pairs] + one_more + one_more**2 * is_wanted[pairs]

@@ -24,7 +24,10 @@ from napari_mamamia.scoring.case.score import laid_on
 
 @dataclass(frozen=True, slots=True)
 class PartRules:
-    """Rules for boxes of mask components; `label` is the tumour's value, None any above 0."""
+    """Rules for the boxes of mask components.
+
+    `label` is the label value of the tumour; None means any value above 0.
+    """
 
     overlap: LesionOverlap = LesionOverlap.BOX_IOU
     box: BoxRule = BoxRule.TIGHT
@@ -35,7 +38,8 @@ class PartRules:
 class CaseParts:
     """The components of a case's two masks, numbered from 0 in `overlaps`; `scores` may be NaN.
 
-    `is_reordered` means that the prediction's axes were in another order than the reference's.
+    `is_reordered` means that the axes of the prediction were in a different order than those of the
+    reference.
     """
 
     lesion_edges_mm: Numbers
@@ -51,10 +55,11 @@ def parts_of_case(
     probability: LabelMap | None = None,
     rules: PartRules | None = None,
 ) -> CaseParts:
-    """Return the components of a reference and a prediction, each 26-connected.
+    """Return the 26-connected components of a reference and a prediction.
 
-    A mask on the reference's grid with its axes in another order is reordered, not resampled. The
-    score of a predicted component is the largest value of `probability` in it, NaN without a map.
+    A mask that is on the reference's grid but has its axes in a different order is reordered, not
+    resampled. The score of a predicted component is the largest value of `probability` in it, or
+    NaN without a map.
 
     Parameters
     ----------
@@ -63,7 +68,7 @@ def parts_of_case(
     probability
         A probability map, or None.
     rules
-        Rules for boxes of components; None for the defaults.
+        Rules for the boxes of components; None for the defaults.
 
     Raises
     ------
@@ -103,11 +108,11 @@ def _part_numbers(parts: Parts, mask: NDArray[np.bool_]) -> Places:
 
 
 def _edges_mm(parts: Parts, box: Box, grid: Grid, rule: BoxRule) -> Numbers:
-    """Return the box of each component along the patient's axes, mm; (n, 6).
+    """Return the box (n, 6) of each component along the patient's axes, in mm.
 
-    Each axis of the grid is used as the patient axis closest to it, so that an oblique volume has
-    boxes of its components' true extent along its own axes. A voxel extends half a voxel to either
-    side of its centre; in nnDetection's boxes it extends a whole one.
+    Each axis of the grid is treated as the patient axis closest to it, so that the boxes of an
+    oblique volume have the true extent of their components along the grid's axes. A voxel extends
+    half a voxel to either side of its centre; in nnDetection's boxes it extends a whole voxel.
     """
     _, height, width = parts.padded
     z, rest = np.divmod(parts.starts, height * width)

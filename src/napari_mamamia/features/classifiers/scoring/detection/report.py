@@ -1,4 +1,4 @@
-"""The page of a detection run: curves, sizes, patients, centres, missed lesions, false boxes."""
+"""The report of a detection run: curves, sizes, patients, centres, missed lesions, false boxes."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -63,7 +63,7 @@ def write_detection_page(
     overwrite: bool = False,
     draw: Draw = draw_here,
 ) -> Path:
-    """Write the page of a model: ``report.html`` and the folder ``figures`` in `out`.
+    """Write the report of a model: ``report.html`` and the folder ``figures`` in `out`.
 
     Parameters
     ----------
@@ -78,14 +78,14 @@ def write_detection_page(
     overwrite
         Whether to replace existing files.
     draw
-        Function that draws the figures; set by tests.
+        Function that draws the figures; tests replace it.
 
     Raises
     ------
     SaveConflictError
         If a file exists and `overwrite` is off.
     SaveError
-        If the system refuses to write.
+        If the operating system does not allow writing.
     """
     figures = tuple(_make_figures(result))
     drawn = {id(figure.drawing): draw(figure.drawing) for figure in figures}
@@ -334,7 +334,7 @@ def _centres_table(result: DetectionResult) -> ReportTable:
 
 
 def _make_lists(result: DetectionResult) -> tuple[ReportTable, ...]:
-    """Return the missed lesions, largest risk first, and the false boxes, highest score first."""
+    """Return the missed lesions by decreasing risk, and the false boxes by decreasing score."""
     data, matches = result.data, result.matches
     lesions, boxes = data.lesions, data.boxes
     sizes, box_sizes = lesions.sizes_mm, boxes.sizes_mm

@@ -36,7 +36,7 @@ COCO_IGNORE: Final = "coco-ignore"
 DISCARD: Final = "discard-then-match"
 """The two treatments of lesions outside a stratum.
 
-They stay and their boxes do not count, or they are removed before matching.
+These lesions either stay, and their boxes do not count, or they are removed before matching.
 """
 
 GIVEN: Final = "given"
@@ -49,21 +49,22 @@ class CurveKind(StrEnum):
     """FROC, and the three variants of raFROC, which are not comparable with each other."""
 
     FROC = "froc"
-    """Unweighted numbers of found lesions and false boxes."""
+    """The curve of the unweighted numbers of found lesions and false boxes."""
     STRICT = "strict"
-    """A lesion weighs its risk, a false box 1 - risk, on the same scale for all models."""
+    """A lesion is weighted by its risk, a false box by 1 - risk, on the same scale for all models.
+    """
     REFERENCE_CODE = "reference-code"
-    """As strict, but with all risks divided by the largest risk of lesions and boxes."""
+    """As strict, but all risks are divided by the largest risk of lesions and boxes."""
     PAPER_EQ3 = "paper-eq3"
     """As strict, but the found risk is divided by the number of lesions."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Curve:
-    """Points of a FROC curve by descending threshold; the first is (0, 0) at threshold inf.
+    """Points of a FROC curve by descending threshold, starting with (0, 0) at threshold inf.
 
     A point includes all boxes with a score of at least its threshold. `fp_per_case` and
-    `sensitivity` are weighted by the curve's kind, and NaN without a lesion.
+    `sensitivity` are weighted according to the kind of curve, and are NaN without a lesion.
     """
 
     thresholds: Numbers
@@ -71,9 +72,10 @@ class Curve:
     sensitivity: Numbers
 
     def at(self, rates: Numbers, reading: CurveReading = CurveReading.LINEAR) -> Numbers:
-        """Return the sensitivity at some rates of false positives per case.
+        """Return the sensitivity at several rates of false positives per case.
 
-        At a jump the upper value is used; beyond the last point its sensitivity is used.
+        At a jump the upper value is used; beyond the last point, the sensitivity of that point is
+        used.
 
         Parameters
         ----------
@@ -99,8 +101,8 @@ class Events:
     """The events of a curve by descending score: found lesions and false boxes.
 
     `cases`, `scores`, `hits` (1 for a found lesion, 0 for a false box) and `risks` (of the lesion,
-    or of the false box itself) have one entry for each; `ends` are the last indices of each score.
-    `lesions`, `lesion_risk` and `largest_risk` have one entry for each case.
+    or of the false box itself) have one entry for each event; `ends` holds the last index of each
+    distinct score. `lesions`, `lesion_risk` and `largest_risk` have one entry for each case.
     """
 
     cases: Places
@@ -121,7 +123,7 @@ class Events:
         n_cases: int,
         sought: NDArray[np.bool_] | None = None,
     ) -> Self:
-        """Return the events of matched lesions; a false box with unknown risk weighs 1.
+        """Return the events of matched lesions; a false box with unknown risk has the weight 1.
 
         Only the lesions in `sought` (None: all) count. Lesions and boxes must have risks; boxes
         without scores share one threshold.
@@ -171,9 +173,9 @@ class Events:
         weights: Numbers,
         reading: CurveReading = CurveReading.LINEAR,
     ) -> Numbers:
-        """Return the scores of several curve kinds for each row of weights, (b, kinds).
+        """Return the scores of several kinds of curves for each row of weights, (b, kinds).
 
-        A weight is how often a case counts, as in a resample.
+        A weight is the number of times that a case counts, as in a resample.
 
         Parameters
         ----------
@@ -188,7 +190,7 @@ class Events:
 
     @property
     def bends(self) -> Places:
-        """Return the `ends` at which a curve can bend: at found lesions, and just before.
+        """Return the `ends` at which a curve can bend: at found lesions, and just before them.
 
         Between these ends the curve is horizontal for any case weights.
         """
@@ -218,9 +220,9 @@ class Events:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CurveSums:
-    """The increments of each case between consecutive ends, (ends, cases) each.
+    """The increments of each case between consecutive ends, arrays (ends, cases).
 
-    The increments are numbers of found lesions and of false boxes, and their risks.
+    The increments are the numbers of found lesions and of false boxes, and their risks.
     """
 
     found: csr_array
@@ -232,7 +234,7 @@ class CurveSums:
     def points(
         self, kinds: Sequence[CurveKind], weights: Numbers
     ) -> dict[CurveKind, tuple[Numbers, Numbers]]:
-        """Return false positives per case and sensitivity of each row of weights, (b, k) both."""
+        """Return false positives per case and sensitivity for each row of weights, each (b, k)."""
         events = self.events
         n_cases = weights.sum(axis=1, keepdims=True)
         n_lesions = (weights @ events.lesions)[:, None]
@@ -256,7 +258,7 @@ class CurveSums:
     def scores(
         self, kinds: Sequence[CurveKind], weights: Numbers, reading: CurveReading
     ) -> Numbers:
-        """Return the score of each row of weights and each kind, (b, kinds)."""
+        """Return the score for each row of weights and each kind of curve, (b, kinds)."""
         points, rates = self.points(kinds, weights), np.array(RATES)
         columns = [
             [_read_curve(x, y, rates, reading).mean() for x, y in zip(*points[kind], strict=True)]
@@ -266,7 +268,7 @@ class CurveSums:
 
 
 def _add_up(parts: csr_array, weights: Numbers) -> Numbers:
-    """Return the sums up to each end for each row of weights, starting with 0, (b, k + 1)."""
+    """Return the sums up to each end for each row of weights, (b, k + 1), starting with 0."""
     sums = np.zeros((len(weights), parts.shape[0] + 1))
     np.cumsum((parts @ weights.T).T, axis=1, out=sums[:, 1:])
     return sums
@@ -293,10 +295,10 @@ def _read_curve(x: Numbers, y: Numbers, rates: Numbers, reading: CurveReading) -
 
 
 def average_precision_of_lesions(events: Events) -> float:
-    """Return the mean precision at 101 recalls, 0 to 1 by 0.01; NaN without a lesion.
+    """Return the mean precision at 101 recalls from 0 to 1 in steps of 0.01; NaN without a lesion.
 
-    At each recall, the highest precision at this recall or above counts, 0 beyond the last recall.
-    Equal scores are one threshold. Source: COCO's evaluation, as nnDetection.
+    At each recall, the highest precision at this or a higher recall is used, and 0 beyond the last
+    recall. Equal scores share one threshold. Source: COCO's evaluation, as in nnDetection.
     """
     n_lesions = events.lesions.sum()
     if not n_lesions:
@@ -344,14 +346,15 @@ class DetectionSettings:
     def __post_init__(self) -> None:
         if not 0 < self.rule.iou <= 1:
             raise ValueError(
-                f"expected a minimum overlap above 0 and at most 1, but found {self.rule.iou}"
+                "expected the minimum overlap to be above 0 and at most 1, but it is "
+                f"{self.rule.iou}"
             )
         if not 0 < self.cut_mm < np.inf:
-            raise ValueError(f"expected a size limit above 0 mm, but found {self.cut_mm}")
+            raise ValueError(f"expected the size limit to be above 0 mm, but it is {self.cut_mm}")
         if self.n_resamples < 0 or self.seed < 0:
             raise ValueError(
-                f"expected resamples and seed to be 0 or above, but found {self.n_resamples} and "
-                f"{self.seed}"
+                f"expected resamples and seed to be 0 or above, but they are {self.n_resamples} "
+                f"and {self.seed}"
             )
 
     @property
@@ -403,7 +406,7 @@ class RiskAdjusted:
 
 @dataclass(frozen=True, slots=True)
 class Stratum:
-    """Lesions of one range of sizes (mm, ends included) under one of the two treatments."""
+    """Lesions in one range of sizes (mm, ends included) under one of the two treatments."""
 
     name: str
     reading: str
@@ -417,10 +420,10 @@ class Stratum:
 
 @dataclass(frozen=True, slots=True)
 class PatientLevel:
-    """Patient-level metrics: cases with against cases without a lesion; NaN with a `reason`.
+    """Patient-level metrics of cases with and without a lesion; NaN with a `reason`.
 
-    `specificity` is the share of cases without a box among cases without a lesion. `sensitivity` is
-    the share of cases with a box among cases with a lesion.
+    `specificity` is the fraction of cases without a box among cases without a lesion. `sensitivity`
+    is the fraction of cases with a box among cases with a lesion.
     """
 
     rule: CaseScoreRule
@@ -451,8 +454,9 @@ class Centre:
 class DetectionResult:
     """The metrics of a detection run.
 
-    `lesions` and `boxes` of `data` have their risks here; `risk` names their source. `curves` has
-    one entry for each kind. Scores are nan with the `reason` if there are none.
+    `lesions` and `boxes` of `data` include their risks; `risk` names the source of the risks.
+    `curves` has one entry for each kind of curve. Scores are NaN with a `reason` if they are
+    undefined.
     """
 
     data: DetectionInput
@@ -473,7 +477,7 @@ class DetectionResult:
 
     @property
     def n_lesions(self) -> int:
-        """Return the number of lesions of the reference."""
+        """Return the number of reference lesions."""
         return self.data.lesions.cases.size
 
     @property

@@ -38,7 +38,7 @@ from napari_mamamia.io.files.file_names import case_key
 
 @dataclass(frozen=True, slots=True)
 class DetectionTables:
-    """Three tables: the cases, the lesions of the reference, and the predicted boxes."""
+    """Three tables: the cases, the reference lesions, and the predicted boxes."""
 
     cases: Path
     lesions: Path
@@ -56,7 +56,7 @@ class DetectionTables:
 class DetectionMasks:
     """Folders of masks, optionally of probability maps, and optionally a list of cases.
 
-    If the matching is `any-overlap`, a shared voxel counts, so that `rules.overlap` becomes
+    If the matching rule is `any-overlap`, shared voxels count, and `rules.overlap` becomes
     `mask-iou`.
     """
 
@@ -135,22 +135,22 @@ def read_tables(tables: DetectionTables) -> ReadDetection:
 def read_masks(masks: DetectionMasks, matching: LesionMatching) -> ReadDetection:
     """Read the components of all masks, case by case.
 
-    The cases are those of the list, otherwise those with a reference; if a reference cannot be
-    read, its case is left out. A prediction that is missing, cannot be read or is on another grid
-    never scores better than a bad one: its lesions are missed, and at every threshold it has as
-    many false positives as the largest number of boxes of any other case, at least one.
+    The cases are those of the list, or else those with a reference. If a reference cannot be read,
+    its case is left out. A prediction that is missing, cannot be read or is on another grid never
+    scores better than a bad prediction: its lesions are missed. At every threshold it has at least
+    one false positive, and as many as the largest number of boxes in any other case.
 
     Parameters
     ----------
     masks
         The folders.
     matching
-        The matching rule, which decides the kind of overlap.
+        The matching rule, which determines the kind of overlap.
 
     Raises
     ------
     FormatError
-        If a folder or the list cannot be read, or a case of the list has no reference.
+        If a folder or the list cannot be read, or a case in the list has no reference.
     """
     rules = masks.rules
     if matching is LesionMatching.ANY_OVERLAP and rules.overlap is LesionOverlap.BOX_IOU:
@@ -184,8 +184,8 @@ def read_masks(masks: DetectionMasks, matching: LesionMatching) -> ReadDetection
             read.append(_ReadCase(case_id, centre, parts, True))
     if not read:
         raise FormatError(
-            f"expected at least one readable reference in {masks.reference}, but found none "
-            f"({failures[-1].reason}): copy the files again"
+            f"expected {masks.reference} to contain at least one readable reference, but found "
+            f"none ({failures[-1].reason}): copy the files again"
         )
     data = _join_cases(read, rules.overlap, bool(listed.centres), maps is not None)
     turned = [case.case_id for case in read if case.parts.is_reordered]
@@ -210,9 +210,9 @@ class _ReadCase:
 
 
 _Files = dict[str, tuple[str, Path | str]]
-"""By `case_key`.
+"""The id of a case as spelled in its file name, and the file or the reason for its absence.
 
-A case's id as spelled in its file name, and the file or the reason for its absence.
+The keys are those of `case_key`.
 """
 
 
@@ -240,9 +240,9 @@ def _list_cases(masks: DetectionMasks, references: _Files) -> DetectionCases:
     missing = [case_id for case_id in listed.ids if case_key(case_id) not in references]
     if missing:
         raise FormatError(
-            f"expected a reference in {masks.reference} for every case of {masks.cases}, but "
-            f"{len(missing)} have none (first {', '.join(missing[:5])}): add the missing masks, "
-            "with an empty mask for a case without a lesion"
+            f"expected {masks.reference} to contain a reference for every case of {masks.cases}, "
+            f"but {len(missing)} have none (first {', '.join(missing[:5])}): add the missing "
+            "masks, with an empty mask for a case without a lesion"
         )
     return listed
 

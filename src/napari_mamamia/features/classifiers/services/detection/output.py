@@ -57,7 +57,7 @@ def write_detection(
     SaveConflictError
         If a file exists and `overwrite` is off.
     SaveError
-        If the system refuses to write.
+        If the operating system does not allow writing.
     """
     report_progress(0, 4, "Writing the tables")
     for name, (columns, rows) in TABLES.items():
@@ -70,7 +70,7 @@ def write_detection(
 def detection_content(
     result: DetectionResult, failures: Sequence[CaseFailure], warnings: Sequence[str]
 ) -> Content:
-    """Return the content of ``detection.json``; nan becomes null.
+    """Return the content of ``detection.json``; NaN becomes null.
 
     Parameters
     ----------
@@ -240,4 +240,5 @@ TABLES: Final[Mapping[str, tuple[tuple[str, ...], Callable[[DetectionResult], It
     ),
     CURVE: (("curve", "threshold", "fp_per_case", "sensitivity"), _curve_rows),
 }  # fmt: skip
-"""The tables beside the numbers: the columns of each, and the function that yields its rows."""
+"""The tables next to the numbers: the columns of each table, and the function that yields its rows.
+"""

@@ -81,14 +81,14 @@ def save_detection(
     *,
     existing: Existing = Existing.REFUSE,
 ) -> DetectionSummary:
-    """Write results that were computed already to `out`, as `score_detection` does.
+    """Write existing results to `out`, as `score_detection` does.
 
     Parameters
     ----------
     source
         The inputs.
     read
-        Their content.
+        The content of the inputs.
     result
         The numbers.
     out
@@ -131,7 +131,7 @@ def _write_results(
 def read_detection(
     source: DetectionTables | DetectionMasks, settings: DetectionSettings
 ) -> ReadDetection:
-    """Return all cases of tables or folders; raises as `score_detection`."""
+    """Return all cases of tables or folders; the errors are those of `score_detection`."""
     if isinstance(source, DetectionTables):
         return read_tables(source)
     return read_masks(source, settings.rule.matching)
