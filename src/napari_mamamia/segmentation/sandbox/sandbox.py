@@ -53,7 +53,7 @@ class Patient:
 
 @dataclass(frozen=True, slots=True)
 class Interpreter:
-    """A Python interpreter and the folders that it needs; `program` is its path, also in the sandbox."""
+    """A Python interpreter and its folders; `program` is its path, also in the sandbox."""
 
     program: str
     folders: tuple[Path, ...]
