@@ -251,7 +251,7 @@ _format_with_place = warnings.formatwarning
 
 
 def _replace_characters(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Return a replacement for characters that a terminal cannot show: U+FFFD for bytes."""
+    """Return a replacement for unprintable characters, such as U+FFFD for invalid bytes."""
     if isinstance(error, UnicodeEncodeError) and error.encoding.replace("-", "") == "utf8":
         return readable_name(error.object[error.start : error.end]).encode(), error.end
     return codecs.backslashreplace_errors(error)

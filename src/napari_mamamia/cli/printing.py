@@ -174,7 +174,6 @@ def print_case_csv(rows: "tuple[CaseRow, ...]") -> None:
 
 
 def _describe_exam(row: "CaseRow") -> tuple[str, str, str]:
-    """Return the patient, the visit and the side of a row as table cells."""
     files = row.files
     return (files.patient or "–", files.visit.name if files.visit else "–", files.side or "–")
 

@@ -45,7 +45,6 @@ def replay(
 
 
 def _case_of(journal: Path, folder: Path) -> "Case":
-    """Return the case of a journal, with all its phases."""
     from napari_mamamia.io.layouts.find import find_data_set
     from napari_mamamia.services.case.open_case import load_case
     from napari_mamamia.services.refine.replay import case_of_journal

@@ -269,7 +269,6 @@ def _is_plain(values: NDArray[Any]) -> bool:
 
 
 def _list_places(edge: NDArray[np.bool_], box: Box) -> NDArray[np.intp]:
-    """Return the voxel indices (n, 3) of a contour that was computed within `box`."""
     along = np.unravel_index(np.flatnonzero(edge), edge.shape)
     return np.stack(
         [indices + start for indices, start in zip(along, box.start, strict=True)], axis=1

@@ -57,7 +57,7 @@ _T6: Final = (0.0, 95.0, 180.0, 265.0, 350.0, 435.0)
 
 
 def _plan_movement(reach_mm: float, phases: int) -> tuple[tuple[float, float, float], ...]:
-    """Return the shifts of a patient who moves after phase 0, and in reverse after phase 1."""
+    """Return the shifts of a patient who moves after phase 0 and the opposite way after phase 1."""
     before = (-0.3 * reach_mm, -0.5 * reach_mm, 0.2 * reach_mm)
     after = (0.6 * reach_mm, 1.0 * reach_mm, -0.4 * reach_mm)
     return (before, (0.0, 0.0, 0.0), *(after,) * (phases - 2))

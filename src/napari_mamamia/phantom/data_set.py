@@ -292,7 +292,6 @@ def _write_case(
 
 
 def _make_record(phantom: Phantom, patient: Patient) -> CaseRecord:
-    """Return the case's row of the clinical table."""
     record, subtype = phantom.record, patient.tumour_subtype
     her2 = subtype.startswith("her2")
     hormonal = subtype.startswith("luminal")

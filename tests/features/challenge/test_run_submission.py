@@ -294,7 +294,7 @@ def test_root_runs_no_foreign_program_unless_asked_by_name(small_data_set, tmp_p
     words += ["--isolation", "none", "--consent-no-isolation", "--task", "segmentation"]
     refused = invoke(*words)
     assert isinstance(refused.exception, ModelError)
-    assert "this is root" in str(refused.exception)
+    assert "this account is root" in str(refused.exception)
     assert refused.exception.remedies == (Remedy("as_root"),)
     assert not (tmp_path / "out").exists()
     done = invoke(*words, "--as-root")

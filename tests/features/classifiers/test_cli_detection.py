@@ -156,7 +156,7 @@ def test_a_bad_row_of_the_prediction_is_named_and_never_better_than_a_wrong_box(
 def test_a_box_of_a_case_that_is_not_in_the_list_does_not_count_and_is_named(tmp_path):
     done, found = run(tmp_path, boxes=BOXES + "Z,0,10,0,10,0,10,0.99\n")
     assert done.returncode == 3
-    assert "Z: row 10 of boxes.csv: the case is not in the list" in done.stderr
+    assert "Z: row 10 of boxes.csv: the case is not in the case list" in done.stderr
     assert found["froc"]["score"] == pytest.approx(0.5357142857, abs=5e-11)
 
 
@@ -165,7 +165,7 @@ def test_a_box_of_a_case_that_is_not_in_the_list_does_not_count_and_is_named(tmp
     [
         ({"lesions": LESIONS + "A,10,0,0,10,0,10\n"}, "x2 must be above x1"),
         ({"lesions": LESIONS + "A,0,nan,0,10,0,10\n"}, "x2 must be a number"),
-        ({"lesions": LESIONS + "Z,0,10,0,10,0,10\n"}, "not in the list of cases"),
+        ({"lesions": LESIONS + "Z,0,10,0,10,0,10\n"}, "not in the case list"),
         ({"lesions": LESIONS + "A,0,10,0,10,0,10\n"}, "to contain each lesion once"),
         ({"lesions": "case_id,x1,x2\nA,0,1\n"}, "y1, y2, z1, z2 is missing"),
         ({"lesions": ""}, "it is empty"),

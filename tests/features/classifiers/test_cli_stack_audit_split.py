@@ -94,7 +94,7 @@ def test_a_label_that_is_none_is_out_of_an_audit_and_said(table, tmp_path):
     words = ("--label", "y", "--out", tmp_path / "out")
     done = mamamia("audit", tmp_path / "t.csv", *words, has_figures=False)
     assert done.returncode == 3
-    assert "failed: row 4 of t.csv: y must be 0 or 1, got '2': left out" in done.stderr
+    assert "row 4 of t.csv: y must be 0 or 1, but it is '2', so the row" in done.stderr
 
 
 @pytest.mark.parametrize(

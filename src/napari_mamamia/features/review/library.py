@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 
 class ReviewStudy:
-    """A review study with ``.cases`` and ``.readers`` as tables, from `open_study`.
+    """A review study, returned by `open_study`, with ``.cases`` and ``.readers`` as tables.
 
-    Every access reads the study again, because other people may be working in it.
+    Every access reads the study again, because other people may be working in the study.
     """
 
     def __init__(self, store: FolderStore) -> None:
@@ -52,7 +52,7 @@ class ReviewStudy:
 
     @property
     def cases(self) -> "pd.DataFrame":
-        """Return a row for each case: state, readings, and how it was decided."""
+        """Return a row for each case, with state, readings, and how the case was decided."""
         import pandas as pd
 
         state = replay_reading(self._store, read_whole(self._store))
@@ -73,7 +73,7 @@ class ReviewStudy:
 
     @property
     def readers(self) -> "pd.DataFrame":
-        """Return a row for each person: tasks, finished readings, minutes of work."""
+        """Return a row for each person, with tasks, finished readings and minutes of work."""
         import pandas as pd
 
         rows = [
@@ -105,24 +105,25 @@ class ReviewStudy:
         Parameters
         ----------
         reader
-            Your name as a lead or an adjudicator, if readers do not see each other.
+            Your name as a lead or an adjudicator; required if the study is blind.
         unblind
-            Reason for any other person to see all readings. Person and reason are visible in the
+            Reason why any other person sees all readings. Person and reason are visible in the
             audit trail.
         passphrase
-            Passphrase of your key, if the key counts in the study.
+            Passphrase of your key, required if the key is valid in the study.
         bootstrap, seed
-            Number of resamples for the 95 % intervals (0: none) and their seed.
+            Number of resamples for the 95 % intervals (0: no intervals), and seed of the
+            resampling.
         progress
             Whether to show a progress bar.
 
         Raises
         ------
         CaseError
-            If the study is blind and no person is named, a reason is needed and missing, or the
-            passphrase of a key that counts is wrong.
+            If the study is blind and no person is named, if a required reason is missing, or if the
+            passphrase of a valid key is wrong.
         FormatError
-            If the study cannot be read to the end.
+            If the study cannot be read completely.
         """
         ask = partial(str, passphrase)
         require_unblinding(self._store, reader, unblind, review_folder(), ask, "agreement")
@@ -132,13 +133,14 @@ class ReviewStudy:
     def accepted_masks(self) -> dict[str, Mask]:
         """Return the accepted masks by case id.
 
-        Cases without an accepted mask, with an open conflict, or accepted as having no lesion are
-        not included. ``mm.score(study.accepted_masks(), predictions)`` scores against them.
+        Cases are omitted if they have no accepted mask, have an open conflict, or are accepted as
+        having no lesion. ``mm.score(study.accepted_masks(), predictions)`` scores predictions
+        against the accepted masks.
 
         Raises
         ------
         FormatError
-            If a mask is missing or was changed, or the study cannot be read to the end.
+            If a mask is missing or was changed, or the study cannot be read completely.
         """
         state = replay_reading(self._store, read_whole(self._store))
         masks = {}
@@ -151,18 +153,18 @@ class ReviewStudy:
 
 @advising_arguments
 def open_study(folder: PathLike) -> ReviewStudy:
-    """Return a review study made by `mamamia review init`; nothing in it is changed.
+    """Return a review study made by `mamamia review init`, without changing the study.
 
     Parameters
     ----------
     folder
-        The folder with ``study.json``.
+        The folder that contains ``study.json``.
 
     Raises
     ------
     ArgumentError
         If `folder` is not a path.
     FormatError
-        If there is no study.
+        If the folder does not contain a study.
     """
     return ReviewStudy(FolderStore(path_of(folder, "folder"), review_folder()))

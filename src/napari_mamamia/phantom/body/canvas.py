@@ -1,4 +1,4 @@
-"""`Canvas`: a block of voxels on which tissues are painted over each other."""
+"""`Canvas`: a block of voxels onto which tissues are painted one after the other."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _ONE: Final = np.float32(1)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Look:
-    """Factors by which a tissue deviates from its mean: whole signal and enhancement."""
+    """Factors by which the signal and the enhancement of a tissue deviate from their mean."""
 
     brightness: Array | np.float32 = _ONE
     enhancement: Array | np.float32 = _ONE
@@ -27,9 +27,10 @@ class Look:
 class Canvas:
     """Signal and labels of one block.
 
-    `signal` is float32 (phase, z, y, x) without noise, for the phases listed in `phases`; `tissue`
-    is the uint8 label map, `points` the sampled positions, `curves` each tissue's mean signal at
-    every phase of the case, `fat_left` the share of fat signal that suppression leaves.
+    `signal` is float32 (phase, z, y, x) without noise, for the phases listed in `phases`. `tissue`
+    is the uint8 label map, and `points` holds the sampled positions. `curves` holds each tissue's
+    mean signal at every phase of the case. `fat_left` is the fraction of the fat signal that
+    remains after suppression.
     """
 
     points: Points
@@ -49,7 +50,7 @@ class Canvas:
         fat_left: Array,
         voxel_mm: float,
     ) -> "Canvas":
-        """Return a canvas of air."""
+        """Return a canvas that is filled with air."""
         signal = np.zeros((len(phases), *points.shape), np.float32)
         tissue = np.zeros(points.shape, np.uint8)
         fat_left = np.broadcast_to(fat_left, points.shape)
@@ -63,9 +64,9 @@ class Canvas:
         look: Look | None = None,
         curve: NDArray[np.float32] | None = None,
     ) -> None:
-        """Paint `tissue` over the block's `window`, where `share` is the covered share, 0 to 1.
+        """Paint `tissue` over the block's `window`; `share` is the covered fraction, 0 to 1.
 
-        Labels change where the share is at least one half. `curve` replaces the curve of the
+        Labels change where the fraction is at least one half. `curve` replaces the curve of the
         tissue.
         """
         if not share.any():

@@ -1,8 +1,8 @@
 """Geometry in patient millimetres: voxel centres, signed distances of shapes, and textures.
 
-`Points` stores voxel centres as three short vectors. The distance of the ellipsoid is exact on its
-surface and correct to first order near it; blended and roughened surfaces are approximate. The
-inside is exact: the distance is negative.
+`Points` stores voxel centres as three short vectors. The distance to an ellipsoid is exact on its
+surface and correct to first order near it; distances to blended and roughened surfaces are
+approximate. The sign is exact: the distance is negative inside.
 """
 
 from collections.abc import Sequence
@@ -16,18 +16,20 @@ from scipy.ndimage import distance_transform_edt
 from napari_mamamia.core.grid import Grid
 
 Bounds = tuple[tuple[float, float], tuple[float, float], tuple[float, float]]
-"""(low, high) in mm along right, anterior, superior."""
+"""Bounds (low, high) in mm along right, anterior and superior."""
 
 Window = tuple[slice, slice, slice]
-"""Index that takes a block out of a (z, y, x) array."""
+"""Index that selects a block of a (z, y, x) array."""
 BODY_BOUNDS_MM: Final[Bounds] = ((-210.0, 210.0), (-300.0, 190.0), (-200.0, 200.0))
 """Bounds of the texture fields of the whole body, in mm.
 
-Values at the bounds continue unchanged beyond them.
+Beyond the bounds, the values at the bounds are repeated.
 """
 
 _VARIANCE_PER_AXIS: Final = 151 / 315
-"""Integral of the squared cubic B-spline: the share of white noise's variance that one axis keeps.
+"""Integral of the squared cubic B-spline.
+
+This is the fraction of the variance of white noise that remains after interpolation along one axis.
 """
 
 
@@ -38,7 +40,7 @@ class Points:
     Parameters
     ----------
     along
-        RAS mm along right, anterior, superior; one float32 vector each.
+        Positions in RAS mm along right, anterior and superior; one float32 vector for each.
     axes
         For each array axis (z, y, x), the index of its patient axis.
     """
@@ -116,14 +118,15 @@ Array = NDArray[np.float32]
 
 
 def filled(distance_mm: Array, voxel_mm: float) -> Array:
-    """Return the share of a voxel inside a surface that passes at `distance_mm`, 0 to 1.
+    """Return the fraction of a voxel inside a surface that passes at `distance_mm`, 0 to 1.
 
-    `voxel_mm` is the edge of a cube with the voxel's volume: the partial volume ignores direction.
+    The direction of the surface is ignored: the voxel is treated as a cube of the same volume with
+    the edge `voxel_mm`.
 
     Parameters
     ----------
     distance_mm
-        Signed distances, mm, negative inside.
+        Signed distances in mm, negative inside.
     voxel_mm
         Edge of a cube with the voxel's volume, mm.
     """
@@ -132,16 +135,16 @@ def filled(distance_mm: Array, voxel_mm: float) -> Array:
 
 
 def smoothstep(value: Array, low: float, high: float) -> Array:
-    """Return 0 below `low`, 1 above `high`, and a smooth transition between.
+    """Return 0 below `low`, 1 above `high`, and a smooth transition in between.
 
     Parameters
     ----------
     value
         The values to map.
     low
-        Value of the lower end.
+        The lower end of the transition.
     high
-        Value of the upper end.
+        The upper end of the transition.
     """
     t = np.clip((value - np.float32(low)) / np.float32(high - low), 0, 1)
     rise: Array = t * t * (3 - 2 * t)

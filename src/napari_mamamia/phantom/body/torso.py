@@ -122,7 +122,7 @@ def paint_torso(canvas: Canvas, body: Body, depths: Depths) -> None:
 
 
 def _make_ribs(points: Points, ribs: Array, voxel_mm: float) -> Array:
-    """Return the fraction of marrow in the chest wall, which has slanting ribs and the sternum."""
+    """Return the fraction of marrow at each point: slanting ribs and the sternum."""
     aside = np.abs(points.x_mm)
     slant = (points.z_mm + np.float32(0.45) * aside) * np.float32(2 * np.pi / _RIB_PITCH_MM)
     between = np.float32(-5.0) * np.cos(slant)

@@ -26,7 +26,7 @@ _STOPPED_OVER: Final = tr(
 
 
 class ExportFlow(WindowPart):
-    """Connects the page, the session and the export job."""
+    """Controller that connects the page, the session and the export job."""
 
     def __init__(self, context: WindowContext, page: ExportPage, editing: Editing) -> None:
         super().__init__(context)

@@ -66,7 +66,10 @@ class LabelTable(TitledRows):
 
 
 class ExportLabels(QWidget):
-    """The choice of a label file; `asked` carries a file to check, `changed` a new choice."""
+    """Widget for choosing a label file.
+
+    The signal `asked` carries a file to check; `changed` reports a new choice.
+    """
 
     asked = Signal(object)
     changed = Signal()
@@ -95,12 +98,12 @@ class ExportLabels(QWidget):
         self._follow_file()
 
     def parts(self) -> tuple[QWidget, QWidget]:
-        """Return the row of buttons, and the widget below it across the page."""
+        """Return the row of buttons, and the full-width widget below that row."""
         return row(self.choose, self.leave_out, 1), self._below
 
     @property
     def found(self) -> LabelFile | None:
-        """The chosen label file, or None without a file or before it is checked."""
+        """The chosen label file; None if no file is chosen or the check is not complete."""
         return self._found
 
     @property
@@ -126,7 +129,7 @@ class ExportLabels(QWidget):
         self._follow_file()
 
     def show_found(self, found: LabelFile) -> None:
-        """Show the content of a file; a result for another file is ignored."""
+        """Show the content of a file, ignoring a result for any other file."""
         if found.path == self._path:
             self._found = found
             self._follow_file()
@@ -287,7 +290,7 @@ class ExportChoice:
 
 
 class ExportOptions(QWidget):
-    """The options; `changed` is emitted after every change."""
+    """Widget with the options of an export; `changed` is emitted after every change."""
 
     changed = Signal()
 
@@ -321,7 +324,7 @@ class ExportOptions(QWidget):
         self._follow_choice()
 
     def show_kind(self, *, is_dicom: bool) -> None:
-        """Set whether the cases are DICOM; then no separate DICOM study is needed."""
+        """Set whether the cases are DICOM; if they are, no separate DICOM study is needed."""
         self._is_dicom = is_dicom
         self._follow_choice()
 
@@ -336,7 +339,7 @@ class ExportOptions(QWidget):
         self._follow_choice()
 
     def selection(self) -> ExportSelection:
-        """Return the options without masks; hidden options have their default values."""
+        """Return the options without masks; hidden options have default values."""
         chosen = self.form.settings()
         label_file = self.labels.found
         settings = ExportSettings(

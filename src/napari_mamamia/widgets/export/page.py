@@ -37,7 +37,7 @@ _TAKEN = frozenset({TargetState.BUNDLE, TargetState.CUT_OFF, TargetState.TAKEN})
 class ExportPage(Page):
     """The Export page.
 
-    The signal `export_wanted` carries an `ExportRequest`, `target_asked` a folder to check.
+    The signal `export_wanted` carries an `ExportRequest`; `target_asked` carries a folder to check.
     """
 
     export_wanted = Signal(object)
@@ -105,10 +105,10 @@ class ExportPage(Page):
         return int(self.sets.fontMetrics().height()) + 2 * ROW_PADDING
 
     def show_sets(self, sets: Sequence[MaskSet], *, is_dicom: bool = False) -> None:
-        """Offer the workspace's mask sets; the user's choices are kept.
+        """List the workspace's mask sets, keeping the user's choices.
 
-        The first set is checked if a reader made it: an unaccepted prediction is exported only at
-        the user's own choice.
+        The first set is checked if a reader made it. An unaccepted prediction is exported only if
+        the user chooses it.
         """
         before = {one.folder for one in self.chosen()} if self._own_choice else set()
         self.sets.blockSignals(True)
@@ -137,13 +137,13 @@ class ExportPage(Page):
         )
 
     def show_target(self, target: ExportTarget) -> None:
-        """Show the state of the folder; a result for another folder is ignored."""
+        """Show the state of the folder, ignoring a result for any other folder."""
         if str(target.folder) == self.out.text().strip():
             self._target = target
             self._show_target()
 
     def show_result(self, text: str, folder: Path | None, level: str = "hint") -> None:
-        """Show the result, with a button for `folder` if there are files to open."""
+        """Show the result, with a button that opens `folder` if there are files to open."""
         set_level(self.result, level)
         self.result.setText(text)
         self._done = folder

@@ -9,7 +9,7 @@ from napari_mamamia.services.export.plan import ExportSettings
 
 @dataclass(frozen=True, slots=True)
 class MaskSet:
-    """A folder of masks for export: its name, and its numbers of cases and of accepted masks."""
+    """A folder of masks for export, with its name, number of cases and number of accepted masks."""
 
     title: str
     folder: Path
@@ -20,7 +20,7 @@ class MaskSet:
 
     @property
     def text(self) -> str:
-        """The name with the number of cases, and which of them are not accepted."""
+        """The name with the number of cases and the number of cases that are not accepted."""
         if not self.n_accepted:
             return tr("{title} ({n}, none accepted)", title=self.title, n=self.n_cases)
         left = self.n_cases - self.n_accepted
@@ -30,7 +30,7 @@ class MaskSet:
 
 @dataclass(frozen=True, slots=True)
 class ExportRequest:
-    """The choices on the page; the settings do not include the masks yet."""
+    """The choices on the page, with settings that do not include the masks yet."""
 
     sets: tuple[MaskSet, ...]
     out: Path

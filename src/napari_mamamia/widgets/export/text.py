@@ -14,7 +14,7 @@ _MOST_LINES = 6
 
 
 def what_is_written(selection: ExportSelection) -> str:
-    """Return a description of the files that an export will write, line by line; "" for none."""
+    """Return a line-by-line description of the files that an export will write, or "" for none."""
     settings = selection.settings
     formats = formats_of(settings)
     if not selection.n_sets or not formats:

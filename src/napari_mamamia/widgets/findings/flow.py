@@ -1,4 +1,4 @@
-"""Controller of the Findings page: save a reader's answers and landmarks of the open case."""
+"""Controller of the Findings page: save a reader's answers and landmarks for the open case."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -53,14 +53,14 @@ _NO_BREAST: Final = tr(
 )
 
 _Place: TypeAlias = tuple[Workspace, str, str | None]
-"""Workspace, case id and reader; the reader is None without a reader name."""
+"""Workspace, case id and reader name; the name is None if no reader is set."""
 
 
 class FindingsFlow(WindowPart):
-    """Connects the page, the findings record, the mask on screen and mouse clicks.
+    """Controller that connects the page, the findings record, the displayed mask and mouse clicks.
 
     `with_reader` runs a callback once a reader name is set, because every answer needs a reader.
-    The signal `marks_changed` carries the landmarks for the image; `gaps_changed` reports that
+    The signal `marks_changed` carries the landmarks for the image; `gaps_changed` reports that the
     missing answers may have changed.
     """
 
@@ -123,7 +123,7 @@ class FindingsFlow(WindowPart):
         return self._page_on_screen == PAGE or is_accepting
 
     def actions(self) -> dict[str, Callable[..., object]]:
-        """Return the actions of this page's shortcuts, by their names in the table."""
+        """Return the actions of this page's shortcuts by action name."""
         return {f"assess_{category}": partial(self.assess, category) for category in range(7)}
 
     # ------------------------------------------------------------------ the case
@@ -270,7 +270,7 @@ class FindingsFlow(WindowPart):
         self._measure_later()  # check a form that was just begun against the mask
 
     def list_gaps(self) -> tuple[Gap, ...]:
-        """Return missing or contradictory answers, to be checked before the case is accepted.
+        """Return missing or contradictory answers, which are shown before the case is accepted.
 
         A case without any answer has no gaps, because the form is optional outside a study.
         """
@@ -353,12 +353,12 @@ class FindingsFlow(WindowPart):
         self._with_reader(lambda: self._keep_mark(MarkedPoint(*armed, point_mm)))
 
     def move_mark(self, key: str, point_mm: PointMm | None) -> None:
-        """Move a landmark that was dragged on the image; None removes it."""
+        """Move a landmark that was dragged on the image; with None, remove the landmark."""
         for landmark, side in (names for names, name in MARK_KEYS.items() if name == key):
             self._keep_mark(MarkedPoint(landmark, side, point_mm))
 
     def find_lesion(self) -> str:
-        """Return the number of the selected lesion, or "" without one."""
+        """Return the number of the selected lesion, or "" if none is selected."""
         place = self._page.place
         return place.name if place.scope is FieldScope.LESION else ""
 
@@ -391,13 +391,13 @@ class FindingsFlow(WindowPart):
     # -------------------------------------------------------------------- keeping
 
     def keep_then(self, then: Callable[[], object]) -> None:
-        """Call `then` after everything is written; if writing fails, show the error instead."""
+        """Call `then` after all changes are written, or show the error if writing fails."""
         self._after.append(then)
         self._keep.stop()
         self.keep()
 
     def keep(self) -> None:
-        """Save changes; ask for a reader name if there is none."""
+        """Save changes, and ask for a reader name if none is set."""
         of, findings, stored = self._of, self._findings, self._stored
         if of is None or of[2] is None or not self._is_loaded or not self._is_described:
             self._go_on()
@@ -429,14 +429,14 @@ class FindingsFlow(WindowPart):
             then()
 
     def _write_rest(self, of: _Place | None) -> None:
-        """Write pending changes at once, because another case is opened."""
+        """Write pending changes immediately, because another case is being opened."""
         if self._keep.isActive():
             now, self._of = self._of, of
             self.keep()
             self._of = now
 
     def close(self) -> None:
-        """Write pending changes at once when the window closes."""
+        """Write pending changes immediately when the window closes."""
         of = self._of
         self._keep.stop()
         if of is None or of[2] is None or not self._is_loaded or not self._is_described:

@@ -56,9 +56,9 @@ def format_answer(question: AskedQuestion) -> str:
 
 
 def write_value(question: AskedQuestion) -> str:
-    """Return a number or text for display; measured values have few decimals.
+    """Return a number or text for display; measured values are rounded to a few decimals.
 
-    The record and the tables have six digits.
+    The record and the tables store six digits.
     """
     is_measured = question.answer is not None and question.answer.is_computed
     return show_number(question.field, next(iter(question.values), ""), is_measured=is_measured)
@@ -69,7 +69,7 @@ def _write_limit(field: Field, limit: float | None) -> str:
 
 
 def describe_question(field: Field, place: Place) -> str:
-    """Return a question with the place it refers to."""
+    """Return a question with the breast, lesion or case that the question is about."""
     where = name_place(place)
     return f"{tr(field.text)} ({where.lower()})" if where else tr(field.text)
 
@@ -81,7 +81,7 @@ def name_question(question: AskedQuestion) -> str:
 
 
 def explain_question(question: AskedQuestion) -> str:
-    """Return a question with its place, and whether it is required or was filled in."""
+    """Return a question with its place, and whether an answer is required or was filled in."""
     needed = tr(" (required)") if question.is_required else ""
     text = f"{describe_question(question.field, question.place)}{needed}"
     return (
@@ -103,7 +103,7 @@ def name_place(place: Place) -> str:
 
 
 def list_lost_texts(answers: Answers, facts: CaseFacts) -> Iterator[tuple[str, str]]:
-    """Yield number and advice for each described lesion that is no longer in the mask."""
+    """Yield the number of each described lesion that is no longer in the mask, with advice."""
     joined = dict(facts.joined)
     for name in list_lost(answers, facts):
         if name in joined:
@@ -122,7 +122,7 @@ def list_lost_texts(answers: Answers, facts: CaseFacts) -> Iterator[tuple[str, s
 def list_lesion_notes(
     answers: Answers, facts: CaseFacts, parted: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return a note for each lesion number; "" for a lesion in the mask."""
+    """Return a note for each lesion number; the note is "" for a lesion in the mask."""
     notes = {lesion.name: "" for lesion in facts.lesions or () if lesion.anchors}
     described = answers.described
     for name, whole in parted.items():

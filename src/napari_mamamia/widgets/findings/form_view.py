@@ -60,20 +60,21 @@ _OTHER_EDITION = tr("{} (not in this version)")
 
 
 class FormView(QWidget):
-    """Widget for the questions of a `Form`; `answered` reports a changed answer.
+    """Widget for the questions of a `Form`.
 
-    The signal `voxel_wanted` carries a voxel (z, y, x) of a lesion to show. `changed` reports that
-    answers or questions changed, so that missing answers may differ.
+    The signal `answered` carries a changed answer, and `voxel_wanted` a voxel (z, y, x) of a lesion
+    to show. `changed` reports that answers or questions changed, so that the missing answers may
+    differ.
 
-    `reviewing.form_rules` decides after every answer which questions apply.
+    After every answer, `reviewing.form_rules` decides which questions apply.
 
     Parameters
     ----------
     prefix
-        Prefix of the object names of its controls.
+        Prefix of the object names of the form's controls.
     place
-        The only place to ask about; None asks about all. For a single place only the questions that
-        the reader must answer are visible, and the others are folded.
+        The only place to ask about, or None to ask about all places. For a single place, only the
+        questions that the reader must answer are visible, and all other questions are collapsed.
     """
 
     answered = Signal()
@@ -119,12 +120,12 @@ class FormView(QWidget):
         self.show_answers(parse_answers(record), NOTHING_KNOWN)
 
     def show_answers(self, answers: Answers, facts: CaseFacts) -> None:
-        """Show answers, and the facts about the mask for checking them."""
+        """Show answers, and set the facts about the mask that are used to check the answers."""
         self._answers, self._facts, self._wrong, self._parted = answers, facts, {}, {}
         self._draw_anew()
 
     def show_findings(self, answers: Answers, facts: CaseFacts) -> None:
-        """Show answers with new measurements without interrupting typing."""
+        """Show answers with new measurements without interrupting the user's typing."""
         self._answers, self._facts = answers, facts
         self._draw_if_new(self._list_measured())
 
@@ -151,7 +152,7 @@ class FormView(QWidget):
 
     @contextmanager
     def drawn_once(self) -> Iterator[None]:
-        """Draw once on exit, however often place and answers change in the context."""
+        """Redraw once when the context exits, even if place and answers change several times."""
         self._is_held = True
         try:
             yield
@@ -172,7 +173,7 @@ class FormView(QWidget):
 
     @property
     def current(self) -> Answers:
-        """Return the answers including computed ones."""
+        """Return the answers, including computed answers."""
         return self._answers
 
     @property
@@ -190,7 +191,7 @@ class FormView(QWidget):
         return list_gaps(self._form, self._answers, self._facts, wrong)
 
     def show_gap(self, gap: Gap) -> None:
-        """Focus the question of a gap, expanding its section, if the question is shown here."""
+        """Focus the question of a gap and expand its section, if this form shows the question."""
         where = (gap.field, gap.place)
         asked = [one for one in self._list_asked() if (one.field.id, one.place) == where]
         if not self._is_unfolded and any(map(self._is_folded, asked)):
@@ -216,9 +217,9 @@ class FormView(QWidget):
         ]
 
     def _draw_if_new(self, measured: list[tuple[str, ...]] | None = None) -> None:
-        """Redraw if other questions apply or computed answers changed.
+        """Redraw if different questions apply or computed answers changed.
 
-        An entered answer alone does not redraw controls, so that typing is not interrupted.
+        An entered answer alone does not redraw the controls, so that typing is not interrupted.
         """
         asked = [(one.field.id, one.place) for one in self._list_asked()]
         is_same = (
@@ -231,7 +232,7 @@ class FormView(QWidget):
             self._end_change()
 
     def _draw_anew(self) -> None:
-        """Redraw the questions, which takes 12 ms; if hidden, redraw when shown."""
+        """Redraw the questions, which takes 12 ms; a hidden form is redrawn when it is shown."""
         self._is_due = True
         if self._is_held:
             return

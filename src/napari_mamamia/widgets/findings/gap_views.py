@@ -23,9 +23,10 @@ class GapList(QWidget):
     Parameters
     ----------
     name
-        The objectName of the list; its title's has `_title` appended.
+        The objectName of the list; the title's objectName is this name with `_title` appended.
     is_brief
-        Whether to show at most two lines without a title: contradictory, missing.
+        Whether to show at most two lines without a title: one for contradictory answers and one for
+        missing answers.
     """
 
     gap_wanted = Signal(object)
@@ -82,7 +83,7 @@ class GapList(QWidget):
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """A form that is checked for gaps: its page, and functions to list and show them."""
+    """A form that is checked for gaps, with its page and functions that list and show the gaps."""
 
     page: str
     list_gaps: Callable[[], tuple[Gap, ...]]
@@ -90,10 +91,10 @@ class _Form:
 
 
 class AcceptChecks(WindowPart):
-    """Lists the gaps of the open case's form above the Accept button, with links to questions.
+    """Component that lists the gaps of the open case's form above the Accept button.
 
-    Each case has one form: the study's form, or the form of the Findings page if a reader has begun
-    it.
+    Each line links to its question. Each case has one form: the study's form, or the form of the
+    Findings page if a reader has started to fill in that form.
 
     Parameters
     ----------
@@ -119,7 +120,7 @@ class AcceptChecks(WindowPart):
         list_gaps: Callable[[], tuple[Gap, ...]],
         show_gap: Callable[[Gap], object],
     ) -> None:
-        """Also list the gaps of the form on this page, whose changes must call `look`."""
+        """Also list the gaps of the form on this page; the page calls `look` after each change."""
         self._forms.append(_Form(page, list_gaps, show_gap))
         self.look()
 
@@ -128,9 +129,9 @@ class AcceptChecks(WindowPart):
         self._listed.show_gaps(self._list_gaps())
 
     def accept(self, go_on: Callable[[], object]) -> None:
-        """Go to the next case without delay, and report that the case is accepted, with its gaps.
+        """Go to the next case immediately, and report the acceptance with the gaps of the case.
 
-        The last case of the list stays open.
+        The last case in the list stays open.
         """
         case_id, gaps = self._session.case_id, describe_gaps(self._list_gaps())
         last = "" if self._session.neighbour(1) else tr("This is the last case in the list.")
@@ -152,7 +153,7 @@ class AcceptChecks(WindowPart):
 
 
 def _list_all(gaps: Sequence[Gap]) -> Iterator[tuple[str, Gap]]:
-    """Yield a line for each gap, contradictions first because they are more often errors."""
+    """Yield a line for each gap; contradictions come first because they are errors more often."""
     for gap in sorted(gaps, key=lambda gap: not gap.contradicts):
         yield (f"⚠ {gap.text}" if gap.contradicts else gap.text), gap
 

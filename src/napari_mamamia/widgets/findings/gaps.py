@@ -15,15 +15,15 @@ from napari_mamamia.widgets.findings.form_texts import (
 )
 
 MOST_NAMED: Final = 4
-"""Number of missing answers named in a sentence; further ones are only counted."""
+"""Number of missing answers named in a sentence; further answers are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
     """A missing answer, or one that `contradicts` another answer or the mask.
 
-    `field` is "" if no single question corrects the gap; `place` is None if no place of the form
-    does.
+    `field` is "" if no single question corrects the gap; `place` is None if no single place in the
+    form corrects the gap.
     """
 
     text: str
@@ -62,7 +62,7 @@ def list_gaps(
 
 
 def describe_gaps(gaps: Sequence[Gap]) -> str:
-    """Return sentences with all gaps, missing before contradictory answers; "" for none."""
+    """Return sentences on all gaps, missing before contradictory answers, or "" for no gaps."""
     missing = describe_missing([gap.text for gap in gaps if not gap.contradicts])
     return ". ".join(filter(None, (missing, *(gap.text for gap in gaps if gap.contradicts))))
 

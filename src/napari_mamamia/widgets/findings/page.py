@@ -60,8 +60,8 @@ class FindingsPage(Page):
     """The Findings page; `place_chosen` carries the `Place` of the displayed questions.
 
     The signal `mark_wanted` carries landmark, side and whether to wait for a click. `forget_wanted`
-    requests to remove all landmarks, `lesion_wanted` to add a lesion, and `show_wanted` to show the
-    selected lesion.
+    requests the removal of all landmarks, `lesion_wanted` a new lesion, and `show_wanted` the
+    display of the selected lesion.
     """
 
     place_chosen = Signal(object)
@@ -109,7 +109,7 @@ class FindingsPage(Page):
     # ------------------------------------------------------------- for the flow
 
     def show_lesions(self, facts: CaseFacts, more: Sequence[str]) -> None:
-        """List the lesions of the mask, then the described lesions without a mask."""
+        """List the lesions in the mask, then the described lesions that have no mask."""
         self._lesions.blockSignals(True)
         self._lesions.clear()
         for lesion in facts.lesions or ():
@@ -152,7 +152,7 @@ class FindingsPage(Page):
         self.place_chosen.emit(place)
 
     def show_marks(self, landmarks: Landmarks, armed: tuple[Landmark, Side] | None = None) -> None:
-        """Show the landmarks, and which of them waits for a click."""
+        """Show the landmarks, and highlight the landmark that waits for a click."""
         for (landmark, side), control in self.marks.items():
             is_marked = landmarks.find(landmark, side) is not None
             control.setText(f"{tr(side.title())} ✓" if is_marked else tr(side.title()))
@@ -172,7 +172,7 @@ class FindingsPage(Page):
         gaps: Sequence[Gap],
         problem: str,
     ) -> None:
-        """Show remarks, missing and contradictory answers; hide empty ones."""
+        """Show remarks and missing or contradictory answers, hiding texts that are empty."""
         shown: Mapping[QLabel, str] = {
             self.whose: whose,
             self.remarks: "\n".join(remarks),
@@ -184,7 +184,7 @@ class FindingsPage(Page):
         self.gaps.show_gaps(gaps)
 
     def show_gap(self, gap: Gap) -> None:
-        """Show the place of a gap, with the keyboard focus on its question."""
+        """Show the place of a gap, and give its question the keyboard focus."""
         place = gap.place
         if place is None or (place.scope is FieldScope.LESION and place.name not in self.lesions):
             return

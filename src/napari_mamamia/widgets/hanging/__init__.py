@@ -1,5 +1,5 @@
 """The hanging protocol of a case: reading steps by PgDn and PgUp, and a prior exam.
 
-`widgets/dock/parts.py` connects it. `services/case/hanging.py` chooses the steps. Leaving the
-hanging protocol restores the reader's own view.
+`widgets/dock/parts.py` connects this package, and `services/case/hanging.py` chooses the steps. The
+reader's own view is restored when the reader leaves the hanging protocol.
 """

@@ -1,6 +1,6 @@
-"""The hanging bar: current step, number of steps, and why other steps are left out.
+"""The hanging bar: current step, number of steps, and why some steps are left out.
 
-The bar does not use the viewer, so that any part of the window can hold it.
+The bar does not use the viewer, so that any part of the window can contain the bar.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ _LINK: Final = tr("Matches the two displayed positions, and links the exams agai
 
 
 class HangingBar(QFrame):
-    """The hanging bar; its signals are user requests."""
+    """The hanging bar, whose signals carry user requests."""
 
     step_wanted = Signal(int)
     shown_wanted = Signal(object)
@@ -103,7 +103,7 @@ class HangingBar(QFrame):
     def show_step(
         self, plan: HangingPlan | None, step: HangingStep | None, unwanted: frozenset[HangingStep]
     ) -> None:
-        """Show the current step of the plan; show nothing without a case."""
+        """Show the current step of the plan, or nothing if no case is open."""
         self._plan, self._unwanted = plan, unwanted
         self.walked.emit(plan, step)
         self.others.hide()
@@ -126,18 +126,18 @@ class HangingBar(QFrame):
         self._show_if_filled()
 
     def lend(self) -> None:
-        """Lend the controls of the steps to the line above the image."""
+        """Let the line above the image show the controls of the steps."""
         self._step_line.hide()
         self._show_if_filled()
 
     def take_back(self) -> None:
-        """Show the controls of the steps again."""
+        """Show the controls of the steps in the bar again."""
         self._step_line.layout().addWidget(self.choose)
         self._step_line.show()
         self._show_if_filled()
 
     def want(self, wanted: bool) -> None:
-        """Show or hide the bar while a case is open, to save a line on a small screen."""
+        """Set whether the bar is shown while a case is open; a hidden bar saves a line."""
         self._is_wanted = wanted
         self._show_if_filled()
 
@@ -163,11 +163,11 @@ class HangingBar(QFrame):
         refresh_accessible_text(self.link)
 
     def set_priors(self, priors: Sequence[PriorChoice]) -> None:
-        """Set the exams that are offered first."""
+        """Set the exams that are listed first."""
         self._priors = tuple(priors)
 
     def ask_other(self, case_ids: Sequence[str]) -> None:
-        """Ask which of these exams to show next to the case; part of a name suffices."""
+        """Ask which of these exams to show next to the case; part of an exam's name is enough."""
         self.others.clear()
         self.others.addItems(list(case_ids))
         self.others.setCurrentIndex(-1)

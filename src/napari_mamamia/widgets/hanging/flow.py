@@ -1,4 +1,4 @@
-"""Controller of the hanging protocol: PgDn and PgUp step through it, leaving restores the view."""
+"""Controller of the hanging protocol: step with PgDn and PgUp, restore the view at the end."""
 
 import logging
 from collections.abc import Callable
@@ -49,9 +49,10 @@ _SETTING: Final = "hanging "
 
 
 class Hanging(WindowPart):
-    """Steps through the hanging of a case; the reader's own view precedes the first step.
+    """Controller that steps through the hanging protocol of a case.
 
-    `bar` shows the current step, and can be anywhere in the window.
+    The reader's own view precedes the first step. `bar` shows the current step, and can be anywhere
+    in the window.
     """
 
     def __init__(
@@ -104,7 +105,7 @@ class Hanging(WindowPart):
         self._recall_hanging()
 
     def actions(self) -> dict[str, Callable[..., object]]:
-        """Return the actions of the hanging shortcuts, by their names in the table."""
+        """Return the actions of the hanging shortcuts by action name."""
         return {
             "hanging_next": lambda: self.walk(1),
             "hanging_back": lambda: self.walk(-1),
@@ -114,7 +115,7 @@ class Hanging(WindowPart):
     # ------------------------------------------------------------------- walking
 
     def plan(self) -> HangingPlan | None:
-        """Return the steps of the open case, or None without a case."""
+        """Return the steps for the open case, or None if no case is open."""
         case = self._session.case
         if case is None:
             return None
@@ -144,7 +145,7 @@ class Hanging(WindowPart):
             self.leave()
 
     def show(self, step: HangingStep) -> None:
-        """Show a step of the hanging."""
+        """Show a step of the hanging protocol."""
         plan = self.plan()
         if plan is None or step not in plan.steps:
             return
@@ -207,7 +208,7 @@ class Hanging(WindowPart):
         return tuple(choice for choice in choices if choice.case_id in here)
 
     def show_prior(self) -> None:
-        """Show the prior exam next to the case; ask for it if none is known."""
+        """Show the prior exam next to the case, or ask for an exam if no prior is known."""
         plan = self.plan()
         if plan is None:
             self._notifier.hint(tr("No prior: open a case first"))
@@ -217,7 +218,7 @@ class Hanging(WindowPart):
             self._ask_prior()
 
     def load_prior(self, case_id: str) -> None:
-        """Read another exam and show it next to the case if it can be a prior exam."""
+        """Read another exam, and show it next to the case if that exam can be a prior."""
         context, case = self._session.context, self._session.case
         if self._session.study:
             self._notifier.hint(_IN_STUDY)
@@ -358,7 +359,7 @@ class Hanging(WindowPart):
         self._show_bar()
 
     def _on_shown(self) -> None:
-        """Restart at the first step if the previous case was shown with the hanging."""
+        """Restart at the first step if the hanging protocol was active for the previous case."""
         plan = self.plan()
         if self.step is None or plan is None:
             return

@@ -1,4 +1,4 @@
-"""The reader's own view, stored before the hanging starts and restored after it."""
+"""The reader's own view, stored before the hanging protocol starts and restored afterwards."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,7 +18,7 @@ _IMAGES = (Role.PHASE, Role.SUBTRACTION, Role.PROJECTION)
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """The stored view; `camera` is None if the image should be fitted."""
+    """The stored view; `camera` is None if the image is fitted when the view is restored."""
 
     layout: Layout
     image: str
@@ -33,9 +33,10 @@ class _Taken:
 
 
 class OwnView(WindowPart):
-    """Stores and restores the view: layout, image, phase, window/level, map and zoom.
+    """Component that stores and restores layout, image, phase, window/level, map and zoom.
 
-    The position is not restored, so that the reader continues at the last position of the hanging.
+    The position is not restored, so that the reader continues at the last position of the hanging
+    protocol.
     """
 
     def __init__(
@@ -85,7 +86,7 @@ class OwnView(WindowPart):
         )
 
     def follow_case(self) -> None:
-        """Store phase and window/level of a new case, with the whole slice in view."""
+        """Store phase and window/level for a new case, with the whole slice visible."""
         layer = self._scene.layer(Role.PHASE)
         if self._taken is not None and layer is not None:
             limits = {Role.PHASE: tuple(layer.contrast_limits)}
@@ -93,7 +94,7 @@ class OwnView(WindowPart):
             self._taken = replace(self._taken, phase=phase, limits=limits, camera=None)
 
     def give_back(self, layout: Layout | None = None) -> None:
-        """Restore the stored view, in another layout if the user chose one."""
+        """Restore the stored view, in a different layout if the user chose one."""
         view = self._taken
         self._taken = None
         if view is None:

@@ -1,4 +1,4 @@
-"""A view of a prior exam next to the open case, at the same position in mm and the same scale."""
+"""A view of a prior exam next to the open case, at the same position in mm and scale."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
@@ -50,7 +50,7 @@ class NoCopies:
 
 
 class PriorPane(Pane):
-    """Shows the phases and the masks of `prior`; it is read only.
+    """View that shows the phases and the masks of `prior`, read-only.
 
     Parameters
     ----------
@@ -61,21 +61,21 @@ class PriorPane(Pane):
     case
         The open case.
     prior
-        The other exam.
+        The prior exam.
     link
-        The shift between the exams, None to read it from their frames of reference.
+        The shift between the exams; None to compute the shift from their frames of reference.
     name
-        The text in its corner.
+        The text in the corner of the view.
     pick
-        Moves the cross-hair of the open case to a voxel.
+        Function that moves the cross-hair of the open case to a voxel.
 
     Attributes
     ----------
     link, is_linked
-        The shift between the exams, and whether they are moved together: not until a reader has set
-        the shift, unless both name the same frame of reference.
+        The shift between the exams, and whether the exams scroll together. They do so if both exams
+        have the same frame of reference, or after a reader has set the shift.
     placed
-        Called after a move of the position in this view alone.
+        Function called after the position was moved in this view alone.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class PriorPane(Pane):
         self.text.update()
 
     def park(self) -> None:
-        """Stop writing texts; nothing else changes while the view is hidden."""
+        """Stop updating the texts; nothing else changes while the view is hidden."""
         self.text.is_held = True
 
     def resume(self, kind: PaneKind, sides: Sides, place: Sequence[int], phase: int | None) -> None:
@@ -154,8 +154,8 @@ class PriorPane(Pane):
     def show(self, shown: Sequence[int], phase: int | None) -> None:
         """Show the case's position in mm, and the phase with the same role.
 
-        If the exams are not linked, the position stays; initially both have equal scanner
-        coordinates.
+        If the exams are not linked, the position stays unchanged; initially both exams show the
+        same scanner coordinates.
         """
         grid, case = self._scene.grid, self._case
         self._shown = (shown[0], shown[1], shown[2])
@@ -196,7 +196,7 @@ class PriorPane(Pane):
         return s, r, c
 
     def set_linked(self, linked: bool) -> None:
-        """Unlink the exams, or link them at their displayed positions."""
+        """Unlink the exams, or link the exams at their displayed positions."""
         grid = self._scene.grid
         if linked and not self.is_linked and grid is not None:
             voxel = grid.display_frame().point_from_display(self._shown, grid.shape)
@@ -221,7 +221,7 @@ class PriorPane(Pane):
         return tuple(there[axis - lead] * spacing[axis - lead] for axis in dims.displayed)
 
     def centre(self, voxel: Any) -> None:
-        """Do nothing; this view only follows the centre of the main view."""
+        """Do nothing, because this view only follows the centre of the main view."""
 
     def find_world(self, world: tuple[float, ...] | None) -> tuple[float, ...] | None:
         """Return the cross-hair position in this exam: the same position in mm, or the click."""

@@ -33,7 +33,7 @@ _NAPARIS: Final = frozenset("1234567890CEFLMPVXZB-=[]") | {
 def remapped(
     changes: Sequence[tuple[str, str]], keys: Sequence[Key] = KEYS
 ) -> tuple[tuple[Key, ...], tuple[str, ...]]:
-    """Return the table with the user's shortcuts, and why some of them were rejected.
+    """Return the table with the user's shortcuts, and why some of these shortcuts were rejected.
 
     Parameters
     ----------
@@ -43,8 +43,9 @@ def remapped(
     Returns
     -------
     tuple
-        The table, in which a refused change leaves the key unchanged, and a sentence for each
-        refused change: an unknown action, no key, or a key that is taken.
+        The table, in which a rejected change leaves the key unchanged, and a sentence for each
+        rejected
+        change: the action is unknown, the text is not a key, or the key is taken.
 
     Examples
     --------
@@ -118,10 +119,10 @@ def retitled(tip: str, shown: Mapping[str, str]) -> str:
 
 
 class KeyChoice(WindowPart):
-    """Holds the current table of shortcuts; `changed` carries it after a change.
+    """Holder of the current table of shortcuts; `changed` carries the table after a change.
 
-    `elsewhere` are widgets outside the dock that name keys in their tooltips. The signal `refused`
-    carries the reason why a change was rejected, or "".
+    `elsewhere` lists widgets outside the dock whose tooltips name keys. The signal `refused`
+    carries the reason why a change was rejected, or "" if the change was accepted.
     """
 
     changed = Signal(object)
@@ -137,7 +138,7 @@ class KeyChoice(WindowPart):
         self.keys, self.refused_at_start = remapped(self._own)
 
     def bind(self, actions: Mapping[str, Callable[..., object]]) -> None:
-        """Bind every shortcut of the table, and name them in the tooltips."""
+        """Bind every shortcut in the table, and name the shortcuts in the tooltips."""
         self._actions = actions
         bind_keys(self._viewer, self._dock, actions, self.keys)
         self._retitle_tips(KEYS, self.keys, (self._dock, *self.elsewhere))
@@ -149,7 +150,7 @@ class KeyChoice(WindowPart):
         return any(key.binding == _make_binding(shown) for key in self.keys)
 
     def change(self, action: str, shown: str) -> None:
-        """Assign another key to an action, or report why this is not possible."""
+        """Assign a different key to an action, or report why this is not possible."""
         own_keys = tuple(pair for pair in self._own if pair[0] != action)
         default = next((key.shown for key in KEYS if key.action == action), "")
         if shown != default:
@@ -171,7 +172,7 @@ class KeyChoice(WindowPart):
         self._take_table(table, own_keys)
 
     def rename(self, text: str) -> str:
-        """Return a text with the default keys replaced by the current ones."""
+        """Return a text with the default keys replaced by the current keys."""
         now = {key.action: key.shown for key in self.keys}
         return retitled(text, {key.shown: now[key.action] for key in KEYS})
 

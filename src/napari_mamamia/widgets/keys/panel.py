@@ -1,4 +1,4 @@
-"""The panel on `?`: all shortcuts of the plugin, which a click changes, and napari's keys."""
+"""The panel on `?`: the plugin's shortcuts, which can be changed by a click, and napari's keys."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -36,7 +36,7 @@ _MODIFIERS: Final = (
 
 
 def shown_key(event: Any) -> str:
-    """Return the displayed name of a key press, such as "Shift+Q"; "" for a modifier alone."""
+    """Return the displayed name of a key press, such as "Shift+Q", or "" for a modifier alone."""
     if event.key() in _MODIFIERS:
         return ""
     name = QKeySequence(event.key()).toString()
@@ -52,7 +52,7 @@ def shown_key(event: Any) -> str:
 
 
 class KeyButton(QPushButton):
-    """A button with the key of an action; `key_given` carries the action and the new key."""
+    """Button that shows the key of an action; `key_given` carries the action and the new key."""
 
     key_given = Signal(str, str)
 
@@ -70,7 +70,7 @@ class KeyButton(QPushButton):
         self.clicked.connect(self._wait_for_key)
 
     def show_key(self, shown: str) -> None:
-        """Show the key of the action."""
+        """Show the key of the button's action."""
         self._shown, self._waits = shown, False
         self.setText(shown)
 
@@ -114,7 +114,10 @@ _PAGES = tr(
 
 
 class KeysPanel(QWidget):
-    """The shortcut panel; `closed` requests the previous page, `key_wanted` carries a new key."""
+    """The shortcut panel.
+
+    The signal `closed` requests the previous page; `key_wanted` carries a new key.
+    """
 
     closed = Signal()
     key_wanted = Signal(str, str)
@@ -154,7 +157,7 @@ class KeysPanel(QWidget):
             self.buttons[key.action].show_key(key.shown)
 
     def show_refused(self, reason: str) -> None:
-        """Show why a shortcut was not changed; "" removes the text."""
+        """Show why a shortcut was not changed; "" hides the text."""
         self.hint.setText(tr("Not changed: {reason}.", reason=reason) if reason else _HINT)
         set_level(self.hint, "warning" if reason else "hint")
 

@@ -1,4 +1,4 @@
-"""Shortcuts of the table act wherever the keyboard focus is, except in text fields."""
+"""Make the shortcuts in the table work wherever the keyboard focus is, except in text fields."""
 
 from typing import Final
 
@@ -16,10 +16,11 @@ _OF_CONTROLS: Final = (Qt.Key.Key_Space, Qt.Key.Key_Up, Qt.Key.Key_Down)
 
 
 class KeyPassing(QObject):
-    """Withholds the shortcuts of the table from the focused widget below `roots`.
+    """Event filter that withholds the shortcuts in the table from the focused widget below `roots`.
 
-    A combo box keeps the focus after a click and would use the next key itself: pressing `I` for
-    the MIP would set the shape of a mass to irregular. Open lists and text fields receive all keys.
+    A combo box keeps the focus after a click and would use the next key itself. Pressing `I` for
+    the MIP would then set the shape of a mass to irregular. Open lists and text fields receive all
+    keys.
     """
 
     def __init__(self, keys: KeyChoice, *roots: QWidget) -> None:
@@ -32,7 +33,7 @@ class KeyPassing(QObject):
             application.focusChanged.connect(self._follow_focus)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Pass a letter, a symbol or a shortcut of the table to the window."""
+        """Pass a letter, a symbol or a shortcut in the table to the window."""
         if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
             is_lists = isinstance(watched, QAbstractItemView) and event.key() in _OF_LISTS
             if not is_lists and event.key() not in _OF_CONTROLS and self._is_windows(event):

@@ -19,7 +19,7 @@ _LANE: Final = "kinetic_pre"
 
 
 class KineticCase(WindowPart):
-    """The case for kinetics; `changed` reports new values or times, `opened` a new case."""
+    """The case used for kinetics; `changed` reports new values or times, `opened` a new case."""
 
     changed = Signal()
     opened = Signal()
@@ -38,12 +38,12 @@ class KineticCase(WindowPart):
 
     @property
     def case(self) -> Case | None:
-        """The open case with its times after all phases are read, otherwise None."""
+        """The open case with its times; None until all phases are read."""
         return self._case
 
     @property
     def own_case(self) -> Case | None:
-        """The same case with the phases of the files, neither registered nor averaged."""
+        """The same case with the phases from the files, neither registered nor averaged."""
         case = self._session.case
         return None if case is None or self._timed is None else self._with_typed(case)
 
@@ -64,7 +64,7 @@ class KineticCase(WindowPart):
 
     @property
     def source(self) -> str:
-        """A short text on the source of the times; "" without times."""
+        """A short text on the source of the times, or "" if there are no times."""
         case = self._case
         if case is None:
             return ""
@@ -76,13 +76,14 @@ class KineticCase(WindowPart):
 
     @property
     def rule(self) -> TimingRule:
-        """The clock for selecting phases: the clock of this case, or else of the session."""
+        """The clock for selecting phases: this case's clock, or else the session's."""
         return self._rules.get(self._session.case_key, self._clock)
 
     def set_timing(self, timing: Timing, text: str) -> str:
-        """Set a clock, an injection time or two phases; return the reason if rejected.
+        """Set a clock, an injection time or two phases; return the reason if rejected, else "".
 
-        A named clock applies to the session; an injection time and two phases apply to this case.
+        A named clock applies to the session; an injection time or two phases apply to this case
+        only.
         """
         case = self._case
         if case is None:
@@ -132,7 +133,7 @@ class KineticCase(WindowPart):
 
     @property
     def note(self) -> str:
-        """A note on all values of the case: "registered", or "" for the acquired phases."""
+        """A note on all values of the case: "registered", or "" if the phases are as acquired."""
         return "" if self._session.registered is None else "registered"
 
     def _switch_voxels(self) -> None:

@@ -15,7 +15,7 @@ TYPE_COLOURS: Final = {
     2: ("L", "plateau", "#00B050"),
     3: ("W", "washout", "#E8352B"),
 }
-"""Letter, name and colour by value of the curve-type map."""
+"""Letter, name and colour of each value in the curve-type map."""
 
 SER_COLOURS: Final = {
     1: (tr("SER 0–0.9"), "blue", "#2F6BFF"),
@@ -25,14 +25,14 @@ SER_COLOURS: Final = {
     5: ("1.75–3", "yellow", "#F0E442"),
     6: ("other", "white", "#FFFFFF"),
 }
-"""SER range, UCSF's colour name and colour by value of the FTV map."""
+"""SER range, UCSF's colour name and colour of each value in the FTV map."""
 
 CURSOR_COLOUR: Final = "#CC79A7"
 MASK_COLOUR: Final = "#56B4E9"
 PIN_COLOURS: Final = ("#E69F00", "#009E73", "#D55E00", "#0072B2", "#F0E442", "#999999")
 """Okabe-Ito colours of pinned regions.
 
-Purple is the cursor's curve and sky blue the mask's; the other colours are for pinned regions.
+The pointer's curve is purple and the mask's curve sky blue, so these two colours are not used.
 """
 
 

@@ -24,7 +24,7 @@ _LANE: Final = "curve_mask"
 
 
 class CurvesFlow(WindowPart):
-    """Controller of the Curves tab; computes nothing while the tab is hidden."""
+    """Controller of the Curves tab, which computes nothing while the tab is hidden."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class CurvesFlow(WindowPart):
         self._mask_tick.start()
 
     def pin(self, what: str) -> None:
-        """Pin the current curve of the "mask" or of the "cursor"."""
+        """Pin the current curve of the "mask" or the "cursor"."""
         line = self._mask if what == "mask" else self._cursor
         if line is None:
             problem = self._aim.problem_in(self._scene.viewer)
@@ -84,7 +84,7 @@ class CurvesFlow(WindowPart):
         self._draw_curves()
 
     def save_as(self, what: str) -> None:
-        """Ask for a file name for the "table" or the "figure", and save it in a thread."""
+        """Ask for a file name for the "table" or the "figure", and save the file in a thread."""
         filters = tr("Tables (*.csv *.xlsx)") if what == "table" else tr("Figures (*.png *.svg)")
         suffix = ".csv" if what == "table" else ".png"
         case = self._state.case

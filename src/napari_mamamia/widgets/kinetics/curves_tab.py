@@ -1,4 +1,4 @@
-"""The Curves tab: the plot, its regions with curve types, pinning and export."""
+"""The Curves tab: the plot, regions with curve types, pinning and export."""
 
 import math
 from collections.abc import Sequence
@@ -63,7 +63,7 @@ def nice_ticks(low: float, high: float, most: int = _MOST_TICKS) -> tuple[float,
 
 
 class CurvePlotView(QWidget):
-    """Draws a `CurvePlot`: axes with names and units, each phase as a dot."""
+    """Widget that draws a `CurvePlot` with named axes and units, and a dot for each phase."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -215,10 +215,11 @@ _SWATCH = 12
 
 
 class CurvesTab(QWidget):
-    """The Curves tab; `pin_wanted` requests to pin the curve of "mask" or "cursor".
+    """The Curves tab.
 
-    `removed` carries the index of a pinned region, `renamed` its index and new name; `table_wanted`
-    and `figure_wanted` request to save a file.
+    The signal `pin_wanted` requests to pin the curve of "mask" or "cursor". `removed` carries the
+    index of a pinned region, `renamed` its index and new name. `table_wanted` and `figure_wanted`
+    request to save a file.
     """
 
     pin_wanted = Signal(str)
@@ -251,7 +252,7 @@ class CurvesTab(QWidget):
         self._keys: tuple[object, ...] = ()
 
     def show_curves(self, plot: CurvePlot, n_live: int) -> None:
-        """Draw curves; the first `n_live` belong to cursor and mask, the others are pinned."""
+        """Draw curves; the first `n_live` belong to pointer and mask, all others are pinned."""
         self.view.show_plot(plot)
         self.warning.setText(plot.warning)
         self.warning.setVisible(bool(plot.warning))

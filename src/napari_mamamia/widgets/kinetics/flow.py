@@ -1,4 +1,4 @@
-"""Controller of the Kinetics page: maps, values of the visible mask, FTV, and motion."""
+"""Controller of the Kinetics page: maps, values of the visible mask, FTV and motion."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -29,7 +29,7 @@ _AFTER_MS: Final = 300
 
 
 class KineticsFlow(WindowPart):
-    """Controller of the Kinetics page; computes only while the page is visible."""
+    """Controller of the Kinetics page, which computes only while the page is visible."""
 
     def __init__(
         self,
@@ -204,8 +204,8 @@ _NOTE: Final = "registered"
 class MotionFlow(WindowPart):
     """Controller of the Motion section.
 
-    Registered phases exist only in the session. Image, subtraction, maps, curves and FTV use them;
-    models, editing, scores and exports use the phases of the files.
+    Registered phases exist only in the session. Image, subtraction, maps, curves and FTV use the
+    registered phases, while models, editing, scores and exports use the phases from the files.
     """
 
     def __init__(

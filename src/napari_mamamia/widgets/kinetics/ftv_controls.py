@@ -1,4 +1,4 @@
-"""Thresholds of the functional tumour volume (FTV); the volume follows every change."""
+"""Controls of the functional tumour volume (FTV), which is updated after every change."""
 
 from dataclasses import dataclass
 from html import escape
@@ -42,7 +42,7 @@ _NAMES: Final = {"pe": tr("PE"), "ser": tr("PE and SER")}
 
 
 class FtvSegControls(QWidget):
-    """Choice of a DICOM SEG; `seg_wanted` carries the path of a chosen or dropped SEG."""
+    """Widget for choosing a DICOM SEG; `seg_wanted` carries the path of a chosen or dropped SEG."""
 
     seg_wanted = Signal(object)
 
@@ -77,7 +77,7 @@ class FtvSegControls(QWidget):
         self.show_comparison(None)
 
     def show_comparison(self, found: FtvUnderSeg | None) -> None:
-        """Show both volumes, the regions they are based on, and warnings; None clears them."""
+        """Show both volumes, their regions and warnings; None clears everything."""
         first = None if found is None else found.rows[0]
         self.numbers.setText("" if found is None else _format_table(found.rows))
         self.basis.setText("" if first is None else f"{first.phases} · {first.ftv_variant}")
@@ -141,7 +141,7 @@ _WIDEST: Final = "26 of 26"
 
 @dataclass(frozen=True, slots=True)
 class _Threshold:
-    """A slider: its settings field, name, range, initial value, step and display."""
+    """A slider with its settings field, name, range, initial value, step and display format."""
 
     field: str
     name: str
@@ -277,7 +277,7 @@ class FtvControls(QWidget):
         self.settings_changed.emit(self.settings())
 
     def show_answer(self, answer: FtvAnswer, n_before: int) -> None:
-        """Show a volume and its components; `n_before` phases are before contrast."""
+        """Show a volume and its components; the first `n_before` phases are before contrast."""
         volume = answer.found
         self.value.setText(tr("<b>FTV {volume_cc:.2f} cc</b>", volume_cc=volume.volume_cc))
         self.value.setToolTip(volume.settings.name)
@@ -312,7 +312,7 @@ class FtvControls(QWidget):
         self.remark.setVisible(dark)
 
     def show_unknown(self, reason: str) -> None:
-        """Show the reason why there is no volume."""
+        """Show why there is no volume."""
         self.value.setText(tr("<b>FTV –</b>"))
         self.value.setToolTip(tr("unknown: {reason}", reason=reason))
         self.basis.hide()

@@ -1,4 +1,4 @@
-"""Live update of the functional tumour volume: prepared once, then counted in a thread."""
+"""Live update of the functional tumour volume, prepared once and then counted in a thread."""
 
 from pathlib import Path
 
@@ -21,12 +21,12 @@ _SEG = "ftv_seg"
 
 
 class FtvLive(WindowPart):
-    """Computes FTV while its thresholds change.
+    """Component that computes FTV while the thresholds change.
 
-    The signal `answered` carries an `FtvAnswer`, `unknown` the reason if there is none.
-    `region_changed` carries a description of the region, `drawing_changed` the drawing mode ("",
-    "box" or "omit"). `compared` carries an `FtvUnderSeg`, or None if no SEG is in use; `seg_failed`
-    carries the reason why a SEG was rejected.
+    The signal `answered` carries an `FtvAnswer`, and `unknown` the reason if there is no volume.
+    `region_changed` carries a description of the region, and `drawing_changed` the drawing mode
+    ("", "box" or "omit"). `compared` carries an `FtvUnderSeg`, or None if no SEG is in use, and
+    `seg_failed` the reason why a SEG was rejected.
     """
 
     answered = Signal(object)
@@ -62,12 +62,12 @@ class FtvLive(WindowPart):
             self.prepare()
 
     def set_settings(self, settings: FtvSettings) -> None:
-        """Count again with other thresholds; a running older count is discarded."""
+        """Count again with new thresholds, and discard a count that is still running."""
         self.settings = settings
         self._count_ftv()
 
     def draw(self, what: str) -> None:
-        """Let the user draw the "box" of FTV or a box to "omit" on the image; "" stops drawing."""
+        """Let the user draw the "box" for FTV or a box to "omit" in the image; "" stops drawing."""
         self._drawing = what
         self._prompts.set_mode(what)
         self.drawing_changed.emit(what)

@@ -1,4 +1,4 @@
-"""The kinetic map on the image: the visible plane at once, the whole volume in a thread."""
+"""The kinetic map on the image, computed immediately for the visible plane and then in a thread."""
 
 from dataclasses import replace
 from functools import partial
@@ -30,9 +30,10 @@ _LONG_VOXELS: Final = 20_000_000
 
 
 class KineticMapControl(WindowPart):
-    """Shows, hides and computes one map; `shown_changed` carries a `ShownMap` or None.
+    """Component that shows, hides and computes one map.
 
-    The signal `failed` carries the reason why a map cannot be computed.
+    The signal `shown_changed` carries a `ShownMap` or None; `failed` carries the reason why a map
+    cannot be computed.
     """
 
     shown_changed = Signal(object)
@@ -125,7 +126,7 @@ class KineticMapControl(WindowPart):
             self.shown_changed.emit(None)
 
     def set_covering(self, covers: bool) -> None:
-        """Let the map cover the image, or overlay the image half transparent."""
+        """Set whether the map covers the image, or is half transparent."""
         self.covers = covers
         self._scene.overlays.style_map(covers)
 
@@ -135,7 +136,7 @@ class KineticMapControl(WindowPart):
         return self._ranges.get(self.kind)
 
     def set_range(self, wanted: MapRange) -> None:
-        """Set the colour range of the displayed map, and of later maps of its type."""
+        """Set the colour range of the displayed map, and of later maps of the same type."""
         self._ranges[self.kind] = wanted
         shown = self._shown
         if shown is None or shown.is_classes:
@@ -146,7 +147,7 @@ class KineticMapControl(WindowPart):
             self._find_range(shown)
 
     def set_floor(self, floor_percent: float | None) -> None:
-        """Hide voxels whose initial percentage enhancement is below a minimum; None hides none."""
+        """Hide voxels with an initial enhancement below a percentage; None shows all voxels."""
         self.floor_percent = floor_percent
         self._show_again()
 
@@ -236,7 +237,7 @@ class KineticMapControl(WindowPart):
         self.shown_changed.emit(self._shown)
 
     def _follow_slice(self, _event: object = None) -> None:
-        """Compute the newly visible slice while the whole volume is not complete.
+        """Compute the newly visible slice until the whole volume is complete.
 
         A slice in the file's orientation takes a few ms; any other slice accesses the memory of the
         whole map.

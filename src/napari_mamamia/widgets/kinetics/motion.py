@@ -34,7 +34,8 @@ _MARKS: Final = {Verdict.BETTER: "✓", Verdict.UNCHANGED: "=", Verdict.WORSE: "
 class MotionControls(QWidget):
     """Controls of the registration.
 
-    The signal `register_wanted` carries a `TransformKind`, `use_wanted` whether to use the result.
+    The signal `register_wanted` carries a `TransformKind`; `use_wanted` carries whether to use the
+    result.
     """
 
     register_wanted = Signal(object)
@@ -116,7 +117,7 @@ class MotionControls(QWidget):
         self.running.setText(tr("Starting") if progress is None else progress.text)
 
     def show_found(self, found: RegisteredCase | None) -> None:
-        """Show the result of a registration, or that there is none."""
+        """Show the result of a registration, or that there is no result."""
         has_any = found is not None and bool(found.found.changed)
         self.table.setVisible(found is not None)
         self._choice.setVisible(has_any)

@@ -1,4 +1,4 @@
-"""The Kinetics page: map, times, functional tumour volume, values of the visible mask."""
+"""The Kinetics page: map, times, functional tumour volume and values of the visible mask."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -55,7 +55,7 @@ class KineticLegend(QWidget):
         self.setToolTip(tr("Meaning of the map's colours"))
 
     def sizeHint(self) -> QSize:
-        """Return the height of a colour bar and its values."""
+        """Return the size of a colour bar with its values."""
         return QSize(300, self._legend_height)
 
     def show_map(self, shown: ShownMap | None) -> None:
@@ -159,8 +159,8 @@ _NUMBERS: Final = (
 class KineticsPage(Page):
     """The Kinetics page.
 
-    The signal `map_wanted` carries the name of a map, or None for no map; `floor_changed` a
-    percentage or None. `range_changed` carries a `MapRange` for the displayed map.
+    The signal `map_wanted` carries the name of a map, or None for no map. `floor_changed` carries a
+    percentage or None, and `range_changed` a `MapRange` for the displayed map.
     """
 
     map_wanted = Signal(object)
@@ -196,7 +196,7 @@ class KineticsPage(Page):
     # ------------------------------------------------------------- for the dock
 
     def show_map(self, shown: ShownMap | None, why_none: str = "") -> None:
-        """Show which map is displayed, or why there is none."""
+        """Show the name of the displayed map, or why there is no map."""
         self.legend.show_map(shown)
         self.legend.setVisible(shown is not None)
         index = 0 if shown is None else self.maps.findData(shown.kind)
@@ -208,7 +208,7 @@ class KineticsPage(Page):
         set_level(self.map_text, "warning" if why_none and shown is None else "hint")
 
     def show_ranges(self, ranges: Sequence[MapRange], chosen: MapRange | None) -> None:
-        """Offer the colour ranges of a map; a map of classes has none."""
+        """List the colour ranges of a map; a map of classes has no ranges."""
         self.ranges.blockSignals(True)
         self.ranges.clear()
         for range_ in ranges:

@@ -42,10 +42,11 @@ _PRES: Final = {
 
 
 class TimesControls(QWidget):
-    """Controls of the times; the signals report the user's changes.
+    """Controls of the times, whose signals report the user's changes.
 
     The signal `times_typed` carries the entered times as text, or "" to restore the original times.
-    `timing_chosen` carries a `Timing` and the text next to it, `pre_chosen` a `RepeatedPre`.
+    `timing_chosen` carries a `Timing` and the text next to the choice, `pre_chosen` a
+    `RepeatedPre`.
     """
 
     times_typed = Signal(str)
@@ -110,7 +111,7 @@ class TimesControls(QWidget):
             self.timing_value.setText(f"{rule.phases[0]}, {rule.phases[1]}")
 
     def show_pre(self, n_before: int, how: RepeatedPre) -> None:
-        """Show the treatment of phases that are before contrast arrival by their voxel values."""
+        """Show the treatment of phases whose voxel values show that contrast has not arrived."""
         self._pre_line.setVisible(n_before > 1)
         first, last = phase_name(0, n_before), phase_name(n_before - 1, n_before)
         second = phase_name(1, n_before)

@@ -1,4 +1,4 @@
-"""Controller of measuring: tools, shortcuts, drawings in every view, list, editing."""
+"""Controller of measuring: tools, shortcuts, drawings in every view, list and editing."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -45,18 +45,20 @@ class _WordsField(QLineEdit):
 
 
 class MeasureFlow(WindowPart):
-    """Connects the Measure section, the mouse, the views and the record.
+    """Controller that connects the Measure section, the mouse, the views and the record.
 
     Attributes
     ----------
     record
         The drawings on the open case.
     marks
-        Points that another part of the window marks on it; `mark_moved` carries the key of one and
-        its new position, RAS mm, `mark_removed` the key of a deleted one.
+        Points that another component marks on the image. `mark_moved` carries the key of a mark and
+        its
+        new position in RAS mm, and `mark_removed` the key of a deleted mark.
     find_lesion, list_lesions
-        Return the number of the current lesion, to which a new drawing belongs ("" for none), and
-        all lesion numbers.
+        Functions that return the number of the current lesion, to which a new drawing belongs (""
+        for
+        none), and all lesion numbers.
     """
 
     mark_moved = Signal(str, object)
@@ -110,7 +112,7 @@ class MeasureFlow(WindowPart):
         layers.removed.connect(self._follow_layers)
 
     def actions(self) -> dict[str, Callable[..., object]]:
-        """Return the actions of the measuring shortcuts, by their names in the table."""
+        """Return the actions of the measuring shortcuts by action name."""
         tools = {action: partial(self.use, kind) for kind, action in ACTIONS.items()}
         return {**tools, "measure_delete": self.delete, "measure_undo": self.record.undo}
 
@@ -132,7 +134,7 @@ class MeasureFlow(WindowPart):
     # ------------------------------------------------------------------ actions
 
     def use(self, kind: MeasureKind) -> None:
-        """Turn a tool on or off; a key image is added or removed at once."""
+        """Turn a tool on or off; a key image is added or removed immediately."""
         if kind is not MeasureKind.KEY_IMAGE:
             self._tool.toggle(kind)
             self._follow_tool()
@@ -161,7 +163,7 @@ class MeasureFlow(WindowPart):
             self.record.change(drawing.key, replace(drawing.item, lesion=name))
 
     def go_to(self, key: str) -> None:
-        """Select a drawing, and show its slice."""
+        """Select a drawing, and show the slice of the drawing."""
         drawing, grid = self.record.find(key), self._scene.grid
         if drawing is None or grid is None:
             return

@@ -45,17 +45,18 @@ _ASKS: Final = MappingProxyType(
 
 
 class DrawTool(WindowPart):
-    """Draws with the active tool, and moves points of drawings.
+    """Component that draws with the active tool, and moves points of drawings.
 
-    Signals: `changed` reports that the unfinished drawing changed, `tool_changed` that another tool
-    is active. `drawn` carries a complete `Sketch` and its view. `chosen` carries the key of a
-    clicked drawing, or "" for none. `dragged` carries a `Grip` and the new position of its point;
-    `dropped` reports the end of the drag. `refused` carries the reason why nothing was drawn.
+    Signals: `changed` reports that the unfinished drawing changed, and `tool_changed` that a
+    different tool is active. `drawn` carries a complete `Sketch` and the view of the sketch.
+    `chosen` carries the key of a clicked drawing, or "" for none. `dragged` carries a `Grip` and
+    the new position of the point; `dropped` reports the end of the drag. `refused` carries the
+    reason why nothing was drawn.
 
     Attributes
     ----------
     find
-        Finds the drawing at a pixel of a view.
+        Function that finds the drawing at a pixel of a view.
     is_over
         Whether the pointer is over a drawing that a press would grab.
     """
@@ -94,7 +95,7 @@ class DrawTool(WindowPart):
 
     @property
     def is_shown(self) -> bool:
-        """Whether drawings are visible; they are hidden while a brush is active."""
+        """Whether drawings are visible, which they are unless a brush is active."""
         tool = self._active_tool.tool
         return tool is None or tool.owner not in _BRUSHES
 

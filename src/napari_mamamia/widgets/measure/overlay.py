@@ -1,8 +1,8 @@
-"""Drawings over one view: outlined lines with their values, only on their own slice.
+"""Drawings over one view: outlined lines with their values, shown only on the slice of the drawing.
 
-Qt paints the drawings on a transparent widget over the canvas, which ignores the mouse. They are
-sharp at any zoom, need no layer, and are never exported. The widget is hidden if the slice has no
-drawings.
+Qt paints the drawings on a transparent widget over the canvas, which ignores the mouse. The
+drawings are sharp at any zoom, need no layer, and are never exported. The widget is hidden if the
+slice has no drawings.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ from napari_mamamia.widgets.controls.controls import discard, named
 from napari_mamamia.widgets.viewer.slice_view import SliceView
 
 LINE_COLOUR: Final = "#FFD24D"
-"""Colour of drawings, not used by any mask or map; contrast to black 14:1."""
+"""Colour of drawings, which no mask or map uses; its contrast with black is 14:1."""
 OTHERS_COLOUR: Final = "#C9D6E8"
 _EDGE: Final = QColor(0, 0, 0, 215)
 _WIDTH: Final = 2.0
@@ -33,9 +33,11 @@ _REACH: Final = 7.0
 _HEAD: Final = 11.0
 _BESIDE: Final = 10.0
 MARK_COLOUR: Final = "#FF8AD8"
-"""Colour of marks, not used by any mask, map or drawing; contrast to black 9:1."""
+"""Colour of marks, which no mask, map or drawing uses; its contrast with black is 9:1."""
 _NEAR_MM: Final = 15.0
-"""Distance in mm from its slice at which a mark is still visible; a nipple measures about 10 mm."""
+"""Distance in mm from the mark's slice up to which a mark is visible; a nipple measures about 10
+mm.
+"""
 _FAINTEST: Final = 0.25
 _MARK: Final = 7.0
 _MOST_LINES: Final = 12
@@ -53,7 +55,7 @@ class Grip:
 
 @dataclass(frozen=True, slots=True)
 class ShownDrawing:
-    """A displayed drawing: `say` returns its text, `is_own` says whether it may be changed."""
+    """A displayed drawing; `say` returns the text, `is_own` is whether it may be changed."""
 
     key: str
     kind: MeasureKind
@@ -66,7 +68,7 @@ class ShownDrawing:
 
 @dataclass(frozen=True, slots=True)
 class ShownMark:
-    """A point marked by a reader, such as a nipple; it is drawn fainter on nearby slices."""
+    """A point marked by a reader, such as a nipple, which is drawn fainter on nearby slices."""
 
     key: str
     point_mm: PointMm
@@ -113,13 +115,14 @@ class _Sheet(QWidget):
 
 
 class ViewDrawings:
-    """Shows drawings over one view of the case, and finds the drawing at a pixel.
+    """Component that shows drawings over one view of the case, and finds the drawing at a pixel.
 
     Parameters
     ----------
     find_canvas
-        Returns the widget that the view is drawn on; None without a window, then nothing is
-        painted.
+        Function that returns the widget on which the view is drawn, or None without a window;
+        nothing is
+        painted in that case.
     """
 
     def __init__(
@@ -165,12 +168,12 @@ class ViewDrawings:
         return {placed_mark.mark.key: placed_mark.strength for placed_mark in self._placed_marks}
 
     def show(self, every: Sequence[ShownDrawing], marks: Sequence[ShownMark] = ()) -> None:
-        """Show the drawings of the slice, and the marks near it."""
+        """Show the drawings of the slice, and the marks near the slice."""
         self._every, self._marks = every, marks
         self._choose_slice()
 
     def find(self, pixel: Any) -> Grip | None:
-        """Return the grip at a pixel (x, y); points come before lines, own before others."""
+        """Return the grip at a pixel (x, y), with points before lines and own drawings first."""
         lead = self._find_transform()
         best: tuple[float, Grip] | None = None
         gripped = [
@@ -322,7 +325,7 @@ def _map_points(lead: QTransform, places: NDArray[np.float64]) -> NDArray[np.flo
 
 
 def find_ground(wanted: QRectF, taken: list[QRectF], height: float) -> QRectF:
-    """Return a free rectangle for a text near the wanted one, and add it to `taken`.
+    """Return a free rectangle for a text near the `wanted` rectangle, and add it to `taken`.
 
     The rectangle is moved up and down within `height`. If there is no free position, the wanted
     rectangle is returned.

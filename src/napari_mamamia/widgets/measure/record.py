@@ -1,4 +1,4 @@
-"""Drawings on the open case: shown at once, written in a thread, with deleting and undo."""
+"""Drawings on the open case, shown immediately and written in a thread, with deletion and undo."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -25,10 +25,10 @@ _Place: TypeAlias = tuple[str, str, str | None]
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A drawing of the open case.
+    """A drawing on the open case.
 
-    `key` stays the same when the drawing is changed; `version` names its current state. `is_own`
-    says whether this reader may change the drawing.
+    `key` stays the same when the drawing is changed; `version` names its current state. `is_own` is
+    whether this reader may change the drawing.
     """
 
     key: str
@@ -38,16 +38,16 @@ class Drawn:
 
 
 class DrawnRecord(WindowPart):
-    """Stores the drawings of the open case; `changed` reports any change of them.
+    """Component that stores the drawings on the open case; `changed` reports any change.
 
     `with_reader` runs a callback once a reader name is set, because each drawing has an author.
 
     Attributes
     ----------
     chosen
-        The key of the selected drawing, "" for none.
+        The key of the selected drawing, or "" if none is selected.
     problem
-        The records that were left out, "" for none.
+        A description of the records that were left out, or "" if there are none.
     """
 
     changed = Signal()
@@ -75,7 +75,7 @@ class DrawnRecord(WindowPart):
 
     @property
     def items(self) -> tuple[Drawn, ...]:
-        """The drawings; those on disk come first."""
+        """The drawings, with those on disk first."""
         return tuple(self._items.values())
 
     def find(self, key: str) -> Drawn | None:
@@ -83,7 +83,7 @@ class DrawnRecord(WindowPart):
         return self._items.get(key)
 
     def is_unsaved(self, one: Drawn) -> bool:
-        """Return whether writing a drawing has failed; False while it is being written."""
+        """Return whether writing a drawing has failed; False while the drawing is being written."""
         if one.item.measurement_id:
             return False
         is_kept = self._log is not None and self._log.find_stored(one.version) is not None
@@ -244,7 +244,7 @@ class DrawnRecord(WindowPart):
             self.changed.emit()
 
     def close(self) -> None:
-        """Write pending drawings at once when the window closes."""
+        """Write pending drawings immediately when the window closes."""
         for log in self._logs.values():
             try:
                 log.write()

@@ -1,4 +1,4 @@
-"""The Measure section of the View panel: tools and list of drawings."""
+"""The Measure section of the View panel: tools and a list of drawings."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -68,7 +68,7 @@ class _DrawnModel(QAbstractListModel):
         self._say: Callable[[Drawn], str] = lambda one: one.key
 
     def show_items(self, items: Sequence[Drawn], say: Callable[[Drawn], str]) -> None:
-        """Show new drawings, with the text of each by `say`."""
+        """Show new drawings; `say` returns the text of a drawing."""
         self._say = say
         if [item.key for item in items] == [item.key for item in self.items]:
             self.items = items
@@ -92,9 +92,10 @@ class _DrawnModel(QAbstractListModel):
 class MeasureSection(QWidget):
     """The tools and the list of drawings.
 
-    The signal `tool_wanted` carries a `MeasureKind`, `line_chosen` the key of a drawing.
-    `words_wanted` requests to enter its text; `delete_wanted` and `undo_wanted` request these
-    actions. `lesion_wanted` carries the lesion number of the selected drawing, or "" for none.
+    The signal `tool_wanted` carries a `MeasureKind`, and `line_chosen` the key of a drawing.
+    `words_wanted` requests a text field for the drawing; `delete_wanted` and `undo_wanted` request
+    a deletion or an undo. `lesion_wanted` carries the lesion number of the selected drawing, or ""
+    for none.
     """
 
     tool_wanted = Signal(object)
@@ -174,7 +175,7 @@ class MeasureSection(QWidget):
         note: str = "",
         lesions: Sequence[str] = (),
     ) -> None:
-        """Show the drawings with the text of each by `say`, and the selected drawing.
+        """Show the drawings with the texts returned by `say`, and the selected drawing.
 
         `lesions` are the lesion numbers to which the selected drawing can be assigned.
         """

@@ -15,9 +15,9 @@ from napari_mamamia.widgets.predict.inputs import InputStrip
 class ModelCard:
     """The description of the selected model.
 
-    `note` must be shown with the model's results. `facts` are lines about the model and `detail` is
-    their tooltip; `needs` says which time and memory the model needs. `is_trained` shows the
-    options of a trained model.
+    `note` must be shown with the model's results. `facts` are lines about the model, and `detail`
+    is the tooltip of these lines. `needs` states the time and memory that the model needs.
+    `is_trained` is whether the options of a trained model are shown.
     """
 
     title: str
@@ -29,7 +29,7 @@ class ModelCard:
 
 
 class ModelPanel(QFrame):
-    """Shows a `ModelCard`; `measure_wanted` requests to measure the time for one tile."""
+    """Panel that shows a `ModelCard`; `measure_wanted` requests the measurement of a tile."""
 
     measure_wanted = Signal()
 
@@ -65,7 +65,7 @@ class ModelPanel(QFrame):
             layout.addWidget(part)
 
     def show_model(self, card: ModelCard) -> None:
-        """Show a model; empty lines are hidden."""
+        """Show a model, hiding lines without text."""
         self.title.setText(breakable(card.title))
         self.measure.setVisible(card.is_trained)
         for part, text in ((self.note, card.note), (self.facts, card.facts)):
@@ -75,12 +75,12 @@ class ModelPanel(QFrame):
         self.show_needs(card.needs)
 
     def show_needs(self, text: str) -> None:
-        """Show time and memory that the model needs, for example after a measurement."""
+        """Show the time and memory that the model needs, for example after a measurement."""
         self.needs.setText(text)
         self.needs.setVisible(bool(text))
 
     def show_problem(self, text: str) -> None:
-        """Show why the model cannot run on this case; "" if it can."""
+        """Show why the model cannot run on this case; "" hides the text."""
         self.problem.setText(text)
         self.problem.setVisible(bool(text))
         self.measure.setEnabled(not text)

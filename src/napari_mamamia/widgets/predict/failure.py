@@ -1,4 +1,4 @@
-"""After a failure on the Predict page: suitable models, or conversion in a sandbox."""
+"""Remedies after a failure on the Predict page: suitable models, or conversion in a sandbox."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -34,7 +34,7 @@ _REFUSED: Final = tr(
 
 
 class PredictFailure(WindowPart):
-    """Offers remedies after an error; nothing runs without a click."""
+    """Component that suggests remedies after an error; nothing runs without a click."""
 
     def __init__(self, context: WindowContext, page: PredictPage, models: PredictModels) -> None:
         super().__init__(context)
@@ -65,7 +65,7 @@ class PredictFailure(WindowPart):
             self._page.show_result("", (), 0)
 
     def _offer_name(self, path: Path, name: str) -> None:
-        """Offer to add a model under another name, because its name is taken."""
+        """Suggest adding a model under a different name, because its name is taken."""
         add = Remedy(
             tr("Add model as {name}", name=name),
             tr("Adds {path} to the list under this name.", path=path),

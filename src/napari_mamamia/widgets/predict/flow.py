@@ -39,10 +39,11 @@ _REFUSED: Final = tr("The checkpoint was not opened; see below.")
 
 
 class PredictEstimate(WindowPart):
-    """Estimates time and memory of a run; `changed` is emitted when `text` changes.
+    """Component that estimates time and memory of a run.
 
-    The signal `failed` carries the error of a request. `ready` returns the trained models to
-    estimate, or nothing if one of them cannot run.
+    The signal `changed` is emitted when `text` changes, and `failed` carries the error of a
+    request. `ready` returns the trained models to estimate, or an empty tuple if a model cannot
+    run.
     """
 
     changed = Signal()
@@ -68,7 +69,7 @@ class PredictEstimate(WindowPart):
         self._looked_at = None
 
     def refresh_later(self) -> None:
-        """Schedule an estimate for the open case, unless it was requested before."""
+        """Schedule an estimate for the open case, unless the estimate was requested before."""
         case = self._session.case
         if case is not None and self._looked_at is not case.signal:
             self._looked_at = case.signal
@@ -76,7 +77,7 @@ class PredictEstimate(WindowPart):
             self._later.start()
 
     def look_again(self) -> None:
-        """Request a new estimate, for example after a run, when its speed is known."""
+        """Request a new estimate, for example after a run, when the speed of the run is known."""
         self._looked_at = None
         self.refresh_later()
 
@@ -84,7 +85,7 @@ class PredictEstimate(WindowPart):
         self.ask(measure=False)
 
     def ask(self, *, measure: bool) -> None:
-        """Request an estimate for the open case; only the newest request counts."""
+        """Request an estimate for the open case; only the newest request is used."""
         case = self._session.case
         if case is None or not case.is_loaded or self._jobs.is_running("predict"):
             return
@@ -140,7 +141,7 @@ _LANE = "inputs"
 
 
 class PredictPictures(WindowPart):
-    """Shows the input images of the open case for the selected model.
+    """Component that shows the input images of the open case for the selected model.
 
     Each pair of case and model is requested once. `slice_shown` returns the array axis
     perpendicular to the visible slice and the slice index, or None.
@@ -176,7 +177,7 @@ class PredictPictures(WindowPart):
         )
 
     def hide(self) -> None:
-        """Show nothing, for example because the model does not fit the case."""
+        """Hide all inputs, for example because the model does not fit the case."""
         self._asked = None
         self._jobs.cancel(_LANE)
         self._strip.show_channels(())
@@ -188,7 +189,7 @@ class PredictPictures(WindowPart):
 
 
 class PredictFlow(WindowPart):
-    """Connects the page, the session and the prediction."""
+    """Controller that connects the page, the session and the prediction."""
 
     def __init__(
         self, context: WindowContext, page: PredictPage, predicting: Predicting, prompts: PromptTool
@@ -212,7 +213,7 @@ class PredictFlow(WindowPart):
         self._show_case()
 
     def start(self, prompt: Prompt | None) -> None:
-        """Predict the open case, if it is ready."""
+        """Predict the open case if the selected model can run."""
         case = self._session.case
         if case is not None and not self._find_problem(case):
             self._predicting.start(self.models.segmenter(), prompt)

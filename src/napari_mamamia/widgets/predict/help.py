@@ -1,4 +1,4 @@
-"""Remedies after a failed prediction, one button each; no button starts a run."""
+"""Remedies after a failed prediction, each with a button; no button starts a run."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from napari_mamamia.widgets.controls.controls import button, discard, label
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """A button: its text, tooltip and action."""
+    """A button with its text, tooltip and action."""
 
     text: str
     tip: str
@@ -20,7 +20,10 @@ class Remedy:
 
 
 class PredictHelp(QWidget):
-    """Shows remedies, and is hidden without any; `shown` is emitted when there are some."""
+    """Widget that shows remedies and is hidden without remedies.
+
+    The signal `shown` is emitted when remedies are shown.
+    """
 
     shown = Signal()
 
@@ -36,7 +39,7 @@ class PredictHelp(QWidget):
         self.show_remedies(())
 
     def show_remedies(self, remedies: Sequence[Remedy], said: str = "") -> None:
-        """Show a sentence and a button for each remedy, replacing the previous ones."""
+        """Show a sentence and a button for each remedy, replacing the previous remedies."""
         for old in self.buttons:
             discard(old)
         self.buttons = []

@@ -1,4 +1,4 @@
-"""Inputs of the selected model for the open case: a small image and a text per channel."""
+"""Inputs of the selected model for the open case, with a small image and a text per channel."""
 
 import re
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ _KEPT_TOGETHER: Final = re.compile(r"(channel|phase|contrast|\(\d+) (\d+|←|s\)
 
 
 class InputStrip(QWidget):
-    """Shows the texts at once, and each image when it is ready."""
+    """Widget that shows the texts immediately, and each image when the image is ready."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class InputStrip(QWidget):
         return any(not picture.pixmap().isNull() for picture in self._pictures)
 
     def show_channels(self, channels: Sequence[InputChannel]) -> None:
-        """Show the texts; images of the same channels are kept until new ones arrive."""
+        """Show the texts, and keep images of the same channels until new images arrive."""
         if tuple(channels) == self._shown and channels:
             return
         self._shown = tuple(channels)
@@ -79,7 +79,7 @@ class InputStrip(QWidget):
         self.setVisible(bool(channels))
 
     def show_pictures(self, found: InputPictures) -> None:
-        """Show the images; images of channels that are not displayed are discarded."""
+        """Show the images, and discard images of channels that are not displayed."""
         if tuple(picture.channel for picture in found.pictures) != self._shown:
             return
         shapes = [picture.pixels.shape for picture in found.pictures if picture.pixels is not None]

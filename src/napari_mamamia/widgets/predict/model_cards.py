@@ -42,7 +42,7 @@ _HINT: Final = tr("Drop a model's folder or file here. Ctrl+click to select seve
 
 @dataclass(frozen=True, slots=True)
 class ModelLine:
-    """A model in the list: name, description, and why it cannot be used ("" if it can)."""
+    """A model in the list, with name, description, and the reason why it cannot be used, or ""."""
 
     name: str
     title: str
@@ -53,9 +53,8 @@ class ModelLine:
 class ModelList(QWidget):
     """The list of models.
 
-    The signal `chosen` carries the names of the selected models in the order of the list.
-    `path_chosen` carries the folder or file of a model to add; `fusing_changed` reports another
-    fusion rule.
+    The signal `chosen` carries the names of the selected models in list order. `path_chosen`
+    carries the folder or file of a model to add; `fusing_changed` reports a new fusion rule.
     """
 
     chosen = Signal(object)
@@ -125,7 +124,7 @@ class ModelList(QWidget):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the selected models in the order of the list."""
+        """Names of the selected models, in list order."""
         items = sorted(self.list.selectedItems(), key=self.list.row)
         return tuple(str(item.data(Qt.ItemDataRole.UserRole)) for item in items)
 
@@ -154,7 +153,7 @@ class ModelList(QWidget):
         self._show_choice()
 
     def choose(self, name: str) -> None:
-        """Select one model by name, as a click does."""
+        """Select one model by its name, as a click does."""
         self.list.blockSignals(True)
         self._select_models((name,))
         self.list.blockSignals(False)

@@ -1,4 +1,4 @@
-"""Controller of the models on the Predict page: list, adding, selection, settings."""
+"""Controller of the models on the Predict page: list, addition, selection and settings."""
 
 from pathlib import Path
 
@@ -21,9 +21,10 @@ Member = ModelEntry | Segmenter
 
 
 class PredictModels(WindowPart):
-    """The selected models and their settings; `changed` is emitted when either changes.
+    """Component that stores the selected models and their settings.
 
-    The signal `name_taken` carries the path of a model whose name is taken, and a free name.
+    The signal `changed` is emitted when the models or the settings change. `name_taken` carries the
+    path of a model whose name is taken, and a free name.
     """
 
     changed = Signal()
@@ -60,7 +61,7 @@ class PredictModels(WindowPart):
 
     @property
     def entry(self) -> ModelEntry | None:
-        """The added model that is selected; None for the built-in model or several models."""
+        """The selected model if the user added it; None for the built-in or several models."""
         return None if self.is_several else self._entries.get(self._chosen[0])
 
     @property
@@ -74,12 +75,12 @@ class PredictModels(WindowPart):
         return self._chosen
 
     def segmenter(self) -> Segmenter:
-        """Return the segmenter with the settings of the page.
+        """Return the segmenter with the settings on the page.
 
         Raises
         ------
         ModelError
-            If recipe, folds and model do not fit each other, or models cannot be fused.
+            If recipe, folds and model do not fit together, or the models cannot be fused.
         """
         members = tuple(self._entries.get(name, self.own) for name in self._chosen)
         asked = (members, self._page.options.choices(), self._page.models.fusing_rule)
@@ -88,7 +89,7 @@ class PredictModels(WindowPart):
         return self._made[1]
 
     def planned(self) -> tuple[PlannedSegmenter, ...]:
-        """Return the selected trained models, or nothing if one of them has a problem."""
+        """Return the selected trained models, or an empty tuple if one of them has a problem."""
         if self.problem():
             return ()
         segmenter = self.segmenter()
@@ -107,7 +108,7 @@ class PredictModels(WindowPart):
         return self._services.why_not_here(segmenter) if self.is_trained else ""
 
     def choose(self, names: tuple[str, ...]) -> None:
-        """Select models of the list by name."""
+        """Select models in the list by name."""
         self._chosen = names
         self._show_recipe()
         self.changed.emit()
@@ -119,7 +120,7 @@ class PredictModels(WindowPart):
         return max((*needed, 2) if self._has_own or not needed else needed)
 
     def channels(self, case: Case) -> tuple[InputChannel, ...]:
-        """Return the inputs of the selected models for a case without duplicates."""
+        """Return the distinct inputs of the selected models for a case."""
         calls = self._services.predict
         per_model = [calls.model_channels(one, case.n_before) for one in self.planned()]
         if self._has_own:
@@ -159,7 +160,7 @@ class PredictModels(WindowPart):
             self.reload()
 
     def replace(self, entry: ModelEntry) -> None:
-        """Replace an entry by its new state, for example after its recipe was edited."""
+        """Replace an entry with its new state, for example after its recipe was edited."""
         self._entries[entry.name] = entry
         self._show_recipe(choose=True)
         self.changed.emit()

@@ -161,7 +161,7 @@ class RunOptions(QWidget):
         )
 
     def show_own_recipe(self, *, edited: bool, choose: bool = False) -> None:
-        """Show whether the user edited the model's own recipe; `choose` selects this recipe."""
+        """Show whether the user edited the model's recipe; `choose` also selects that recipe."""
         self.recipe.setItemText(0, tr("own (edited)") if edited else tr("own"))
         if choose:
             self.recipe.setCurrentIndex(0)
@@ -196,15 +196,15 @@ _WHEN_UNSURE: Final = tr(
     "Look at each candidate below, or choose “at a click” and click the tumour."
 )
 _LAID_OUT_MS: Final = 50
-"""Time in ms until new texts are laid out, so that the page can scroll to them."""
+"""Time in ms until new texts are laid out, after which the page can scroll to the texts."""
 
 
 class PredictPage(Page):
-    """The Predict page: start, stop, and selection of models, candidates and regions.
+    """The Predict page with start, stop, and the selection of models, candidates and regions.
 
-    The signal `prompt_wanted` carries "click", "box" or "" (none), `candidate_chosen` a
-    `Candidate`. `grow_wanted` requests to grow the candidate. `model_added` carries the path of a
-    model, `place_wanted` the number of an uncertain region.
+    The signal `prompt_wanted` carries "click", "box" or "" (none), and `candidate_chosen` a
+    `Candidate`. `grow_wanted` requests the growth of the candidate. `model_added` carries the path
+    of a model, and `place_wanted` the number of an uncertain region.
     """
 
     start_wanted = Signal()
@@ -266,13 +266,13 @@ class PredictPage(Page):
         self.options.setVisible(card.is_trained)
 
     def show_problem(self, problem: str) -> None:
-        """Show why the model cannot run on this case; "" if it can."""
+        """Show why the model cannot run on this case; "" hides the text."""
         self.card.show_problem(problem)
         for control in (self.start, self.all, self.at_click, self.in_box):
             control.setEnabled(not problem)
 
     def set_running(self, running: bool, said: str = "predicting…") -> None:
-        """Show the stop button instead of the start button, and what is running."""
+        """Show the stop button instead of the start button, and the text of the running task."""
         for control in (self.start, self.all):
             control.setVisible(not running)
         self.cancel.setVisible(running)
@@ -283,7 +283,7 @@ class PredictPage(Page):
     def show_result(
         self, text: str, candidates: Sequence[Candidate], chosen: int, unsure: str = ""
     ) -> None:
-        """Show the result; `chosen` is the rank of the displayed candidate, 0 for none.
+        """Show the result; `chosen` is the rank of the displayed candidate, or 0 for none.
 
         `unsure` is the reason why candidate 1 may not be the tumour.
         """
@@ -316,7 +316,7 @@ class PredictPage(Page):
         self.grow.setVisible(bool(candidates))
 
     def set_prompt(self, mode: str) -> None:
-        """Show which prompt (click or box) is expected on the image."""
+        """Show which prompt (click or box) is expected in the image."""
         self.at_click.setChecked(mode == "click")
         self.in_box.setChecked(mode == "box")
 
@@ -337,7 +337,7 @@ class PredictPage(Page):
     # -------------------------------------------------------------------- inner
 
     def _make_area(self) -> PageArea:
-        """Return a scroll area, so that the page does not make a small window higher."""
+        """Return a scroll area, so that the page does not increase the height of a small window."""
         holder = QWidget()
         self.inner = QVBoxLayout(holder)
         self.inner.setContentsMargins(0, 0, 0, 0)

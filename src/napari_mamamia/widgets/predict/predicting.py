@@ -1,4 +1,4 @@
-"""Prediction of the open case and of all cases of the data set: jobs, candidates, files."""
+"""Prediction of the open case or of all cases in the data set: jobs, candidates and files."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -30,7 +30,7 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """What to do with an existing prediction: replace it, or keep both (`beside`)."""
+    """The choice for an existing prediction: replace it, or keep both (`beside`)."""
 
     replaces: KeptPrediction | None = None
     beside: bool = False
@@ -47,9 +47,9 @@ class OlderFound:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
-    """A prediction with its mask, the position to show, and why it is not saved, if so.
+    """A prediction with its mask, the position to show, and the reason if it is not saved.
 
-    `case` and `context` are from the start of the run; the window may show another case by now.
+    `case` and `context` are from the start of the run; the window may show a different case by now.
     `kept` is the file in the workspace, or None if the prediction is not saved; `older` is the
     existing prediction that prevents saving. `doubt` is the uncertainty map, or None if the model
     returned no probabilities. `uncertainty_kinds` are the available measures.
@@ -76,14 +76,14 @@ _SHOWN: Final = {
 
 
 class Predicting(WindowPart):
-    """Predicts the open case.
+    """Component that predicts the open case.
 
     The signal `answered` carries an `Answer`; `running_changed` carries whether a prediction is
-    running. `older_found` carries an `OlderFound` instead of an answer: nothing runs until the user
-    has decided about the existing prediction.
+    running. `older_found` carries an `OlderFound` instead of an answer: the run starts only after
+    the user has decided about the existing prediction.
 
-    `ended` carries the outcome of a run without an answer, `failed` its error. `uncertainty_found`
-    carries the `Uncertainty` by a requested measure.
+    `ended` carries the outcome of a run without an answer, and `failed` the error of a run.
+    `uncertainty_found` carries the `Uncertainty` by the requested measure.
     """
 
     answered = Signal(object)
@@ -101,7 +101,7 @@ class Predicting(WindowPart):
     def start(
         self, segmenter: Segmenter, prompt: Prompt | None = None, keeping: Keeping | None = None
     ) -> None:
-        """Predict the open case; a running older prediction is stopped.
+        """Predict the open case, stopping an older prediction that is still running.
 
         Without `keeping`, an existing prediction by this model is reported first.
         """
@@ -137,7 +137,7 @@ class Predicting(WindowPart):
         self._jobs.stop("predict")
 
     def choose(self, candidate: Candidate) -> None:
-        """Make another candidate the prediction, go to it, and save the file again."""
+        """Make another candidate the prediction, go to that candidate, and save the file again."""
         answer = self._answer
         if answer is not None and self._session.shows(answer.case):
             chosen = self._services.choose_candidate(answer.prediction, candidate)
@@ -145,7 +145,7 @@ class Predicting(WindowPart):
             self._finish_again(answer, chosen, candidate.rank, Keeping(answer.kept), title)
 
     def map_uncertainty(self, kind: UncertaintyKind) -> None:
-        """Show the uncertainty of the displayed prediction by another measure."""
+        """Show the uncertainty of the displayed prediction by the given measure."""
         answer = self._answer
         if answer is None or not self._session.shows(answer.case):
             return
@@ -308,7 +308,7 @@ _MOST_SHOWN = 5
 
 
 class PredictAll(WindowPart):
-    """Runs the selected model on all cases without a prediction by this model."""
+    """Component that runs the selected model on all cases without a prediction by this model."""
 
     def __init__(self, context: WindowContext, page: PredictPage, models: PredictModels) -> None:
         super().__init__(context)
@@ -317,7 +317,7 @@ class PredictAll(WindowPart):
         page.all_wanted.connect(self.start)
 
     def start(self) -> None:
-        """Predict all cases without a prediction of the selected model."""
+        """Predict all cases that have no prediction by the selected model."""
         opened = self._session.opened
         if opened is None:
             self._notifier.hint(tr("Predict all needs a data set: open its folder first."))

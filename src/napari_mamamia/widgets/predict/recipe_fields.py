@@ -1,4 +1,4 @@
-"""Recipe fields that consist of several controls, each with an error message."""
+"""Recipe fields that consist of several controls, with an error message for each field."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -60,7 +60,10 @@ def number_field(
 
 
 class _Field(QWidget):
-    """A field; `changed` is emitted after each change, `problem` is the error or ""."""
+    """Base class of a field; `changed` is emitted after each change.
+
+    `problem` is the error message, or "" for a valid value.
+    """
 
     changed = Signal()
 
@@ -101,7 +104,7 @@ class ChannelLines(_Field):
         self.body.addWidget(self.said)
 
     def make_lines(self, names: Sequence[str]) -> None:
-        """Create a row for each channel, once."""
+        """Create a row for each channel; this method is called once."""
         for number, name in enumerate(names):
             combo: QComboBox = named(QComboBox(), f"recipe_channel_{number}", _CHANNEL_TIP)
             combo.setEditable(True)
@@ -123,7 +126,7 @@ class ChannelLines(_Field):
             self.lines.addWidget(combo, number, 1)
 
     def show_expressions(self, expressions: Sequence[str]) -> None:
-        """Show expressions; a channel without an expression shows its own phase."""
+        """Show expressions; a channel without an expression shows the phase of the same number."""
         for number, combo in enumerate(self.combos):
             text = expressions[number] if number < len(expressions) else f"p{number}"
             combo.setCurrentText(text)
@@ -137,7 +140,7 @@ class ChannelLines(_Field):
 
 
 class NormaliseField(_Field):
-    """Normalisation before the network's own: statistics and clipping."""
+    """Normalisation before the network's own normalisation, with statistics and clipping."""
 
     def __init__(self) -> None:
         super().__init__("recipe_normalise")

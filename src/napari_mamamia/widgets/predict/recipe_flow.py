@@ -1,4 +1,4 @@
-"""Controller of the recipe editor: open it for the selected model, save the result."""
+"""Controller of the recipe editor: open the selected model's recipe, and save the result."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -52,8 +52,8 @@ class RecipeDialog(QDialog):
     """The dialog for editing a recipe.
 
     The signal `save_wanted` carries a recipe for the user's list of models. `beside_wanted` carries
-    a recipe to write to the model's folder, and whether an existing recipe may be replaced. `ask`
-    is called if changes would be lost.
+    a recipe for the model's folder, and whether an existing recipe may be replaced. `ask` is called
+    if closing would lose changes.
     """
 
     save_wanted = Signal(object)
@@ -102,7 +102,7 @@ class RecipeDialog(QDialog):
         self.said.setVisible(bool(text))
 
     def offer_replacing(self, text: str) -> None:
-        """Report that the model's folder already has a recipe, and offer to replace it."""
+        """Report that the model's folder already has a recipe, and suggest replacing it."""
         self.say(text, "warning")
         self.replace_there.show()
 
@@ -112,13 +112,13 @@ class RecipeDialog(QDialog):
         self.accept()
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Set the width that the form needs in this style, including a scroll bar."""
+        """Set the width that the form needs in the current style, including a scroll bar."""
         super().showEvent(event)
         beside = self.area.verticalScrollBar().sizeHint().width() + 4
         self.area.setMinimumWidth(self.form.minimumSizeHint().width() + beside)
 
     def reject(self) -> None:
-        """Close without saving; ask first if changes would be lost."""
+        """Close without saving, after asking the user if changes would be lost."""
         answer = self._ask(self) if self.is_changed else "drop"
         if answer == "save":
             self._save_recipe()
@@ -237,7 +237,7 @@ _LANE: Final = "recipe"
 
 
 class RecipeFlow(WindowPart):
-    """Opens one recipe editor at a time; `dialog` is the open editor."""
+    """Component that opens one recipe editor at a time; `dialog` is the open editor."""
 
     def __init__(self, context: WindowContext, page: PredictPage, models: PredictModels) -> None:
         super().__init__(context)
@@ -247,7 +247,7 @@ class RecipeFlow(WindowPart):
         page.options.edit_wanted.connect(self.open)
 
     def open(self) -> None:
-        """Open the editor for the selected model's recipe with the settings of the page."""
+        """Open the editor for the selected model's recipe with the settings on the page."""
         entry = self._models.entry
         if entry is None or entry.problem or self.dialog is not None:
             return

@@ -1,4 +1,4 @@
-"""All fields of a recipe, with explanations, units, and a message next to an invalid value."""
+"""All fields of a recipe, with explanations, units, and a message next to each invalid value."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -40,7 +40,7 @@ from napari_mamamia.widgets.predict.recipe_fields import (
 # The steps after a network as an ordered list: add, remove, move, and a value with its unit.
 
 _FIRST_VALUE: Final = {PostKind.MINIMUM: 100.0, PostKind.CLOSE: 2.0}
-"""Initial value of a new step, in mm3 and mm; our choice, which the user can change."""
+"""Initial value of a new step, in mm3 or mm; a choice of ours that the user can change."""
 
 _SMALLEST: Final = 0.01
 _HEIGHT: Final = 84
@@ -119,7 +119,7 @@ class StepList(QWidget):
         return problem_of(lambda: check_order(self._steps))
 
     def show_steps(self, steps: tuple[PostStep, ...]) -> None:
-        """Show steps, replacing the previous ones."""
+        """Show steps, replacing the previous steps."""
         self._steps = list(steps)
         self._refresh_list(-1)
 
@@ -186,15 +186,15 @@ def _describe_step(step: PostStep) -> str:
 
 _LARGEST_MARGIN_MM: Final = 200
 _STEP: Final = 0.5
-"""nnU-Net's default tile step, as a share of the patch size."""
+"""nnU-Net's default tile step, as a fraction of the patch size."""
 
 _LEFT: Final = tr("as on the page")
 
 
 class RecipeForm(QWidget):
-    """Shows a recipe and returns the edited one; `changed` is emitted after each change.
+    """Form that shows a recipe and returns the edited recipe.
 
-    Recipe values that have no field are left unchanged.
+    The signal `changed` is emitted after each change. Recipe values without a field stay unchanged.
     """
 
     changed = Signal()
@@ -218,7 +218,7 @@ class RecipeForm(QWidget):
     # -------------------------------------------------------------------- for others
 
     def show_recipe(self, recipe: Recipe) -> None:
-        """Show another recipe in all fields."""
+        """Show a recipe in all fields, replacing the previous recipe."""
         self.title.setText(recipe.title)
         self.channels.show_expressions(recipe.channels)
         self.whole.setChecked(recipe.whole_numbers)
@@ -407,9 +407,9 @@ class RecipeForm(QWidget):
     # ------------------------------------------------------------------------- inner
 
     def _read_channels(self) -> tuple[str, ...]:
-        """Return the expressions; "channel k is phase k" stays empty if it was empty.
+        """Return the expressions; an empty recipe stays empty for "channel k is phase k".
 
-        The phase of a single channel is always written down, since it has no default.
+        The phase of a single channel is always stored, because a single channel has no default.
         """
         expressions = self.channels.expressions()
         plain = tuple(f"p{number}" for number in range(len(expressions)))

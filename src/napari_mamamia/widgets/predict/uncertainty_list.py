@@ -1,6 +1,6 @@
-"""List of regions where models were uncertain or disagreed.
+"""List of regions in which models were uncertain or disagreed.
 
-A click on a region, or the buttons Next and Previous, show the region on the image.
+A click on a region, or one of the buttons Next and Previous, shows a region in the image.
 """
 
 from collections.abc import Sequence
@@ -85,11 +85,11 @@ class UncertaintyList(QWidget):
 
     @property
     def is_shown(self) -> bool:
-        """Whether there are regions to step through."""
+        """Whether there are regions to go to."""
         return bool(self.list.count() > 0)
 
     def show_uncertainty(self, found: Uncertainty | None) -> None:
-        """List the regions of a prediction; None means no uncertainty map."""
+        """List the uncertain regions of a prediction; None means that there is no map."""
         places: Sequence[UncertainRegion] = found.places if found else ()
         self.list.blockSignals(True)
         self.list.clear()
@@ -117,7 +117,7 @@ class UncertaintyList(QWidget):
         self.setVisible(found is not None)
 
     def show_kinds(self, kinds: Sequence[UncertaintyKind], chosen: UncertaintyKind | None) -> None:
-        """Offer the measures of uncertainty if there are several."""
+        """Show the measures of uncertainty if there are several."""
         self.kinds.blockSignals(True)
         self.kinds.clear()
         for kind in kinds:
@@ -127,12 +127,12 @@ class UncertaintyList(QWidget):
         self.kinds_row.setVisible(len(kinds) > 1)
 
     def next(self) -> None:
-        """Go to the next region; the first follows the last."""
+        """Go to the next region; the last region is followed by the first."""
         if self.is_shown:
             self.list.setCurrentRow((self.list.currentRow() + 1) % self.list.count())
 
     def previous(self) -> None:
-        """Go to the previous region; the last precedes the first."""
+        """Go to the previous region; the first region is preceded by the last."""
         if self.is_shown:
             self.list.setCurrentRow((max(self.list.currentRow(), 0) - 1) % self.list.count())
 

@@ -1,4 +1,4 @@
-"""Accepting the mask of a case: the row below the Mask step, the line above Check, and the key."""
+"""Accepting a case's mask: the row below the Mask step, the line above Check, and the shortcut."""
 
 from collections.abc import Callable
 from typing import Final
@@ -30,7 +30,7 @@ _ACCEPT_TIP: Final = tr("Saves and accepts your mask, and opens the next case.")
 
 
 class AcceptRow(QWidget):
-    """The row below the sections of the Mask step: accept the mask, or edit a copy."""
+    """The row below the sections of the Mask step, for accepting the mask or editing a copy."""
 
     accept_wanted = Signal()
     edit_wanted = Signal()
@@ -66,7 +66,7 @@ class AcceptRow(QWidget):
 
 
 class AcceptedLine(QWidget):
-    """The line above the sections of Check: whether the case has an accepted mask."""
+    """The line above the sections of Check, which shows whether the case has an accepted mask."""
 
     accept_wanted = Signal()
 
@@ -80,7 +80,7 @@ class AcceptedLine(QWidget):
         self.setLayout(line.layout())
 
     def show_state(self, text: str, action: str) -> None:
-        """Show the state, with a button for what is missing; "" if nothing is missing."""
+        """Show the state, with a button for the missing action; "" hides the button."""
         self.state.setText(text)
         set_level(self.state, "warning" if action else "hint")
         self.accept.setText(action)
@@ -89,7 +89,7 @@ class AcceptedLine(QWidget):
 
 
 class Accepting(WindowPart):
-    """Accepts the reader's own mask, or the prediction as the reader's own mask.
+    """Component that accepts the reader's own mask, or the prediction as the reader's own mask.
 
     The signal `changed` reports a change of `is_accepted`, `has_mask` or the highlighted control.
 
@@ -100,7 +100,7 @@ class Accepting(WindowPart):
     current_page
         Function that returns the name of the displayed page.
     open_next
-        Function that opens the next case after a mask was accepted.
+        Function that opens the next case after a mask is accepted.
     accept_reading
         Function that submits the mask of a review study with its answers.
     """
@@ -148,7 +148,7 @@ class Accepting(WindowPart):
 
     @property
     def is_accepted(self) -> bool:
-        """Whether the reader accepted the displayed own mask."""
+        """Whether the reader has accepted the displayed own mask."""
         return self._editing.saving.is_accepted
 
     @property
@@ -166,15 +166,15 @@ class Accepting(WindowPart):
         return self._session.mask(Role.PREDICTION) is not None and not is_hidden
 
     def actions(self) -> dict[str, Callable[..., object]]:
-        """Return the actions of the shortcuts, by their names in the table."""
+        """Return the actions of the shortcuts by action name."""
         return {"accept": self.accept, "edit_copy": self.edit_copy}
 
     # ----------------------------------------------------------------- actions
 
     def accept(self) -> None:
-        """Accept the own mask, or else the prediction, and open the next case.
+        """Accept the reader's own mask, or else the prediction, and open the next case.
 
-        In a review study the mask is submitted together with the answers.
+        In a review study, the mask is submitted together with the answers.
         """
         if self._session.study:
             self._accept_reading()
@@ -190,9 +190,9 @@ class Accepting(WindowPart):
             )
 
     def edit_copy(self) -> None:
-        """Open the own mask on the Refine page; start it from the prediction if there is none.
+        """Open the reader's own mask on the Refine page, or start it from the prediction.
 
-        A newer prediction replaces an own mask without strokes, else the page asks first.
+        A newer prediction replaces an own mask without strokes; otherwise the page asks first.
         """
         if self._session.case is None:
             return
@@ -242,7 +242,7 @@ class Accepting(WindowPart):
     # -------------------------------------------------------------------- inner
 
     def _use_prediction(self) -> None:
-        """Accept the prediction as the own mask; ask first if that replaces edits."""
+        """Accept the prediction as the own mask; ask the user first if this replaces edits."""
         if not self._has_own:
             self._accepts_copy = True
             self._editing.start(Role.PREDICTION)
@@ -250,7 +250,7 @@ class Accepting(WindowPart):
             self._editing.saving.accept(self._go_on)
 
     def _replace_own(self) -> bool:
-        """Replace an own mask without strokes by the prediction, or ask; return if replaced."""
+        """Replace a mask without strokes by the prediction, or ask; return whether replaced."""
         live = self._editing.live
         is_replaced = live is not None and live.position == 0 and self._editing.open_is_new
         if not is_replaced:
@@ -289,7 +289,7 @@ class Accepting(WindowPart):
         self._is_prediction_newer = False
 
     def _on_opened(self) -> None:
-        """Accept a copy that was made in order to be accepted; ask if there is earlier work."""
+        """Accept a copy that was made for acceptance, or ask if there is earlier work."""
         accepts_copy, self._accepts_copy = self._accepts_copy, False
         if accepts_copy and self._editing.live is None:
             self._accepts_copy = self._session.case_key == self._case

@@ -45,8 +45,8 @@ def section_radius_mm(radius_mm: float, distance_mm: float) -> float:
 def circle_radius_mm(state: RefineState) -> float:
     """Return the radius of the brush cursor in mm.
 
-    For SmartPaint this is the radius of the stroke, for another brush the radius of the painted
-    sphere.
+    For SmartPaint this is the radius of the stroke, and for any other brush the radius of the
+    painted sphere.
     """
     if state.tool is PaintTool.SMARTPAINT:
         return state.brush.radius_mm
@@ -54,7 +54,7 @@ def circle_radius_mm(state: RefineState) -> float:
 
 
 def core_mm(brush: Brush) -> float:
-    """Return the distance from the path in mm within which SmartPaint ignores the image.
+    """Return the distance in mm from the path within which SmartPaint ignores the image.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def ring_style(state: RefineState, instead: str = "") -> RingStyle:
 
 
 def sign_colour(state: RefineState, instead: str = "") -> str:
-    """Return the colour for the effect of a press: adding, erasing, smoothing, or none."""
+    """Return the colour for the effect of a press: add, erase, smooth, or no effect."""
     if instead:
         return WARNING_COLOURS["dark"]
     if state.brush.tool is Tool.SMOOTH and state.is_painting:
@@ -102,7 +102,7 @@ def slices_reached(radius_mm: float, spacing_mm: float) -> int:
 
 
 def cursor_text(state: RefineState, *, slices: int | None = None) -> str:
-    """Return the text next to the cursor, such as "+ add"; with `slices`, also its depth.
+    """Return the text next to the cursor, such as "+ add", with the depth if `slices` is given.
 
     The brush of `state` already includes the effect of mouse buttons and modifier keys.
 
@@ -142,7 +142,10 @@ def cursor_text(state: RefineState, *, slices: int | None = None) -> str:
 
 
 class HeldKeys(QObject):
-    """Reports which of Shift, Ctrl and Alt are pressed, even if the pointer does not move."""
+    """Event filter that reports which of Shift, Ctrl and Alt are pressed.
+
+    Changes are reported even if the pointer does not move.
+    """
 
     changed = Signal(object)
 
@@ -158,9 +161,9 @@ class HeldKeys(QObject):
 
 
 class BrushCursor:
-    """Controls napari's circle cursor, its rings, and a text at the pointer.
+    """Component that controls napari's circle cursor, its rings, and a text at the pointer.
 
-    Rings and text need a window; without a window only the circle is shown.
+    Rings and text need a window; without a window, only the circle is shown.
     """
 
     def __init__(self, scene: Scene) -> None:
@@ -245,7 +248,7 @@ class BrushCursor:
             self._text.setVisible(bool(self._text.text()))
 
     def come_home(self) -> None:
-        """Move the text back to the main view, because its view is closed."""
+        """Move the text back to the main view, because the view that contains it is closed."""
         home = canvas_widget(self._scene.viewer)
         if self._text is not None and home is not None:
             self._text.setParent(home)

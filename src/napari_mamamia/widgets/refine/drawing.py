@@ -1,4 +1,4 @@
-"""Slice drawings that take effect when the button is released: contour, line, point."""
+"""Tools that draw on a slice and take effect when the button is released: contour, line, point."""
 
 from collections.abc import Callable
 
@@ -18,7 +18,7 @@ from napari_mamamia.widgets.viewer.marks import Marks
 
 
 class Outlining:
-    """Draws one contour at a time in the displayed plane."""
+    """Tool that draws one contour at a time in the displayed plane."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Outlining:
             self._marks.add(box, on_line, "line")
 
     def release(self) -> None:
-        """Close the contour; its inside is added to the mask, or removed when erasing."""
+        """Close the contour, and add its inside to the mask, or remove it when erasing."""
         points, self._points = self._points, []
         live = self._mask.live
         self._marks.clear()
@@ -71,7 +71,7 @@ class Outlining:
 
 
 class Pointing:
-    """Selects a point, or draws a straight line; `use` is called with its ends on release.
+    """Tool that selects a point or draws a straight line; `use` receives both ends on release.
 
     If `has_line` is False, both ends are the pressed point.
     """

@@ -1,8 +1,8 @@
 """The reader's own mask: opened with its journal, edited and saved.
 
-An existing mask of the reader is opened for editing as soon as the case is read; a new mask is
-copied from another mask on request. The mask is saved a few seconds after a change, before another
-case is opened, and before the window closes. Each step is recorded in the journal even earlier.
+The reader's existing mask is opened for editing as soon as the case is read; a new mask is copied
+from another mask on request. The mask is saved a few seconds after a change, before another case is
+opened, and before the window closes. Each step is recorded in the journal before the mask is saved.
 """
 
 from collections.abc import Callable
@@ -28,10 +28,10 @@ _LANE: Final = "edit"
 
 
 class Editing(WindowPart):
-    """Opens, tracks and saves the refined mask. `state_changed` reports a new `state`.
+    """Component that opens, tracks and saves the refined mask.
 
-    The signal `opened` reports that another mask, or none, is open for editing; `stepped` reports
-    that a step was made, undone or redone.
+    The signal `state_changed` reports a new `state`, and `opened` that a different mask, or none,
+    is open for editing. `stepped` reports that a step was made, undone or redone.
     """
 
     state_changed = Signal()
@@ -70,7 +70,7 @@ class Editing(WindowPart):
 
     @property
     def open(self) -> OpenEditing | None:
-        """The mask that is open for editing, with its journal, or None."""
+        """The mask that is open for editing, with its journal, or None if there is none."""
         return self.saving.open
 
     @property
@@ -97,8 +97,8 @@ class Editing(WindowPart):
     def start(self, source: Role | None) -> None:
         """Copy the mask of a role (None: an empty mask) as this reader's own mask.
 
-        If the reader already has a mask of the case, that mask is opened first, and the copy
-        becomes a step of its history.
+        If the reader already has a mask for the case, that mask is opened first, and the copy
+        becomes a step in its history.
         """
         case = self._session.case
         if case is None:
@@ -202,7 +202,7 @@ class Editing(WindowPart):
         )
 
     def _show_opened(self, opened: OpenEditing, case: Case) -> None:
-        """Show the mask now and start editing in the next iteration, because both take long."""
+        """Show the mask now, and start editing in the next iteration, because each is slow."""
         _close_opened(self._pending)
         self._pending = None
         if not self._is_of(opened, self._session.case, self._session.reader):
@@ -276,7 +276,7 @@ class Editing(WindowPart):
     # ------------------------------------------------------------------ layers
 
     def choose_layer(self) -> None:
-        """Select and show the layer of the refined mask."""
+        """Select the layer of the refined mask, and make it visible."""
         layer = self.layer
         if layer is not None:
             layer.visible = True
@@ -290,11 +290,11 @@ class Editing(WindowPart):
         self.saving.save(then)
 
     def save_if_needed(self, then: Callable[[bool], None]) -> None:
-        """Save unsaved changes, then call `then` with whether everything is on disk."""
+        """Save unsaved changes, then call `then` with whether all changes are on disk."""
         self.saving.save_if_needed(then)
 
     def save_now(self) -> bool:
-        """Save in this thread when the window closes; return False if changes stay unsaved."""
+        """Save in this thread when the window closes; return whether everything is saved."""
         return self.saving.save_now()
 
     def keep_under(self, reader: str) -> None:
@@ -307,7 +307,7 @@ class Editing(WindowPart):
             self.save()
 
     def discard(self) -> None:
-        """Discard the mask in this window; its file and its journal are not changed."""
+        """Discard the mask in this window without changing its file or its journal."""
         self._scene.remove_mask(Role.REFINED)
         self._session.drop_mask(Role.REFINED)
 

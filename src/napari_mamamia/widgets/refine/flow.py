@@ -1,4 +1,4 @@
-"""Controller of the Refine page: tools, strokes, history, measurements, saving."""
+"""Controller of the Refine page: tools, strokes, history, measurements and saving."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -38,7 +38,7 @@ _CLOCK_MS: Final = 1_000
 
 
 class RefineFlow(WindowPart):
-    """Connects the page, the saved state, the session, painting, growing and measuring.
+    """Controller that connects page, saved state, session, painting, growing and measuring.
 
     The signal `next_changed` carries the `NextStep` of the own mask.
     """
@@ -146,7 +146,7 @@ class RefineFlow(WindowPart):
     # ----------------------------------------------------------------- actions
 
     def actions(self) -> dict[str, Callable[..., object]]:
-        """Return the actions of this page's shortcuts, by their names in the table."""
+        """Return the actions of this page's shortcuts by action name."""
         painting, editing = self._painting, self._editing
         handlers: dict[str, Callable[..., object]] = {
             "smartpaint": lambda: painting.toggle_tool(PaintTool.SMARTPAINT),
@@ -187,7 +187,7 @@ class RefineFlow(WindowPart):
     def drop_stroke(self) -> bool:
         """Discard the current stroke, or stop waiting for a click or a box.
 
-        Return whether a tool is active, which Esc then concerns alone.
+        Return whether a tool is active; if so, Esc has no further effect.
         """
         is_active = self._active_tool.tool is not None
         self._painting.drop_stroke()
@@ -195,7 +195,7 @@ class RefineFlow(WindowPart):
         return is_active
 
     def grow_prediction(self) -> None:
-        """Grow the displayed prediction into the own mask, which is created if necessary."""
+        """Grow the displayed prediction into the own mask, creating the own mask if necessary."""
         self._grows_when_ready = True
         if self._editing.live is None:
             self._readers.with_reader(lambda: self._editing.start(None))
@@ -209,7 +209,7 @@ class RefineFlow(WindowPart):
             self._growing.grow_mask(mask.buffer)
 
     def set_keys(self, keys: Sequence[Key]) -> None:
-        """Bind other shortcuts on the layers from now on."""
+        """Replace the shortcuts that are bound on the layers."""
         before, self._keys = self._keys, keys
         image = self._scene.layer(Role.PHASE)
         if image is not None:

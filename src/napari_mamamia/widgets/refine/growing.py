@@ -1,4 +1,4 @@
-"""Growing in 3-D and whole-mask tools: jobs whose results become steps."""
+"""Growing in 3-D and whole-mask tools, run as jobs whose results become steps."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -56,7 +56,7 @@ RemovalJob = Callable[[NDArray[np.uint8], NDArray[np.uint16]], Removal]
 
 
 class Growing(WindowPart):
-    """Runs one job at a time; its result is discarded if the mask changed in the meantime."""
+    """Component that runs one job at a time; the result is discarded if the mask has changed."""
 
     busy_changed = Signal()
 
@@ -81,7 +81,7 @@ class Growing(WindowPart):
 
     @property
     def note(self) -> str:
-        """The note on the current step if it is a growth, otherwise ""."""
+        """The note on the current step if the step is a growth, otherwise ""."""
         live = self._editing.live
         if live is None or self._noted is None or not live.position:
             return ""
@@ -90,7 +90,7 @@ class Growing(WindowPart):
 
     @property
     def farther_mm(self) -> float | None:
-        """The larger search radius to offer if the current step reached its limit, or None."""
+        """The next larger search radius if the current step reached its limit, or None."""
         live = self._editing.live
         if live is None or self._cut_off is None or not live.position:
             return None
@@ -100,7 +100,7 @@ class Growing(WindowPart):
 
     @property
     def kind(self) -> GrowthKind:
-        """What the next growth starts from."""
+        """The type of evidence from which the next growth starts."""
         live = self._editing.live
         return GrowthKind.CLICK if live is None else choose_growth(live)
 
@@ -110,7 +110,7 @@ class Growing(WindowPart):
         self._noted = self._cut_off = None
 
     def seed_text(self) -> str:
-        """Return a text saying what the next growth starts from."""
+        """Return a text on the evidence from which the next growth starts."""
         live, kind = self._editing.live, self.kind
         if live is not None and kind is GrowthKind.OUTLINES:
             count = len(outlined_slices(steps_of(live), live.label))
@@ -123,7 +123,7 @@ class Growing(WindowPart):
         return tr("from the pointer") if is_click else tr("from the mask, strokes and outlines")
 
     def set_reach(self, radius_mm: float) -> None:
-        """Set the search radius for growing a region again that reached its limit."""
+        """Set the search radius for growing again a region that reached its limit."""
         self._reach_mm = radius_mm
 
     def grow(self) -> None:
@@ -284,7 +284,7 @@ class Growing(WindowPart):
         )
 
     def remove_part(self, place: Voxel, label: int) -> None:
-        """Remove the component of the mask at a point permanently."""
+        """Permanently remove the mask's component at a point."""
         live = self._editing.live
         if live is not None:
             find = self._services.remove_part

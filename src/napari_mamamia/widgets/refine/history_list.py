@@ -1,4 +1,4 @@
-"""The list of steps, newest first, with click to return to a state, and the undo memory."""
+"""The list of steps, newest first, in which a click returns to a state, and the undo memory."""
 
 import logging
 from collections import Counter
@@ -25,7 +25,7 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 _log = logging.getLogger(__name__)
 
 LIMITS_MB: Final = (64, 256, 1024, 4096)
-"""Choices for the memory limit of undo in MB."""
+"""Available memory limits for undo, in MB."""
 
 _USUAL_MB: Final = 256
 _MB: Final = 1 << 20
@@ -42,7 +42,7 @@ class HistoryModel(QAbstractListModel):
         self._position = 0
 
     def show(self, steps: Sequence[Edit], position: int, start: str) -> None:
-        """Show the steps, `position` of them applied, above the name of the start mask.
+        """Show the steps above the name of the start mask; the first `position` steps are applied.
 
         Unchanged rows are kept, because laying out the whole list takes 4 ms at each undo.
         """
@@ -96,10 +96,10 @@ class HistoryModel(QAbstractListModel):
 
 
 class HistoryList(QWidget):
-    """The list with the Redo button and the undo memory; the page places `undo`.
+    """The list with the Redo button and the undo memory; the page places the `undo` button.
 
-    The signal `position_wanted` carries the number of steps to apply, `limit_wanted` a limit in
-    megabytes.
+    The signal `position_wanted` carries the number of steps to apply; `limit_wanted` carries a
+    limit in megabytes.
     """
 
     position_wanted = Signal(int)
@@ -153,7 +153,7 @@ class HistoryList(QWidget):
         self.limit.blockSignals(False)
 
     def show_memory(self, megabytes: float | None) -> None:
-        """Show how much memory undo uses; None if no mask is being edited."""
+        """Show the memory used for undo, or nothing (None) if no mask is being edited."""
         self.memory.setText(
             "" if megabytes is None else tr("undo: {megabytes:.0f} MB, limit", megabytes=megabytes)
         )
@@ -199,7 +199,7 @@ def _name_step(step: Edit) -> str:
 
 
 class StepWords:
-    """Describes the latest change of a session's history: undone, redone or discarded steps."""
+    """Builder of texts on a history's latest change: undone, redone or discarded steps."""
 
     def __init__(self) -> None:
         self._steps: Sequence[Edit] = ()
@@ -210,7 +210,7 @@ class StepWords:
         self._steps, self._position = ((), 0) if live is None else (live.steps, live.position)
 
     def follow(self, live: EditingSession) -> tuple[str, str]:
-        """Return texts on steps undone or redone since the last call, and on discarded redo steps.
+        """Return texts on the steps undone or redone since the last call, and on discarded steps.
 
         A text is "" if there was no such step.
         """
@@ -279,9 +279,9 @@ def _describe_lost(lost: Sequence[Edit], label: int) -> str:
 
 
 class UndoMemory(WindowPart):
-    """Connects the list of steps with the session's history and the preferences.
+    """Component that connects the list of steps with the session's history and the preferences.
 
-    Steps beyond the memory limit are not lost, because they can be read from the journal.
+    Steps beyond the memory limit are not lost, because the journal contains them.
     """
 
     def __init__(self, context: WindowContext, history: HistoryList, editing: Editing) -> None:

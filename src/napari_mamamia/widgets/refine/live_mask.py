@@ -1,7 +1,7 @@
 """The reader's mask during editing: a session's buffer, redrawn on its layer after changes.
 
-The user may paint on the layer with napari's own tools, replace its data, or delete it. Painting
-becomes a step of the session; a layer that no longer fits is repaired with a message.
+The user may paint on the layer with napari's own tools, replace its data, or delete the layer.
+Painting becomes a step of the session; a layer that no longer fits is repaired, with a message.
 """
 
 from collections.abc import Callable
@@ -76,11 +76,11 @@ class LiveMask(WindowPart):
 
     @property
     def followed(self) -> Any | None:
-        """The layer whose events are connected, which the user may have just deleted."""
+        """The layer whose events are connected; the user may just have deleted this layer."""
         return self._layer
 
     def begin(self, live: EditingSession, tag: LayerTag) -> None:
-        """Edit with the session `live`; the layer of the refined mask shows its buffer."""
+        """Start editing with a session, whose buffer is shown in the refined mask's layer."""
         self.end()
         self.live, self.tag = live, tag
         self.strokes.begin(live)
@@ -147,11 +147,11 @@ class LiveMask(WindowPart):
         self.strokes.drag(place)
 
     def end_stroke(self) -> None:
-        """End the stroke; it becomes a step at once, or when its result is ready."""
+        """End the stroke, which becomes a step immediately or when its result is ready."""
         self.strokes.end()
 
     def release(self) -> None:
-        """End the current stroke at once, after all earlier strokes."""
+        """End the current stroke immediately, after all earlier strokes."""
         self.strokes.finish()
         if self.live is not None and self.live.is_painting:
             self.show_step(self.live.release())
@@ -184,7 +184,7 @@ class LiveMask(WindowPart):
         return step is not None
 
     def forget_marks(self) -> None:
-        """Remove all marks of the lesion without changing its mask."""
+        """Remove all marks of the lesion without changing the lesion's mask."""
         if self.live is None:
             return
         self.release()
@@ -194,7 +194,7 @@ class LiveMask(WindowPart):
         self.show_step(step)
 
     def show_step(self, step: Step | None) -> None:
-        """Redraw the voxels that a step of the session changed, and report it."""
+        """Redraw the voxels that a step of the session changed, and report the step."""
         if step is None:
             return
         self._scene.redraw_box(Role.REFINED, step.difference.box)
@@ -213,8 +213,8 @@ class LiveMask(WindowPart):
     def go_to(self, position: int) -> None:
         """Jump to the state after `position` steps.
 
-        A long jump is prepared in portions while the mask stays unchanged; another click or action
-        cancels the jump.
+        A long jump is prepared in portions while the mask stays unchanged; any other click or
+        action cancels the jump.
         """
         live = self.live
         if live is None:
@@ -293,7 +293,7 @@ class LiveMask(WindowPart):
         self._layer = None
 
     def _on_paint(self, _event: Any) -> None:
-        """Check in the next iteration, because napari emits the event before it paints."""
+        """Check in the next iteration, because napari emits the event before painting."""
         self._look.start(0)
 
     def _notice_safely(self) -> None:

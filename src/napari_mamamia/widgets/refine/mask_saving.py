@@ -1,9 +1,10 @@
-"""Saving the reader's mask of the open case, and loading newer predictions.
+"""Saving the reader's mask for the open case, and loading newer predictions.
 
 The mask is saved automatically, on request, before another case is opened and before the window
-closes. Each step is recorded in the journal even earlier, see `services.refine.edit_case`. A
-prediction may have been written by "Predict all", a terminal command or another window. Masks in a
-review, unsaved masks, and masks that the user removed are not replaced.
+closes. Each step is recorded in the journal before the mask is saved, see
+`services.refine.edit_case`. A prediction may have been written by "Predict all", a terminal command
+or another window. Masks in a review, unsaved masks, and masks that the user removed are not
+replaced.
 """
 
 from collections.abc import Callable
@@ -41,7 +42,7 @@ _NO_WORKSPACE: Final = tr(
 
 
 class MaskSaving(WindowPart):
-    """Saves the open mask; `state_changed` reports a new `state`."""
+    """Component that saves the open mask; `state_changed` reports a new `state`."""
 
     state_changed = Signal()
 
@@ -84,7 +85,7 @@ class MaskSaving(WindowPart):
 
     @property
     def is_accepted(self) -> bool:
-        """Whether the mask is saved unchanged as the reader accepted it."""
+        """Whether the saved mask is exactly the mask that the reader accepted."""
         saved = self.open.saved if self.open else None
         return saved is not None and saved.is_accepted and self.state is SaveState.SAVED
 
@@ -104,7 +105,7 @@ class MaskSaving(WindowPart):
     # ----------------------------------------------------------------- following
 
     def begin(self, opened: OpenEditing, context: CaseContext | None) -> None:
-        """Save this mask from now on; `context` determines the files of its case."""
+        """Start saving this mask; `context` determines the files of its case."""
         self.open, self._case_context, self._said = opened, context, ""
         live = opened.session
         is_saved = opened.is_as_saved and opened.recovered is None
@@ -119,7 +120,7 @@ class MaskSaving(WindowPart):
         self._track.leave()
 
     def take_reader(self, reader: str) -> None:
-        """Save the mask under another reader name from now on; the previous file is kept."""
+        """Start saving the mask under a different reader name; the previous file is kept."""
         if self.open is not None:
             self.open.reader, self.open.saved, self._said = reader, None, ""
 
@@ -135,7 +136,7 @@ class MaskSaving(WindowPart):
         self.state_changed.emit()
 
     def look(self) -> None:
-        """Record a current stroke and napari's painting, and update the state."""
+        """Record a current stroke and napari's painting, then update the state."""
         self._mask.release()
         self._mask.notice()
         if self.open is not None:
@@ -175,7 +176,7 @@ class MaskSaving(WindowPart):
         )
 
     def save_if_needed(self, then: Callable[[bool], None]) -> None:
-        """Save unsaved changes, then call `then` with whether everything is on disk."""
+        """Save unsaved changes, then call `then` with whether all changes are on disk."""
         self.look()
         if self.is_dirty:
             self.save(then)
@@ -183,7 +184,7 @@ class MaskSaving(WindowPart):
             then(True)
 
     def save_if_new(self, then: Callable[[bool], None]) -> None:
-        """Save anything not on disk, even an unchanged copy, then call `then` as `save` does."""
+        """Save a mask that is not on disk, even an unchanged copy, then call `then`."""
         self.look()
         if self.is_dirty or self.state is SaveState.NEW:
             self.save(then)
@@ -191,7 +192,7 @@ class MaskSaving(WindowPart):
             then(True)
 
     def accept(self, then: Callable[[bool], None]) -> None:
-        """Save the mask, even an unchanged copy, as accepted; call `then` as `save` does."""
+        """Save the mask, even an unchanged copy, as accepted, then call `then` as `save` does."""
         self.look()
         if self.is_accepted:
             then(True)
@@ -200,7 +201,7 @@ class MaskSaving(WindowPart):
             self.save(then)
 
     def save_now(self) -> bool:
-        """Save in this thread when the window closes; return False if changes stay unsaved."""
+        """Save in this thread when the window closes; return whether everything is saved."""
         # The window closes in this very event: the queued result of the saving thread would come
         # too late.
         self._jobs.finish("save", _LONGEST_WAIT_S)
@@ -277,12 +278,12 @@ class MaskSaving(WindowPart):
 
 _LANE: Final = "refresh"
 _WRITERS: Final = ("predict all", "import run")
-"""Job lanes that may write a prediction of the open case."""
+"""Job lanes that may write a prediction for the open case."""
 _NOT_SHOWN: Final = tr("A newer prediction is not shown: {}")
 
 
 class MaskRefresh(WindowPart):
-    """Checks for a newer prediction after such a job has ended, and when `look` is called."""
+    """Component that checks for a newer prediction after such a job, and when `look` is called."""
 
     def __init__(self, context: WindowContext) -> None:
         super().__init__(context)
@@ -293,7 +294,7 @@ class MaskRefresh(WindowPart):
         self._jobs.ended.connect(self._on_job_ended)
 
     def look(self) -> None:
-        """Check for a newer prediction of the open case, and show it."""
+        """Check for a newer prediction for the open case, and show the new prediction."""
         case, context = self._session.case, self._session.context
         if case is None or context is None or self._is_busy():
             return

@@ -21,13 +21,13 @@ class SaveState(StrEnum):
 
 
 Mark = tuple[int, Edit | None]
-"""A position in a session's history: number of applied steps, and the last of them."""
+"""A position in a session's history: the number of applied steps, and the last applied step."""
 
 _NOWHERE: Final[Mark] = (-1, None)
 
 
 class SaveTrack:
-    """Tracks whether a session is at the position of its last save."""
+    """Tracker of whether a session is at the position of its last save."""
 
     def __init__(self) -> None:
         self.state = SaveState.NONE
@@ -36,7 +36,7 @@ class SaveTrack:
         self._saved_at: float | None = None
 
     def begin(self, live: EditingSession, *, is_saved: bool) -> None:
-        """Track a newly opened session; `is_saved` says that the mask on disk is equal."""
+        """Start tracking an opened session; `is_saved` is whether the mask on disk is equal."""
         here = mark_of(live)
         self._on_disk = here if is_saved else _NOWHERE
         self._begun = here if not is_saved and here[0] == 0 else _NOWHERE
@@ -62,7 +62,7 @@ class SaveTrack:
             self.state = SaveState.UNSAVED
 
     def start_saving(self, live: EditingSession) -> Mark:
-        """Record that saving has started; return the session's position."""
+        """Record that saving has started, and return the session's position."""
         self.state = SaveState.SAVING
         return mark_of(live)
 
@@ -83,7 +83,7 @@ class SaveTrack:
         return self.state in (SaveState.UNSAVED, SaveState.SAVING, SaveState.FAILED)
 
     def text(self, journal: str) -> str:
-        """Return the state as text; `journal` describes what happens to unsaved strokes."""
+        """Return the state as text; `journal` describes whether the journal keeps the strokes."""
         journal_note = f" · {journal}" if journal else ""
         return {
             SaveState.NONE: "",

@@ -1,4 +1,4 @@
-"""Jobs that follow the edited mask: image noise, measurements, changed voxels."""
+"""Jobs that follow the edited mask: image noise, measurements and changed voxels."""
 
 from dataclasses import replace
 from typing import Final
@@ -29,7 +29,7 @@ _AFTER_ROW_MS: Final = 60
 
 
 class RefineMeasure(WindowPart):
-    """Measures the images and the mask; the signal `numbers` carries `ShownNumbers`."""
+    """Component that measures the images and the mask; `numbers` carries `ShownNumbers`."""
 
     numbers = Signal(object)
     images_ready = Signal()
@@ -68,7 +68,7 @@ class RefineMeasure(WindowPart):
         return self.wants_changes or self.wants_marks
 
     def begin(self) -> None:
-        """Measure the opened mask, or reset everything if there is none."""
+        """Measure the opened mask, or reset all measurements if no mask is open."""
         live = self._editing.live
         if live is self._of:
             self.measure_images()
@@ -111,23 +111,23 @@ class RefineMeasure(WindowPart):
         )
 
     def measure_label(self) -> None:
-        """Measure start and current mask again for another structure or lesion."""
+        """Measure the start mask and the current mask again for a different structure or lesion."""
         live = self._editing.live
         if live is not None and live is self._of:
             self._show_numbers(ShownNumbers(None, None, self.shown.reference))
             self._measure_start(live.start_labels)
 
     def measure_later(self) -> None:
-        """Measure after this step; in a series of steps, only after the last one.
+        """Measure after this step, or in a series of steps only after the last step.
 
-        Otherwise the measuring thread would delay each undo of a series by about 10 ms.
+        Otherwise the measuring thread would delay each undo in a series by about 10 ms.
         """
         is_row = self._since_step.isValid() and self._since_step.elapsed() < _ROW_MS
         self._since_step.start()
         self._timer.start(_AFTER_ROW_MS if is_row else 0)
 
     def measure_now(self) -> None:
-        """Measure the current mask; only the newest result counts."""
+        """Measure the current mask; only the newest result is used."""
         live = self._editing.live
         if live is None:
             return
@@ -232,7 +232,7 @@ class RefineMeasure(WindowPart):
 
 
 def images_text(images: FeatureImages | None, *, is_reading: bool) -> str:
-    """Return a text on the images that SmartPaint compares, their phases, and missing images."""
+    """Return a text on the images and phases that SmartPaint compares, and on missing images."""
     if images is None:
         return (
             tr(

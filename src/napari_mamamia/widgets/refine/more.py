@@ -1,7 +1,7 @@
-"""The "More tools" section of the Refine page: rarely used tools under headings.
+"""The "More tools" section of the Refine page, with rarely used tools under headings.
 
-The section contains further ways to grow, and tools for the whole mask; each use is a step that can
-be undone.
+The section contains further ways to grow a region, and tools for the whole mask. Each use is a step
+that can be undone.
 """
 
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ class MaskTool(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MaskToolRequest:
-    """A tool and its amount in mm3 (`REMOVE_SMALL`), in mm (`MARGIN`, `SMOOTH`), or 0."""
+    """A tool and its amount in mm3 (`REMOVE_SMALL`) or mm (`MARGIN`, `SMOOTH`), otherwise 0."""
 
     tool: MaskTool
     amount: float = 0.0

@@ -1,4 +1,4 @@
-"""All mouse tools on the image, including napari's own brush; at most one is active."""
+"""All mouse tools on the image, including napari's own brush; only one tool is active at a time."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ TOOL_OVERLAY: Final = "mamamia_tool"
 
 @dataclass(frozen=True, slots=True)
 class ToolSign:
-    """The text about the active tool on the image, its colour, and why the tool is disabled."""
+    """The text about the active tool on the image, with its colour and the reason if disabled."""
 
     text: str
     colour: str = MASK_COLOURS["prediction"]
@@ -35,7 +35,7 @@ class ToolSign:
 
 
 def paint_sign(state: RefineState, *, paused: bool = False, problem: str = "") -> ToolSign:
-    """Return the sign of a Refine tool; `state` has the brush that a press paints with.
+    """Return the sign of a Refine tool; `state` contains the brush that a press uses.
 
     Examples
     --------
@@ -66,14 +66,18 @@ def _list_parts(tool: PaintTool, brush: Brush) -> tuple[str, ...]:
 
 
 class ToolSigns(QObject):
-    """Shows the sign of the active tool in every view; `problem_changed` carries its problem.
+    """Component that shows the sign of the active tool in every view.
+
+    The signal `problem_changed` carries the reason why the tool is disabled.
 
     Parameters
     ----------
     views
-        Returns the current views of the case, the main one first.
+        Function that returns the current views of the case, the main view first.
     signs
-        For the owner of a tool: its sign in a view, if it shows more than its name.
+        For the owner of a tool: a function that returns the tool's sign in a view, needed only if
+        the
+        sign shows more than the tool's name.
     """
 
     problem_changed = Signal(str)
@@ -133,10 +137,10 @@ _SIZED: Final = ("paint", "erase")
 
 
 class NapariPaint(WindowPart):
-    """Synchronises the mode of the mask layer with the active tool.
+    """Component that synchronises the mode of the mask layer with the active tool.
 
     napari's tools do not check the position. They are turned off if a press would hit a voxel other
-    than the displayed one; our own tools ignore the press instead.
+    than the displayed voxel; our own tools ignore the press instead.
     """
 
     sign_changed = Signal()
@@ -199,22 +203,25 @@ class NapariPaint(WindowPart):
 
 
 class MouseTools(WindowPart):
-    """Creates the active-tool state and the tools; closing a case turns the tool off.
+    """Component that creates the active-tool state and the tools.
+
+    Closing a case turns the active tool off.
 
     Parameters
     ----------
     views
-        Returns the current views of the case, the main one first.
+        Function that returns the current views of the case, the main view first.
     page
-        Returns the displayed page.
+        Function that returns the displayed page.
 
     Attributes
     ----------
     active_tool, aim, signs
-        The active tool; whether a press hits the displayed voxel; the text on the image.
+        The active tool, the check whether a press hits the displayed voxel, and the text on the
+        image.
     painting, prompts, grow_box, ftv_box, landmarks, drawing
-        The tools of page Refine; the prompts of Predict; the boxes of Refine and of Kinetics; the
-        clicks of Findings; rulers and other shapes.
+        The tools of the Refine page, the prompts of Predict, the boxes of Refine and Kinetics, the
+        clicks of Findings, and rulers and other shapes.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Live measurements of the Refine page: start and current mask against a reference."""
+"""Live measurements on the Refine page: start mask and current mask against a reference."""
 
 from dataclasses import dataclass
 from math import isnan
@@ -20,7 +20,7 @@ _MM3_PER_ML: Final = 1000.0
 class ShownNumbers:
     """Measurements of the start mask, the current mask and the reference; None if unknown.
 
-    `grid_warning` says that mm and ml are invalid; "" if they are valid.
+    `grid_warning` is the reason why mm and ml are invalid, or "" if they are valid.
     """
 
     start: MaskNumbers | None
@@ -65,7 +65,7 @@ def number_text(name: str, value: float) -> str:
 
 
 class RefineNumbers(QWidget):
-    """Table with a row for each measurement, and columns for start, current and reference."""
+    """Table with a row for each measurement, and columns for start, current mask and reference."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -96,12 +96,12 @@ class RefineNumbers(QWidget):
         self.show_numbers(ShownNumbers(None, None))
 
     def set_blind(self, text: str) -> None:
-        """Show what is hidden in this reading; "" if nothing is hidden."""
+        """Show what is hidden in this reading; "" means that nothing is hidden."""
         self._blind = text
         self.show_numbers(ShownNumbers(None, None))
 
     def show_numbers(self, numbers: ShownNumbers) -> None:
-        """Show the measurements; an unknown value is a dash with the reason as tooltip."""
+        """Show the measurements; an unknown value is a dash with the reason as its tooltip."""
         against = "" if numbers.now is None else numbers.now.against
         title = tr("Against {against}", against=against) if against else "Numbers"
         title = self._blind or (title if numbers.reference else tr("No reference"))

@@ -1,4 +1,4 @@
-"""The Refine page: start, paint, grow, check and accept the reader's own mask."""
+"""The Refine page, on which the reader starts, paints, grows, checks and accepts a mask."""
 
 from collections.abc import Sequence
 
@@ -34,10 +34,11 @@ from napari_mamamia.widgets.refine.tools import RefineTools
 class RefinePage(Page):
     """The page with start, tools, measurements, history and saving.
 
-    The signal `start_wanted` carries the role to start from, or None for an empty mask;
+    The signal `start_wanted` carries the role to start from, or None for an empty mask.
     `take_over_wanted` carries whether to keep recovered strokes. `changes_wanted`, `compare_wanted`
-    and `marks_wanted` carry whether to show changes, the start mask and marks. `protocol_wanted`
-    requests a protocol file, `forget_wanted` to remove all marks, `lesion_wanted` another lesion.
+    and `marks_wanted` carry whether to show changes, the start mask or marks. `protocol_wanted`
+    requests a protocol file, `forget_wanted` the removal of all marks, and `lesion_wanted` another
+    lesion.
     """
 
     start_wanted = Signal(object)
@@ -86,21 +87,21 @@ class RefinePage(Page):
     # ------------------------------------------------------------- for the dock
 
     def show_sources(self, roles: Sequence[Role]) -> None:
-        """Offer the masks from which the own mask can be copied."""
+        """Show buttons for the masks from which the own mask can be copied."""
         self.from_prediction.setEnabled(Role.PREDICTION in roles)
         self.from_reference.setEnabled(Role.REFERENCE in roles)
         self._roles = tuple(roles)
         self._mark_next()
 
     def set_blind(self, blinding: Blinding) -> None:
-        """Hide the buttons for starting from or comparing with hidden masks."""
+        """Hide the buttons that start from hidden masks or compare with hidden masks."""
         self.from_reference.setHidden(blinding.hides(Hidden.REFERENCE))
         self.from_prediction.setHidden(blinding.hides(Hidden.MODEL))
         is_hidden = blinding.hides(Hidden.REFERENCE) or blinding.hides(Hidden.NUMBERS)
         self.numbers.set_blind("Blind" if is_hidden else "")
 
     def show_mask(self, whose: str, *, has_mask: bool) -> None:
-        """Show the reader's mask, or that there is none yet."""
+        """Show the owner of the reader's mask, or that there is no mask yet."""
         self._has_mask = has_mask
         self.whose.setText(whose or tr("Make your own mask for this case and paint on it:"))
         for part in (self._tools, self._saving):
@@ -111,7 +112,7 @@ class RefinePage(Page):
         self._mark_next()
 
     def show_offer(self, text: str) -> None:
-        """Offer the strokes recovered after a crash; "" removes the offer."""
+        """Show buttons for the strokes recovered after a crash; "" hides these buttons."""
         self.offer.setText(text)
         set_level(self.offer, "warning")
         self._offer.setVisible(bool(text))
@@ -123,17 +124,17 @@ class RefinePage(Page):
         self.protocol.setVisible(bool(text))
 
     def set_save_is_next(self, is_next: bool, *, failed: bool) -> None:
-        """Offer to save unsaved changes, and to discard changes that cannot be saved."""
+        """Enable saving if it is the next step; show the Discard button if saving failed."""
         self.save.setEnabled(is_next)
         self.discard.setVisible(failed)
 
     def show_next(self, step: NextStep, tool: PaintTool) -> None:
-        """Highlight the control of the next step, and show the step."""
+        """Highlight the control of the next step, and describe the step."""
         self.tools.show_next(step, next_text(step, tool))
         set_primary(self.save, step is NextStep.SAVE)
 
     def ask_replacing(self, role: Role) -> None:
-        """Ask whether a copy of another mask replaces the own mask."""
+        """Ask whether to replace the own mask with a copy of another mask."""
         self._ask_replacing(role, show=True)
         call_later(self, lambda: self._area.ensureWidgetVisible(self._question))
 

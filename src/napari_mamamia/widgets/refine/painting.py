@@ -51,13 +51,13 @@ _LOCKED: Final = tr(
 
 
 class Painting(WindowPart):
-    """Paints with the active tool; `state_changed` reports a new `state`.
+    """Component that paints with the active tool; `state_changed` reports a new `state`.
 
-    The signal `sign_changed` reports that the effect of a press changed, because of another tool,
-    brush, modifier key or view. `said` carries a text on the last action and whether the text is
-    advice. `over_wanted` requests to restore the drawing that a preview had replaced.
-    `part_pointed` carries a point and the label of a component to remove; `line_drawn` carries the
-    two ends of a cut and its brush.
+    The signal `sign_changed` reports that the effect of a press changed because of a new tool,
+    brush, modifier key or view. `said` carries a text on the last action, and whether the text is
+    advice. `over_wanted` requests the drawing that a preview has replaced. `part_pointed` carries a
+    point and the label of a component to remove; `line_drawn` carries the two ends of a cut and the
+    brush.
     """
 
     state_changed = Signal()
@@ -155,7 +155,7 @@ class Painting(WindowPart):
 
     @property
     def pressed(self) -> RefineState:
-        """The effect of the current stroke, or of pressing the left button."""
+        """The effect of the current stroke, or of a press with the left button."""
         if self._stroke is not None:
             return self._stroke
         return replace(self.state, brush=self.brush_for(False, "Shift" in self._held))
@@ -195,7 +195,7 @@ class Painting(WindowPart):
         self.set_tool(PaintTool.NONE if self.state.tool is tool else tool)
 
     def set_brush(self, brush: Brush) -> None:
-        """Set another brush without changing the tool.
+        """Set the brush without changing the tool.
 
         If it is a smart brush, SmartPaint uses it from now on.
         """
@@ -222,7 +222,7 @@ class Painting(WindowPart):
         self.set_brush(self._brush.inverted())
 
     def step_radius(self, by: int) -> None:
-        """Increase or decrease the radius by a step."""
+        """Increase or decrease the radius by `by` steps."""
         radius = next_radius_mm(self._brush.radius_mm, by)
         self.set_brush(replace(self._brush, radius_mm=radius))
 
@@ -333,7 +333,7 @@ class Painting(WindowPart):
         self._show_cursor()
 
     def drop_stroke(self) -> None:
-        """Discard the current stroke, which then has no effect on release."""
+        """Discard the current stroke, so that releasing the button has no effect."""
         if self._stroke is None:
             return
         self._stroke = None

@@ -59,10 +59,10 @@ def time_text(seconds: float, limit_s: float | None) -> str:
 
 
 class Protocols(WindowPart):
-    """Loads a protocol, applies it to each opened mask, and switches between lesions.
+    """Component that loads a protocol, applies it to each opened mask, and switches lesions.
 
-    The signal `changed` reports new texts; `label_changed` reports that another structure or lesion
-    is painted. `choose_file` asks for a file; tests pass their own function.
+    The signal `changed` reports new texts; `label_changed` reports that a different structure or
+    lesion is painted. `choose_file` asks for a file; tests pass their own function.
     """
 
     changed = Signal()
@@ -87,7 +87,7 @@ class Protocols(WindowPart):
         return self.protocol is not None and self._editing.live is not None
 
     def ask(self) -> None:
-        """Ask for a protocol file and load it."""
+        """Ask for a protocol file, and load the file."""
         path = self.choose_file()
         if path is not None:
             self.load(path)
@@ -118,7 +118,7 @@ class Protocols(WindowPart):
         return True
 
     def use(self, protocol: Protocol) -> None:
-        """Use the protocol of a study; the study itself sets the blinding."""
+        """Use the protocol of a study; the study itself determines the blinding."""
         self.protocol = protocol
         self.apply()
 
@@ -139,7 +139,7 @@ class Protocols(WindowPart):
         self.changed.emit()
 
     def choose_label(self, value: int) -> None:
-        """Paint this structure from now on; the other structures are locked."""
+        """Select this structure for painting, and lock all other structures."""
         live = self._editing.live
         if live is None:
             return
@@ -153,7 +153,7 @@ class Protocols(WindowPart):
         self.label_changed.emit()
 
     def begin_lesion(self) -> None:
-        """Paint another lesion from now on, with the next free label."""
+        """Start another lesion with the next free label."""
         live = self._editing.live
         if live is None:
             return

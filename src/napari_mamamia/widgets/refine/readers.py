@@ -1,6 +1,6 @@
-"""The reader's name: requested in the header, remembered, and changed there.
+"""The reader's name, which is requested in the header, remembered, and changed there.
 
-A name is valid for one session. The name of an earlier session is only used if nobody else has
+A name is valid for one session. The name from an earlier session is used only if nobody else has
 saved work in the data set; otherwise the first edit asks for the name.
 """
 
@@ -26,7 +26,10 @@ _FIXED: Final = tr(
 
 
 class Readers(WindowPart):
-    """Stores the reader's name; a new name shows the reader's own mask of the open case."""
+    """Component that stores the reader's name.
+
+    A new name shows the reader's own mask for the open case.
+    """
 
     def __init__(
         self, context: WindowContext, header: Header, opening: Opening, editing: Editing
@@ -48,9 +51,9 @@ class Readers(WindowPart):
         self._session.data_set_changed.connect(self._forget_in_shared)
 
     def with_reader(self, then: Callable[[], None]) -> None:
-        """Call `then`, which edits a mask, once a reader name is set; ask for it first if needed.
+        """Call `then`, which edits a mask, once a reader name is set; ask for a missing name.
 
-        The last request counts, and only if the reader has no mask of the case yet.
+        Only the last request is kept, and only if the reader has no mask for the case yet.
         """
         if self._session.reader:
             then()
@@ -60,7 +63,7 @@ class Readers(WindowPart):
     def record_with_reader(self, then: Callable[[], None]) -> None:
         """Call `then`, which saves a tag, an answer or a measurement, once a reader name is set.
 
-        Every request is kept, in order, until the name is given or the question is cancelled.
+        All requests are kept, in order, until the name is entered or the question is cancelled.
         """
         if self._session.reader:
             then()
@@ -69,7 +72,7 @@ class Readers(WindowPart):
             self._ask_reader(self._waiting)
 
     def fix(self, reader: str, name: str) -> None:
-        """Fix the reader for as long as this window shows a study; `name` is displayed."""
+        """Fix the reader while this window shows a study; `name` is the displayed name."""
         self._waiting, self._name, self._is_given = None, name, True
         self._records.clear()
         self._session.set_reader(reader)
@@ -89,7 +92,7 @@ class Readers(WindowPart):
 
     @property
     def _is_fixed(self) -> bool:
-        """Return whether the name is fixed, because another name would reveal a hidden mask."""
+        """Return whether the name is fixed because a different name would reveal a hidden mask."""
         is_hidden = self._session.blinding.hides(Hidden.OTHER_READERS)
         return (is_hidden or bool(self._session.study)) and bool(self._session.reader)
 

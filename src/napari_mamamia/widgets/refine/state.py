@@ -1,4 +1,4 @@
-"""The reader's choices on the Refine page: tool, brush, and steps of the radius."""
+"""The reader's choices on the Refine page: tool, brush and radius steps."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -84,10 +84,10 @@ class NextStep(StrEnum):
 def choose_next(
     last_tool: str, *, is_empty: bool, is_failing: bool = False, is_offered: bool = False
 ) -> NextStep:
-    """Return the next step after a step by `last_tool` ("" for none).
+    """Return the next step after a step by `last_tool`, which is "" if there is no step.
 
-    `is_failing` says that the mask could not be saved, `is_offered` that recovered work waits for a
-    decision.
+    `is_failing` is whether the mask could not be saved; `is_offered` is whether recovered work
+    waits for a decision.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""The queue of strokes: each is computed in a thread and applied to the mask in order.
+"""The queue of strokes, which are computed in a thread and applied to the mask in order.
 
-A SmartPaint stroke changes the mask when its result arrives. Strokes with any brush that are drawn
-in the meantime wait, so that strokes take effect in the order of drawing.
+A SmartPaint stroke changes the mask when its result arrives. Any stroke that is drawn in the
+meantime waits, so that strokes take effect in the order in which they were drawn.
 """
 
 from dataclasses import dataclass
@@ -54,12 +54,12 @@ class StrokeQueue(WindowPart):
         self._is_preview_due = False
 
     def begin(self, live: EditingSession) -> None:
-        """Paint into this session from now on."""
+        """Start painting into this session."""
         self._live = live
         live.on_settled = self.stepped.emit
 
     def leave(self) -> None:
-        """Finish the waiting strokes, and close the session."""
+        """Finish the waiting strokes, then close the session."""
         self.finish()
         live, self._live = self._live, None
         self._waiting.clear()
@@ -107,7 +107,7 @@ class StrokeQueue(WindowPart):
             self._redraw_box(self._live.abandon())
 
     def finish(self) -> None:
-        """Apply every finished stroke to the mask before anything else changes the mask."""
+        """Apply every finished stroke to the mask before the mask is changed in any other way."""
         while self._jobs.is_running(_SETTLING):
             number = self._number
             self._jobs.finish(_SETTLING, _LONGEST_WAIT_S)
@@ -161,7 +161,7 @@ class StrokeQueue(WindowPart):
         self._notifier.fail(_DOING, error)
 
     def _go_on(self) -> None:
-        """Apply the waiting strokes up to the next one that is computed in a thread."""
+        """Apply the waiting strokes up to the next stroke that is computed in a thread."""
         while self._waiting and not self._jobs.is_running(_SETTLING):
             stroke = self._waiting.pop(0)
             live = self._live

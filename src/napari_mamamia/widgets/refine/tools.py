@@ -1,7 +1,7 @@
-"""The tools of the Refine page: active tool, brush size, and growing.
+"""The tools of the Refine page: active tool, brush size and growing.
 
 Each control emits a signal with the user's request; `show_state` updates all controls. Rarely used
-controls are in `extras`, which the page puts into a collapsible section.
+controls are in `extras`, which the page places in a collapsible section.
 """
 
 from collections.abc import Sequence
@@ -154,14 +154,14 @@ class RefineTools(QWidget):
         self.radius_text.setText(tr("{radius_mm:.1f} mm", radius_mm=state.brush.radius_mm))
 
     def show_next(self, step: NextStep, text: str) -> None:
-        """Highlight the control of the next step, and show a text about the step."""
+        """Show the next step as text, and highlight its control."""
         self._keep_room()
         self.next_step.setText(text)
         set_primary(self.tools[PaintTool.SMARTPAINT], step is NextStep.PAINT)
         set_primary(self.grow, step is NextStep.GROW)
 
     def show_suggestion(self, radius_mm: float | None) -> None:
-        """Offer a radius; None removes the offer."""
+        """Show a button for a suggested radius; None hides the button."""
         self._suggested = radius_mm or 0.0
         self.suggested.setText(
             "" if radius_mm is None else tr("Radius {radius_mm:.1f} mm", radius_mm=radius_mm)
@@ -169,7 +169,7 @@ class RefineTools(QWidget):
         self.suggested.setVisible(radius_mm is not None)
 
     def show_hint(self, text: str, level: str = "hint") -> None:
-        """Show what is missing, such as a late phase; "" removes the text."""
+        """Show what is missing, such as a late phase; "" hides the text."""
         self.hint.setText(text)
         set_level(self.hint, level)
         self.hint.setVisible(bool(text))
@@ -180,12 +180,12 @@ class RefineTools(QWidget):
         self.images.setVisible(bool(text))
 
     def show_outlines(self, text: str, *, is_again: bool) -> None:
-        """Show what the next growth starts from, such as "2 outlines"."""
+        """Show the evidence from which the next growth starts, such as "2 outlines"."""
         self.outlines.setText(text)
         self.grow.setText(tr("Grow again") if is_again else tr("Grow to 3-D"))
 
     def show_reach(self, radius_mm: float | None) -> None:
-        """Offer a larger search radius for the grown region; None removes the offer."""
+        """Show a field for a larger search radius of the grown region; None hides the field."""
         is_new = radius_mm is not None and self._reach_row.isHidden()
         self._reach_row.setVisible(radius_mm is not None)
         if radius_mm is not None and is_new:
@@ -193,17 +193,17 @@ class RefineTools(QWidget):
             self.reach_wanted.emit(radius_mm)
 
     def show_grow_note(self, text: str) -> None:
-        """Show notes on the grown region; "" removes them."""
+        """Show notes on the grown region; "" hides the notes."""
         self.grow_note.setText(text)
         self.grow_note.setVisible(bool(text))
 
     def show_stroke(self, text: str, *, is_advice: bool = False) -> None:
-        """Show the change by the last stroke."""
+        """Show the change made by the last stroke."""
         self.stroke_note.setText(text)
         set_level(self.stroke_note, "warning" if is_advice else "hint")
 
     def show_labels(self, labels: Sequence[tuple[int, str]], now: int | None) -> None:
-        """Offer structures or lesions as (value, name), `now` selected; hide if there are none."""
+        """List structures or lesions as (value, name), with `now` selected; hide an empty list."""
         self.labels.blockSignals(True)
         self.labels.clear()
         painted = _draw_line(MASK_COLOURS["refined"], _PAINTED_WIDTH, *MASK_DASHES["refined"])
@@ -374,7 +374,7 @@ def _set_quietly(slider: Slider, value: int) -> None:
 
 
 def _draw_line(colour: str, width: float, stroke: float, period: float) -> QIcon:
-    """Return an icon of a mask's line on black, with its casing; lengths in pixels."""
+    """Return an icon with a mask's line and its casing on black; lengths are in pixels."""
     pixmap = QPixmap(*_LINE_ICON)
     pixmap.fill(QColor("black"))
     painter = QPainter(pixmap)

@@ -22,7 +22,7 @@ _MOST_LINES: Final = 5
 
 
 class ReportFlow(WindowPart):
-    """Connects the page, the session, unsaved edits and the report job.
+    """Controller that connects the page, the session, unsaved edits and the report job.
 
     `with_reader` runs a callback once a reader name is set, because every report names its reader.
     """
@@ -51,7 +51,7 @@ class ReportFlow(WindowPart):
         self._follow_case()
 
     def look(self) -> None:
-        """Check again what is missing in the findings, because the page is displayed."""
+        """Check again which findings are missing, because the page is displayed."""
         self._follow_case()
 
     # -------------------------------------------------------------------- inner

@@ -1,4 +1,4 @@
-"""The Report page: cases, formats and folder of a report, and what is missing."""
+"""The Report page: cases, formats and folder of a report, and missing requirements."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,7 +87,7 @@ class ReportOptions:
 
 @dataclass(frozen=True, slots=True)
 class ReportRequest:
-    """A request for reports of the open case or all cases in a new folder inside `parent`."""
+    """A request for reports on the open case or all cases, in a new folder inside `parent`."""
 
     is_of_all: bool
     extras: ReportExtras
@@ -95,7 +95,7 @@ class ReportRequest:
 
 
 class ReportPage(Page):
-    """The page; `report_wanted` carries a `ReportRequest`."""
+    """The Report page; `report_wanted` carries a `ReportRequest`."""
 
     report_wanted = Signal(object)
 
@@ -155,13 +155,13 @@ class ReportPage(Page):
     # ------------------------------------------------------------- for the flow
 
     def show_case(self, mask: str, gaps: str) -> None:
-        """Show which mask the report of the open case uses, and what is missing in its findings."""
+        """Show which mask the report on the open case uses, and which findings are missing."""
         self.mask.setText(mask)
         self.gaps.setText(gaps)
         self._follow_choice()
 
     def show_data_set(self, n_cases: int, parent: Path, *, is_dicom: bool) -> None:
-        """Offer the cases of a data set; a folder that the reader chose is kept."""
+        """Show the number of cases in a data set, keeping a folder that the reader chose."""
         self._n_cases, self._is_dicom = n_cases, is_dicom
         while self.cases.count() > 1:
             self.cases.removeItem(1)
@@ -172,12 +172,12 @@ class ReportPage(Page):
         self._follow_choice()
 
     def show_study(self, folder: Path | None) -> None:
-        """Fill in the DICOM study that the cases were imported from, if there is one."""
+        """Fill in the DICOM study from which the cases were imported, if there is one."""
         if folder is not None:
             self.fields["study"].setText(str(folder))
 
     def show_result(self, text: str, path: Path | None, level: str = "hint") -> None:
-        """Show the result; the button opens `path`, None for no button."""
+        """Show the result, with a button that opens `path`, or no button for None."""
         set_level(self.result, level)
         self.result.setText(text)
         self._result = path
@@ -185,7 +185,7 @@ class ReportPage(Page):
         self.show_answer(bool(text))
 
     def set_running(self, running: bool) -> None:
-        """Disable the button while a report is written."""
+        """Disable the button while a report is being written."""
         self._is_running = running
         self._follow_choice()
 

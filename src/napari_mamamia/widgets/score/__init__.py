@@ -1,1 +1,1 @@
-"""The Score page: scores of the open case, agreement map, errors, tags."""
+"""The Score page: scores of the open case, agreement map, errors and tags."""

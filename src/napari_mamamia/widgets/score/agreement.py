@@ -25,7 +25,7 @@ _MM3_PER_ML: Final = 1000.0
 
 
 class Reviewing(WindowPart):
-    """Shows the agreement map, updates it after each edit, and steps through the errors.
+    """Component that shows and updates the agreement map, and steps through the errors.
 
     The signal `changed` carries the legend as rich text, or "" while the map is off; `switched`
     carries whether the map is on. `listed` carries the displayed `Agreement` or None; `stepped`
@@ -57,7 +57,7 @@ class Reviewing(WindowPart):
     def turn_on(self, role: Role | None = None) -> None:
         """Show where a mask agrees with the reference, and go to the largest error.
 
-        Without `role` the edited mask is compared, or the prediction if nothing was edited.
+        Without `role`, the edited mask is compared, or the prediction if nothing was edited.
         """
         self._role, self._jump, self._at = role, True, -1
         if self._why_not():
@@ -69,7 +69,7 @@ class Reviewing(WindowPart):
         self._start_comparing()
 
     def turn_off(self) -> None:
-        """Hide the map and show the masks as before."""
+        """Hide the map, and show the masks as they were before."""
         self._wait.stop()
         self._jobs.cancel("agreement")
         self.is_on, self._shown, self._at = False, None, -1
@@ -79,11 +79,11 @@ class Reviewing(WindowPart):
         self.listed.emit(None)
 
     def next_error(self) -> None:
-        """Go to the next smaller error, then to the first again; turn the map on if needed."""
+        """Go to the next error, or from the last to the first; turn the map on if needed."""
         self._step_error(1)
 
     def previous_error(self) -> None:
-        """Go to the previous error, then to the last again; turn the map on if needed."""
+        """Go to the previous error, or from the first to the last; turn the map on if needed."""
         self._step_error(-1)
 
     def go_to_error(self, place: int) -> None:
@@ -222,9 +222,9 @@ def legend(shown: Agreement, at: int, compared: str) -> str:
 
 
 _MAP: Final = "mamamia_map"
-"""Overlay with the colours of a kinetic map in the same corner, below the legend."""
+"""Name of the overlay that shows a kinetic map's colours in the same corner, below the legend."""
 _ABOVE: Final = ("mamamia_phase", "mamamia_tool")
-"""Overlays in the upper corner; on a low image the legend is shortened to keep them visible."""
+"""Overlays in the upper corner; in a low image, the legend is shortened to keep them visible."""
 _EDGE: Final = 6
 _LETTER: Final = 20
 """Half the height of an orientation letter in pixels at the default text size; found by trial."""
@@ -235,12 +235,12 @@ _STYLE: Final = "background-color: rgba(0, 0, 0, 140); color: white; padding: 3p
 
 
 class AgreementLegend(QLabel):
-    """The legend in the lower left corner of the image; it ignores the mouse.
+    """The legend in the lower left corner of the image, which ignores the mouse.
 
     Parameters
     ----------
     viewer
-        The viewer with the image; without a window the legend is never visible.
+        The viewer with the image; without a window, the legend is never visible.
     owner
         The parent widget if there is no window.
     """

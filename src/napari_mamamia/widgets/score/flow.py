@@ -1,4 +1,4 @@
-"""Controller of the Score page: score the displayed masks after each edit; errors and tags."""
+"""Controller of the Score page: score the displayed masks after each edit, with errors and tags."""
 
 from typing import Final
 
@@ -18,7 +18,10 @@ _SCORED: Final = (Role.PREDICTION, Role.REFINED)
 
 
 class Scoring(WindowPart):
-    """Scores the open case; `scored` carries `ShownScores`, or None without masks to score."""
+    """Component that scores the open case.
+
+    The signal `scored` carries `ShownScores`, or None if there are no masks to score.
+    """
 
     scored = Signal(object)
 
@@ -39,7 +42,7 @@ class Scoring(WindowPart):
             self.ask()
 
     def ask(self) -> None:
-        """Schedule scoring after a short delay; only the newest result counts."""
+        """Schedule scoring after a short delay; only the newest result is used."""
         if self.is_wanted:
             self._wait.start()
 
@@ -64,7 +67,7 @@ class Scoring(WindowPart):
 
 
 class ScoreFlow(WindowPart):
-    """Connects the page, the session, scoring, the review of errors, and the tags."""
+    """Controller that connects the page, the session, scoring, the error review and the tags."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The Score page: displayed masks against the reference, each score with unit and definition."""
+"""The Score page: displayed masks compared with the reference, with units and definitions."""
 
 import math
 from collections.abc import Collection
@@ -112,7 +112,7 @@ class ErrorList(QWidget):
         self.note.setText(summary if errors else tr("No error: the masks are equal."))
 
     def set_current(self, place: int) -> None:
-        """Highlight the error that is displayed, or none for -1."""
+        """Highlight the displayed error; -1 highlights no error."""
         if 0 <= place < self.rows.rowCount():
             self.table.selectRow(place)
         else:
@@ -128,7 +128,7 @@ class _ErrorRows(QAbstractTableModel):
         self._icons: dict[Agrees, Any] = {}
 
     def show_errors(self, errors: tuple[ErrorPart, ...]) -> None:
-        """Show the errors of another comparison."""
+        """Show the errors of a comparison."""
         self.beginResetModel()
         self._errors = errors
         self.endResetModel()
@@ -191,16 +191,16 @@ _NO_REFERENCE: Final = {
         "see its volume."
     ),
 }
-"""Texts shown without a comparison, by whether the case has any mask."""
+"""Texts shown without a comparison, keyed by whether the case has any mask."""
 _COLUMNS: Final = (Role.PREDICTION, Role.REFINED)
 _FIELDS: Final = {"ml": 1000.0, "mm³": 1.0}
 
 
 class ScorePage(Page):
-    """The Score page; `label_chosen` carries the reference label to score, or None for all.
+    """The Score page; `label_chosen` carries the reference label to score, or None for all labels.
 
     The signal `agreement_toggled` carries whether to show agreement colours, `error_chosen` the
-    index of an error in the list, `tag_wanted` a tag and whether to add or remove the tag.
+    index of an error in the list, and `tag_wanted` a tag and whether to add or remove the tag.
     """
 
     label_chosen = Signal(object)
@@ -245,7 +245,7 @@ class ScorePage(Page):
     # ------------------------------------------------------------- for the dock
 
     def show_labels(self, values: tuple[float, ...]) -> None:
-        """Offer the labels of the reference if it has several."""
+        """List the labels of the reference if there are several."""
         self.labels.blockSignals(True)
         self.labels.clear()
         self.labels.addItem(_ALL_LABELS, None)
@@ -255,7 +255,7 @@ class ScorePage(Page):
         self._label_line.setVisible(len(values) > 1)
 
     def show_masks(self, roles: Collection[Role]) -> None:
-        """Hide controls that need a missing mask; without a reference nothing is compared."""
+        """Hide controls that need a missing mask; nothing is compared without a reference."""
         has_reference, has_mask = Role.REFERENCE in roles, any(role in roles for role in _COLUMNS)
         for compared in (self.title, self._reference, self.agreement, *self._compared):
             compared.setVisible(has_reference)
@@ -264,7 +264,7 @@ class ScorePage(Page):
         self.no_reference.setVisible(not has_reference)
 
     def show_scores(self, shown: ShownScores | None, why_none: str) -> None:
-        """Show the scores; an unknown score is a dash with the reason as tooltip."""
+        """Show the scores; an unknown score is a dash with the reason as its tooltip."""
         self._profile = shown.profile if shown else CLINICAL.name
         self.title.setText(_title_text(self._profile))
         for spec in metrics_at(Place.CASE):
@@ -283,7 +283,7 @@ class ScorePage(Page):
         self.remark.setText("\n".join(dict.fromkeys(filter(None, remarks))) or why_none)
 
     def set_agreement(self, on: bool) -> None:
-        """Show whether the image has agreement colours."""
+        """Set whether the image has agreement colours."""
         self.agreement.setChecked(on)
         self.agreement.setText(tr("Hide agreement") if on else tr("Show agreement"))
         self.next_error.setVisible(on)

@@ -1,4 +1,4 @@
-"""A reader's tags of cases: read with the data set, saved at each click."""
+"""A reader's tags for cases, which are read with the data set and saved at each click."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -17,7 +17,7 @@ _LANE: Final = "tags"
 
 
 class Tagging(WindowPart):
-    """Stores the tags of each opened data set; `changed` is emitted when they change.
+    """Component that stores the tags of each opened data set; `changed` reports a change.
 
     `with_reader` runs a callback once a reader name is set, because every tag has a reader.
     """
@@ -33,16 +33,16 @@ class Tagging(WindowPart):
         self._session.data_set_changed.connect(self.read)
 
     def all_of(self, opened: OpenDataSet | None) -> tuple[CaseTag, ...]:
-        """Return the tags by all readers of a data set, as last read."""
+        """Return the tags by all readers in a data set, as last read."""
         return () if opened is None else self._tags.get(opened.place, ())
 
     def of(self, case_id: str, opened: OpenDataSet) -> tuple[CaseTag, ...]:
-        """Return the tags by all readers of a case."""
+        """Return the tags by all readers for a case."""
         key = case_key(case_id)
         return tuple(tag for tag in self.all_of(opened) if case_key(tag.case_id) == key)
 
     def tag(self, case_id: str, tag: str, on: bool, opened: OpenDataSet | None) -> None:
-        """Add or remove the current reader's tag of a case."""
+        """Add the current reader's tag to a case, or remove it."""
         if opened is None:
             self._notifier.hint(tr("Tags need an open data set: open its folder first."))
             self.changed.emit()

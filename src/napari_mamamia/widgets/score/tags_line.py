@@ -1,4 +1,4 @@
-"""Controls for a case's tags: buttons on the Score page, a context menu in the case table."""
+"""Controls for a case's tags: buttons on the Score page, and a context menu in the case table."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -24,7 +24,7 @@ _HINT: Final = tr("another tag, then Enter")
 
 
 class TagsLine(QWidget):
-    """Buttons for the predefined tags and the tags of the open case, and a field for others.
+    """Buttons for the predefined tags and the open case's tags, and a field for a new tag.
 
     The signal `tag_wanted` carries a tag and whether to add or remove the tag.
     """
@@ -53,7 +53,7 @@ class TagsLine(QWidget):
         self.show_tags((), "")
 
     def show_tags(self, tags: Sequence[str], whose: str) -> None:
-        """Show the tags of the open case, and a text about their readers."""
+        """Show the tags of the open case, and a text with their readers."""
         chip_tags = list(dict.fromkeys([*KNOWN_TAGS, *tags]))
         if chip_tags != list(self._chips):
             self._make_chips(chip_tags)
@@ -115,7 +115,7 @@ def _in_lines(tags: Sequence[str]) -> list[list[str]]:
 def tags_menu(
     parent: QWidget, case_id: str, tags: Sequence[str], want: Callable[[str, bool], object]
 ) -> QMenu:
-    """Return the context menu of a row with predefined tags and the case's own tags."""
+    """Return the context menu of a row with the predefined tags and the case's own tags."""
     menu = QMenu(parent)
     menu.setObjectName("results_tags")
     menu.addAction(tr("Tags of {case_id}", case_id=case_id)).setEnabled(False)

@@ -14,7 +14,7 @@ from napari_mamamia.widgets.viewer.slice_view import put_steps, read_steps
 
 _ESCAPE: Final = "Escape"
 _ALL: Final = 1_000_000
-"""More steps than an exam has slices."""
+"""A number larger than the number of slices in any exam."""
 _SPACE_AXES: Final = 3
 _ZOOM_A_TURN: Final = 1.2
 """Zoom factor per wheel step, chosen by eye: four steps double the image."""
@@ -22,11 +22,11 @@ _ZOOM_A_TURN: Final = 1.2
 
 @dataclass(frozen=True, slots=True)
 class MouseTool:
-    """A mouse tool: its owner in the window, and its displayed name.
+    """A mouse tool, with its owner in the window and its displayed name.
 
     `mode` distinguishes the tools of one owner. The tool is turned off when the user leaves `page`
-    for a page that is not in `other_pages`. A tool with `waits` expects a click or drag, and Esc
-    turns it off.
+    for a page that is not in `other_pages`. A tool with `waits` expects a click or a drag, and Esc
+    turns the tool off.
     """
 
     owner: str
@@ -42,7 +42,7 @@ class MouseTool:
 
 
 class ActiveTool(QObject):
-    """The active tool: at most one, and only on the page that has its controls.
+    """The active tool, of which there is at most one, on the page with the tool's controls.
 
     The signal `page_wanted` requests the page of a tool that is turned on elsewhere, so that no
     tool is active without its controls.
@@ -57,13 +57,13 @@ class ActiveTool(QObject):
         self.page = page
 
     def turn_on(self, tool: MouseTool) -> None:
-        """Turn a tool on instead of the active one, and go to the tool's page."""
+        """Turn a tool on instead of the active tool, and go to the tool's page."""
         if not tool.belongs_to(self.page):
             self.page_wanted.emit(tool.page)
         self._set_tool(tool)
 
     def turn_off(self, owner: str | None = None) -> None:
-        """Turn the active tool off; with `owner`, only if it belongs to this owner."""
+        """Turn the active tool off; with `owner`, only if the tool belongs to this owner."""
         if owner is None or (self.tool is not None and self.tool.owner == owner):
             self._set_tool(None)
 
@@ -73,13 +73,13 @@ class ActiveTool(QObject):
             self._set_tool(None)
 
     def follow_page(self, page: str) -> None:
-        """Follow the dock to another page."""
+        """Set the displayed page, and turn off a tool that does not belong to it."""
         self.page = page
         if self.tool is not None and not self.tool.belongs_to(page):
             self._set_tool(None)
 
     def mode_of(self, owner: str) -> str:
-        """Return the mode of an owner's active tool, or "" if it has none."""
+        """Return the mode of an owner's active tool, or "" if the owner has no active tool."""
         return self.tool.mode if self.tool is not None and self.tool.owner == owner else ""
 
     def _set_tool(self, tool: MouseTool | None) -> None:
@@ -89,7 +89,7 @@ class ActiveTool(QObject):
 
 
 class EscapeKey:
-    """Lets Esc turn off a waiting tool, whichever layer is selected.
+    """Handler that lets Esc turn off a waiting tool, whichever layer is selected.
 
     Keys of a layer have priority over keys of the viewer, and napari uses Esc on labels and shapes
     layers.
@@ -122,10 +122,10 @@ def _has_escape(layer: Any) -> bool:
 
 
 class WheelTurns(WindowPart):
-    """The wheel scrolls slices, zooms at the pointer with Ctrl, and steps phases with Shift.
+    """Component that scrolls slices with the wheel, zooms with Ctrl, and steps phases with Shift.
 
-    This applies while a case is shown in a plane; otherwise napari handles the wheel. With an
-    active tool (`is_free` returns False), the tool handles Shift + wheel. Wheel steps during a drag
+    This applies while a case is shown in a plane; otherwise napari handles the wheel. While a tool
+    is active (`is_free` returns False), the tool handles Shift + wheel. Wheel steps during a drag
     are ignored.
     """
 
@@ -136,7 +136,7 @@ class WheelTurns(WindowPart):
         self.attach(self._scene.viewer)
 
     def actions(self) -> dict[str, Callable[..., object]]:
-        """Return the actions of the slice shortcuts, by their names in the table."""
+        """Return the actions of the slice shortcuts by action name."""
         steps = {"slice_back": -1, "slice_next": 1, "slice_first": -_ALL, "slice_last": _ALL}
         return {name: partial(self._step_main, by) for name, by in steps.items()}
 
@@ -205,7 +205,7 @@ class WheelTurns(WindowPart):
 
 
 def zoom_at(viewer: Any, position: tuple[float, ...], factor: float) -> None:
-    """Zoom the image around a world position that keeps its place on the screen."""
+    """Zoom the image around a world position, which keeps its place on the screen."""
     camera, displayed = viewer.scene.camera, viewer.dims.displayed
     centre = list(camera.center)
     for index, axis in zip(

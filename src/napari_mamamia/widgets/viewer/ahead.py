@@ -1,4 +1,4 @@
-"""Prefetching the next case of the list while the reader views the current case."""
+"""Prefetching of the next case in the list while the reader views the current case."""
 
 import logging
 from typing import Final
@@ -14,11 +14,17 @@ _log = logging.getLogger(__name__)
 
 _LANE: Final = "ahead"
 _REST_MS: Final = 300
-"""Idle time in ms after opening, listing and searching, before the next case is read; ours."""
+"""Idle time in ms before the next case is read; our choice.
+
+The time starts after the last opening, listing or search.
+"""
 
 
 class Ahead(WindowPart):
-    """Prefetches the next case after the open case is complete; keeps at most one case."""
+    """Component that prefetches the next case after the open case is complete.
+
+    At most one case is kept.
+    """
 
     def __init__(self, context: WindowContext) -> None:
         super().__init__(context)
@@ -33,7 +39,7 @@ class Ahead(WindowPart):
         session.queue_changed.connect(self.begin_again)
 
     def take(self) -> CaseAhead | None:
-        """Return the prefetched case, and stop reading."""
+        """Return the prefetched case, and stop prefetching."""
         case_ahead = self._kept
         self.stop()
         return case_ahead
@@ -94,5 +100,5 @@ class Ahead(WindowPart):
 
 
 def _leave_for_opening(error: Exception) -> None:
-    """Ignore the error, because opening the case reads it again and reports the error."""
+    """Ignore the error, because opening the case reads it again and then reports the error."""
     _log.debug("the next case could not be read ahead", exc_info=error)

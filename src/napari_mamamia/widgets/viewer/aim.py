@@ -1,4 +1,4 @@
-"""Check whether a mouse press hits the displayed voxel, and the reason if it does not."""
+"""Check whether a mouse press would hit the displayed voxel, and why it would not."""
 
 from typing import Any, Final
 
@@ -26,7 +26,7 @@ _MOVED: Final = tr(
 
 
 class Aim(WindowPart):
-    """Checks a view on request; `changed` reports that the result may have changed."""
+    """Component that checks a view on request; `changed` reports a possibly new result."""
 
     changed = Signal()
 

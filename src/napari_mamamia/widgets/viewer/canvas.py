@@ -1,4 +1,4 @@
-"""Texts on the image: orientation letters, phase and time, scale bar."""
+"""Texts on the image: orientation letters, phase with time, and scale bar."""
 
 from collections.abc import Callable
 from functools import partial
@@ -37,7 +37,7 @@ _ROOMY_PIXELS: Final = 600
 """Canvas width in pixels above which texts have their full size.
 
 On a narrower canvas, the line in the corner would overlap the letter in the middle. The width is
-scaled with the desktop's text size.
+scaled with the text size of the desktop.
 """
 _NARROW_PIXELS: Final = 440
 """Canvas width in pixels below which lines are wrapped; chosen by eye."""
@@ -107,9 +107,9 @@ def phase_text(
     note: str = "",
     n_before: int = 1,
 ) -> str:
-    """Return the line in the corner of the image; `alone` means that the case has one phase.
+    """Return the line in the corner of the image; `alone` is whether the case has one phase.
 
-    `minus` is the phase that is subtracted, `note` the projection of the difference.
+    `minus` is the subtracted phase, and `note` names the projection of the difference.
 
     Examples
     --------
@@ -133,8 +133,8 @@ def phase_text(
 def plane_text(grid: Grid, displayed: tuple[int, ...]) -> str:
     """Return the name of the displayed plane, or "" in a 3-D view.
 
-    The name of an oblique volume ends with "oblique": its planes are the planes of the scanner, and
-    the letters give the nearest directions.
+    The name of an oblique volume ends with "oblique": its planes are the scanner's planes, and the
+    letters show the nearest directions.
 
     Examples
     --------
@@ -163,24 +163,23 @@ def bar_length_mm(width_mm: float) -> float:
 
 
 class CanvasText:
-    """Updates the letters, the phase line and the scale bar of a view.
+    """Component that updates the letters, the phase line and the scale bar of a view.
 
     Parameters
     ----------
     scene
         The displayed layers.
     viewer
-        The view to write on; the scene's own if None. Another view is smaller, and so are its
-        texts.
+        The view with the texts; None for the scene's own view. Texts in any other view are smaller.
     names_phase
         Whether the corner shows the phase; otherwise it shows the plane.
 
     Attributes
     ----------
     is_held
-        Whether nothing is written yet.
+        Whether the texts are not written yet.
     name_side
-        Returns which breast the view shows, "" for none.
+        Function that returns which breast the view shows, or "" for none.
     """
 
     def __init__(
@@ -238,8 +237,8 @@ class CanvasText:
     def follow_zoom(self) -> None:
         """Keep the scale bar away from the letter at the bottom; napari's bar would be too long.
 
-        Must be called after the view has its canvas, because later listeners are called first. The
-        bar is also shortened when the canvas gets narrower at the same zoom.
+        Call this method after the view has its canvas, because later listeners are called first.
+        The bar is also shortened when the canvas gets narrower at the same zoom.
         """
         if self._follows_zoom:
             return
@@ -249,12 +248,12 @@ class CanvasText:
         self._fit_bar()
 
     def set_loaded(self, phases: frozenset[int] | None) -> None:
-        """Set which phases are read (None for all), and write the texts from now on."""
+        """Set which phases are read (None for all), and start updating the texts."""
         self._loaded, self.is_held = phases, False
         self.update()
 
     def write_steps(self, phases: frozenset[int]) -> list[Callable[[], object]]:
-        """Return steps that write the delayed texts, one text each, in 5 to 15 ms.
+        """Return steps that write the delayed texts, each writing one text in 5 to 15 ms.
 
         The list is empty if another case was shown in the meantime, because all texts were written
         then.
@@ -274,9 +273,9 @@ class CanvasText:
             self.update()
 
     def update(self, _event: object = None) -> None:
-        """Update all texts, which is fast enough for each slice.
+        """Update all texts, which is fast enough to be done for each slice.
 
-        This method may be called once more after the view was closed.
+        This method may be called once more after the view is closed.
         """
         if self._is_closed or self.is_held:
             return
@@ -290,9 +289,10 @@ class CanvasText:
         self._darken_canvas(tag is not None)
 
     def make_steps(self) -> list[Callable[[], None]]:
-        """Return steps that let napari create the visual of each text, 5 to 20 ms each.
+        """Return steps that let napari create the visuals of the texts, in 5 to 20 ms each.
 
-        Otherwise napari creates a visual when its text is first visible. The steps draw no text.
+        Without these steps, napari creates a visual when its text is first visible. The steps draw
+        no text.
         """
         names = [name for name in self._viewer.canvas.overlays if str(name).startswith(_PREFIX)]
         return [partial(self._prepare_overlay, name) for name in (*names, "scale_bar")]
@@ -399,7 +399,7 @@ class CanvasText:
 
 
 def has_room(viewer: Any, text: str, points: float) -> bool:
-    """Return whether the lines of a text, at a size in points, fit beside the middle letter."""
+    """Return whether a text's lines, of a size in points, fit next to the middle letter."""
     width = int(viewer.canvas.size[1]) / text_scale()
     most = _count_letters(width, max(round(points), 1))
     return max(map(len, text.splitlines()), default=0) <= most

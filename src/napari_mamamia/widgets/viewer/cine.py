@@ -8,13 +8,13 @@ from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.viewer.scene import Scene
 
 PACES: Final = (1, 2, 4, 8)
-"""Choices of phases per second."""
+"""Available speeds in phases per second."""
 
 _MS: Final = 1000
 
 
 class Cine(QObject):
-    """Steps through the phases by a timer; `changed` carries whether the loop is playing."""
+    """Timer that steps through the phases; `changed` carries whether the loop is playing."""
 
     changed = Signal(bool)
 
@@ -49,7 +49,7 @@ class Cine(QObject):
         self._timer.setInterval(_MS // phases_per_s)
 
     def step(self) -> None:
-        """Show the next phase, or after the last phase the first."""
+        """Show the next phase; the last phase is followed by the first."""
         layer, phase = self._scene.layer(Role.PHASE), self._scene.phase
         if layer is None or phase is None:
             self.stop()

@@ -1,4 +1,4 @@
-"""Window/level of the displayed image: named ranges, computed in a thread, or by dragging."""
+"""Window/level of the displayed image, set by named ranges computed in a thread, or by dragging."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -26,7 +26,10 @@ _KINDS: Final = {
 
 
 class Contrasting(WindowPart):
-    """Sets the contrast limits of the image; `chosen` carries the range names and the selection."""
+    """Component that sets the contrast limits of the image.
+
+    The signal `chosen` carries the range names and the selected range.
+    """
 
     chosen = Signal(object, str)
 
@@ -43,12 +46,12 @@ class Contrasting(WindowPart):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The named ranges for the type of the displayed image."""
+        """The named ranges for the displayed type of image."""
         return contrast_names(self.kind)
 
     @property
     def name(self) -> str:
-        """The last selected range for this type of image."""
+        """The last selected range for the displayed type of image."""
         return self._name.get(self.kind, self.names[0])
 
     def read_names(self) -> dict[str, str]:
@@ -65,7 +68,7 @@ class Contrasting(WindowPart):
         self.choose(names[(names.index(self.name) + 1) % len(names)])
 
     def choose(self, name: str) -> None:
-        """Select a range of `names`."""
+        """Select a range by its name in `names`."""
         layer, kind = self._scene.image_on_screen(), self.kind
         if layer is None:
             return
@@ -95,8 +98,8 @@ class WindowLevelDrag:
     """Window/level by a drag with the right or middle button: right widens, up brightens.
 
     A drag changes the displayed image, which is the subtraction or the phases, and shows its window
-    and level on the picture. With an active tool (`is_free` returns False), the right button is the
-    tool's.
+    and level on the image. While a tool is active (`is_free` returns False), the tool handles the
+    right button.
     """
 
     def __init__(self, scene: Scene) -> None:
@@ -105,7 +108,7 @@ class WindowLevelDrag:
         self.attach(scene.viewer)
 
     def attach(self, viewer: Any) -> None:
-        """Also change the image of this view of the case."""
+        """Also handle drags in this view of the case."""
         viewer.mouse_drag_callbacks.append(self._follow_drag)
         viewer.canvas.overlays[_NUMBERS] = TextOverlay(position="bottom_left")
 
@@ -144,10 +147,10 @@ def window_text(low: float, high: float) -> str:
 
 
 def window_level(low: float, high: float, across: float, down: float) -> tuple[float, float]:
-    """Return contrast limits after a drag, given as shares of a full drag (right, down).
+    """Return contrast limits after a drag, given as fractions of a full drag (right, down).
 
     A full drag to the right doubles the window; a full drag upwards lowers the level by one window,
-    which makes everything brighter.
+    which makes the image brighter.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Our layers in a viewer: found by tag, ordered, updated in place, removed.
+"""Our layers in a viewer, which are found by tag, ordered, updated in place, and removed.
 
 Layers are found by their tag each time, so that a user may rename, reorder or delete any of them.
 Only the GUI thread calls this module.
@@ -52,7 +52,7 @@ _AS_MADE: Final = ("units", "axis_labels", "multiscale", "rgb")
 
 
 def create_layer(made: LayerTuple) -> Any:
-    """Return a new layer of ours that is not in any viewer yet."""
+    """Return a new layer of ours that has not been added to any viewer."""
     layer = Layer.create(*made)
     keep_lightly(layer)
     if isinstance(layer, Labels):
@@ -68,7 +68,7 @@ def empty_layer(layer: Any) -> None:
 
 
 class SpareLayers:
-    """Keeps one spare layer of each type for a viewer with a window; `take` sets its data.
+    """Store of one spare layer per type for a viewer with a window; `take` sets the layer's data.
 
     Spare layers are optional; if there is none, a layer is created.
     """
@@ -101,7 +101,7 @@ class SpareLayers:
         return spare
 
     def stock_later(self) -> None:
-        """Create missing spare layers later: the layer in one iteration, its visual in another."""
+        """Create missing spare layers later, with layer and visual in different iterations."""
         view = main_view(self._viewer)
         if view is None:
             return
@@ -167,10 +167,11 @@ class LayerStack:
     spares
         Layers created early.
     blinding
-        What is hidden from the reader: no layer of a hidden role is created.
+        The data hidden from the reader: no layer with a hidden role is created.
     redrawn
-        Called with a role and the block (None for all) after a layer's array was changed in place,
-        for the other views of the same arrays.
+        Function called with a role and the block (None for all) after a layer's array was changed
+        in
+        place, for the other views of the same arrays.
     """
 
     def __init__(self, viewer: Any) -> None:
@@ -189,7 +190,7 @@ class LayerStack:
         return find_layer(self.viewer.layers, role)
 
     def find(self, *roles: Role) -> list[Any]:
-        """Return our layers with some roles, from bottom to top; without arguments, all layers."""
+        """Return our layers with the given roles (none: all layers), from bottom to top."""
         return find_layers(self.viewer.layers, *roles)
 
     @property
@@ -222,7 +223,7 @@ class LayerStack:
             self._own_change = before
 
     def _draw_once(self) -> None:
-        """Defer drawing, but only from the first added, removed, shown or hidden layer on."""
+        """Defer drawing from the first layer that is added, removed, shown or hidden."""
         if self._own_change and not self._is_batched:
             self._is_batched = True
             self._batch.enter_context(drawn_once(self.viewer.layers))
@@ -231,14 +232,14 @@ class LayerStack:
         """Add a layer, or set the data of the existing layer with this role.
 
         The `style` of a new layer is set before napari creates its visuals, because each later
-        change takes time. For new data napari makes every labels layer editable; our layers keep
+        change takes time. For new data, napari makes every labels layer editable; our layers keep
         their setting. Replacing the layer would take longer than reading a phase, because removing
         a layer runs a garbage collection and adding a layer creates controls.
 
         Raises
         ------
         HiddenError
-            If it would show hidden data.
+            If the layer would show hidden data.
         """
         why = why_hidden(self.blinding, ROLES[role])
         if why:
@@ -273,9 +274,9 @@ class LayerStack:
         return layer
 
     def remove(self, layers: list[Any]) -> None:
-        """Remove layers from the viewer, if they are still in the viewer.
+        """Remove the given layers that are still in the viewer.
 
-        The arrays are released at once, other memory later.
+        The arrays are released immediately, other memory later.
         """
         for layer in layers:
             if layer in self.viewer.layers:
@@ -284,7 +285,7 @@ class LayerStack:
                 empty_layer(layer)
 
     def retire(self, *roles: Role) -> None:
-        """Hide our layers with some roles and drop their tags, for `remove_retired`."""
+        """Hide our layers with the given roles, and drop their tags, for `remove_retired`."""
         with self.changing():
             for layer in self.find(*roles):
                 layer.metadata = {}  # first: listeners of our layers skip it
@@ -299,7 +300,7 @@ class LayerStack:
             take_out()
 
     def removal_steps(self) -> list[Callable[[], object]]:
-        """Return steps that remove the retired layers, one each, in 10 to 20 ms."""
+        """Return steps that each remove one retired layer in 10 to 20 ms."""
         return [self._remove_next] * len(self._retired)
 
     def _remove_next(self) -> None:
@@ -308,7 +309,7 @@ class LayerStack:
                 self.remove([self._retired.pop(0)])
 
     def take_away(self, *roles: Role) -> None:
-        """Remove our layers with some roles from the viewer."""
+        """Remove our layers with the given roles from the viewer."""
         with self.changing():
             self.remove(self.find(*roles))
 
@@ -338,4 +339,4 @@ def _make_unmoved_place(ndim: int) -> dict[str, Any]:
 
 
 def _leave_as_made(_layer: Any) -> None:
-    """Change nothing; the default style of a layer."""
+    """Do nothing; the default style of a layer."""

@@ -1,7 +1,7 @@
-"""Drawings above the masks on the Refine page: preview, outline, changes, start.
+"""Drawings above the masks on the Refine page: preview, outline, changes and start.
 
-They share one layer and one buffer. A new drawing replaces the previous one, and only the
-differences are redrawn.
+All drawings share one layer and one buffer. A new drawing replaces the previous drawing, and only
+the differences are redrawn.
 """
 
 from typing import Any, Final
@@ -24,7 +24,7 @@ _FLASH_MS: Final = 700
 
 
 class Marks:
-    """Draws on the layer for marks, which is created at the first drawing of a case."""
+    """Drawings on the layer for marks, which is created at the first drawing on a case."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
@@ -38,7 +38,7 @@ class Marks:
         return self._shown.is_empty
 
     def set_case(self, case: Case | None) -> None:
-        """Draw on the grid of this case from now on; None for no case."""
+        """Set the case on whose grid later drawings are made, or None for no case."""
         if case is None or self._case is None or case.signal is not self._case.signal:
             self._buffer, self._shown = None, Box.empty()
         self._case = case
@@ -66,7 +66,7 @@ class Marks:
         self._scene.redraw_box(Role.MARKS, before.union(self._shown))
 
     def add(self, box: Box, drawn: NDArray[np.bool_], kind: str) -> None:
-        """Add to the existing drawing."""
+        """Add a part to the existing drawing."""
         if self._find_layer() is not None and self._buffer is not None:
             self._buffer[box.slices][drawn] = _VALUES[kind]
             self._shown = self._shown.union(box)
@@ -106,7 +106,7 @@ class Marks:
 
 
 class StrokeMarks:
-    """Drawings of SmartPaint strokes: the outline of a preview, and the change by a stroke."""
+    """Drawings for SmartPaint strokes: the preview outline, and the change made by a stroke."""
 
     def __init__(self, marks: Marks) -> None:
         self._marks = marks
@@ -137,7 +137,7 @@ class StrokeMarks:
             self.clear()
 
     def flash(self, box: Box, added: NDArray[np.bool_], removed: NDArray[np.bool_]) -> None:
-        """Show for a moment which voxels a stroke added and removed."""
+        """Show briefly which voxels a stroke added and removed."""
         self.clear()
         self._marks.draw_values([(box, added, "added"), (box, removed, "removed")])
         self._is_flash = True

@@ -1,4 +1,4 @@
-"""Opening cases: the first phase is displayed before the other phases are read."""
+"""Opening of cases; the first phase is displayed before the other phases are read."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ _REDRAW_EVERY_MS: Final = 400
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CaseRead:
-    """The data needed to show a case: first phase, masks, window/level, initial position."""
+    """The data needed to show a case: first phase, masks, window/level and initial position."""
 
     case: Case
     phase: int
@@ -48,10 +48,10 @@ class CaseRead:
 
 
 class Opening(WindowPart):
-    """Runs the jobs and passes their results to the session and the scene.
+    """Component that runs the opening jobs and passes the results to the session and the scene.
 
-    The signal `case_shown` reports that a case is displayed, `mask_shown` that a mask was added in
-    a later event-loop iteration.
+    The signal `case_shown` reports that a case is displayed, and `mask_shown` that a mask was added
+    in a later event-loop iteration.
     """
 
     case_shown = Signal()
@@ -66,7 +66,7 @@ class Opening(WindowPart):
         self.ahead = Ahead(context)
 
     def warm_up(self) -> None:
-        """Let napari initialise while the reader selects a case, one step per iteration."""
+        """Initialise napari while the reader selects a case, one step per iteration."""
         steps = self._scene.warm_up_steps()
 
         def go_on(units: Any) -> None:
@@ -78,7 +78,7 @@ class Opening(WindowPart):
             self._jobs.start("warm up", doing, load_napari_parts, go_on, shown=False)
 
     def open_case(self, case_id: str) -> None:
-        """Read a case of the open data set and show it instead of the current case."""
+        """Read a case in the open data set, and show it instead of the current case."""
         opened = self._session.opened
         if opened is None:
             return
@@ -115,7 +115,7 @@ class Opening(WindowPart):
         self._jobs.start("open", doing, read, show, failed=refuse, stopped=self._keep_case)
 
     def _prepare_case(self, read: CaseRead) -> bool:
-        """Run one preparation step before a case is shown; return whether there was one.
+        """Run one preparation step before a case is shown; return whether a step was left.
 
         The step takes 25 ms for the first case, and 15 ms if a mask was selected.
         """
@@ -132,7 +132,7 @@ class Opening(WindowPart):
         self.ahead.begin_again()
 
     def show_own_mask(self, then: Callable[[], None] | None = None) -> None:
-        """Show the current reader's mask of the open case instead of another reader's."""
+        """Show the current reader's mask for the open case instead of another reader's mask."""
         case, context = self._session.case, self._session.context
         self._scene.remove_mask(Role.REFINED)
         self._session.drop_mask(Role.REFINED)
@@ -172,7 +172,7 @@ class Opening(WindowPart):
     def adopt(self) -> None:
         """Open a case whose layers were added by other means, such as sample data.
 
-        The case belongs to no data set, so that its masks have no workspace.
+        The case does not belong to a data set, so that its masks have no workspace.
         """
         layer = self._scene.layer(Role.PHASE)
         tag = None if layer is None else tag_of(layer)

@@ -1,4 +1,4 @@
-"""Images shown instead of or above the phases: differences, projections, maps.
+"""Images shown instead of the phases or above them: differences, projections and maps.
 
 Each image is a layer with its own role. A subtraction or a projection replaces the phases, and an
 agreement map replaces the masks. A kinetic map or an uncertainty map is drawn above the image.
@@ -26,7 +26,7 @@ _SHINES_THROUGH = 0.6
 
 
 class Overlays:
-    """Shows and hides images computed from the open case.
+    """Component that shows and hides images computed from the open case.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class Overlays:
     # ------------------------------------------------------------- agreement
 
     def show_agreement(self, tag: LayerTag, array: NDArray[np.uint8]) -> None:
-        """Show an agreement map and hide the outlines, which would cover the differences."""
+        """Show an agreement map and hide the mask outlines, which would cover the differences."""
         layer = self._stack.layer(Role.AGREEMENT)
         if layer is not None and array_of(layer).shape == array.shape:
             np.copyto(array_of(layer), array)

@@ -1,4 +1,4 @@
-"""A second view of the open case next to the main view: another plane or phase."""
+"""A second view of the open case next to the main view, for a different plane or phase."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -42,20 +42,22 @@ _PARTS: Final = 3
 
 
 class LayerCopies:
-    """Keeps copies of our layers of `source` in `model`, until it is closed.
+    """Copies in `model` of our layers in `source`, kept up to date until `close` is called.
 
     Parameters
     ----------
     source, model
-        The main viewer and the `ViewerModel` of another view of the same case.
+        The main viewer, and the `ViewerModel` of another view of the same case.
     left_out
         Roles that are not copied. If there are any, the phases are always shown.
     filled
-        Whether to copy and show at once; else `copy_next` copies one layer, `resume` the rest.
+        Whether to copy and show all layers immediately; otherwise `copy_next` copies one layer, and
+        `resume` copies all remaining layers.
 
     Notes
     -----
-    A layer of the user's own is not copied. A copy that a user removes from `model` stays away
+    The user's own layers are not copied. A copy that a user removes from `model` is not created
+    again
     until its layer is replaced.
     """
 
@@ -83,18 +85,18 @@ class LayerCopies:
         self.follow()
 
     def copy_next(self) -> None:
-        """Copy one missing layer, if any."""
+        """Copy one missing layer, if any layer is missing."""
         missing = [layer for layer in self._list_layers() if layer not in self._copies]
         if missing and not self._is_closed:
             self._copy_layer(missing[0])
 
     def fill(self) -> None:
-        """Copy the missing layers, and follow the main view from now on."""
+        """Copy the missing layers, and start following the main view."""
         self._is_filled = True
         self.follow()
 
     def park(self) -> None:
-        """Hide all copies, because nothing is sliced for a layer that is not visible."""
+        """Hide all copies, because napari does not slice layers that are not visible."""
         self._is_parked = True
         for role in tuple(self._own):
             self.set_own(role, None)
@@ -102,13 +104,13 @@ class LayerCopies:
         self.show_visible()
 
     def resume(self, left_out: frozenset[Role]) -> None:
-        """Copy the missing layers, except for the roles `left_out`; `show_visible` shows them."""
+        """Copy the missing layers except those with the roles `left_out`; see `show_visible`."""
         self._left_out = left_out
         self._is_parked = False
         self.fill()
 
     def show_visible(self) -> None:
-        """Show the copies of all visible layers that are not left out."""
+        """Show the copies of all visible layers except those that are left out."""
         changed = [
             copy for layer, copy in self._copies.items() if copy.visible != self._is_shown(layer)
         ]
@@ -132,7 +134,7 @@ class LayerCopies:
         return self._copies.get(layer)
 
     def set_own(self, role: Role, data: Any) -> None:
-        """Use other data of the same shape than the main view for a role; None for the same."""
+        """Set this view's own data (in the same shape) for a role; None for the main view's."""
         self._own[role] = data
         for layer, copy in self._copies.items():
             tag = tag_of(layer)
@@ -149,9 +151,9 @@ class LayerCopies:
         )
 
     def follow(self, _event: object = None) -> None:
-        """Copy new layers, drop removed layers, and adopt the order.
+        """Copy new layers, drop removed layers, and adopt the layer order.
 
-        This method may be called once more after the view was closed.
+        This method may be called once more after the view is closed.
         """
         if self._is_closed or not self._is_filled:
             return
@@ -309,7 +311,7 @@ class PaneKind:
 
     @property
     def title(self) -> str:
-        """A name for the view's widgets, unique in an arrangement."""
+        """A name for the view's widgets, which is unique within an arrangement."""
         what = "prior" if self.is_prior else self.plane or f"phase_{self.phase}"
         return f"{what}_{self.side}" if self.side else what
 
@@ -329,13 +331,13 @@ class Pane:
     kind
         The content of the view.
     filled
-        Whether its layers and texts are created at once; else ``copies.copy_next`` and
-        ``text.make_steps`` create one of them, and `resume` the rest.
+        Whether all layers and texts are created immediately; otherwise ``copies.copy_next`` and
+        ``text.make_steps`` create single ones, and `resume` creates all that remain.
 
     Attributes
     ----------
     model
-        The view, for a `QtViewer`; it works without one.
+        The view, for a `QtViewer`; it also works without a `QtViewer`.
     """
 
     def __init__(self, scene: Scene, kind: PaneKind, *, filled: bool = True) -> None:
@@ -350,13 +352,13 @@ class Pane:
         self.whole_zoom = 1.0
 
     def fill(self) -> None:
-        """Create all layers and texts, and follow the main view from now on."""
+        """Create all layers and texts, and start following the main view."""
         self.copies.fill()
         self.text.is_held = False
         self.text.update()
 
     def park(self) -> None:
-        """Stop drawing, until `resume`."""
+        """Stop drawing until `resume` is called."""
         self.text.is_held = True
         self.copies.park()
 
@@ -395,12 +397,12 @@ class Pane:
 
     @property
     def half_zoom(self) -> float:
-        """Zoom in pixels per mm at which the breast of this view just fits; inf without one."""
+        """Zoom in pixels per mm at which the view's breast just fits; infinity without a breast."""
         grid, breast = self._scene.grid, self._scene.view.breast
         return math.inf if grid is None else find_zoom(self.model, grid, self.kind.side, breast)
 
     def fit(self, zoom: float | None = None) -> None:
-        """Show the whole plane or breast; `zoom` is given if another view sets the scale."""
+        """Show the whole plane or breast; `zoom` is given if a different view sets the scale."""
         grid, breast = self._scene.grid, self._scene.view.breast
         if len(self.model.layers):
             if grid is None or not fit_half(self.model, grid, self.kind.side, breast, zoom):
@@ -418,8 +420,8 @@ class Pane:
     def show(self, shown: Sequence[int], phase: int | None) -> None:
         """Show the slice through `shown` (slice, row, column of the main view) at `phase`.
 
-        Only the axes that are not displayed are set, because napari would slice again for the
-        others.
+        Only the axes that are not displayed are set, because napari would slice again for displayed
+        axes.
         """
         dims = self.model.dims
         lead = dims.ndim - _AXES
@@ -453,7 +455,7 @@ class Pane:
         return world
 
     def turn_centre(self, centre: Sequence[float], half: str) -> tuple[float, ...]:
-        """Return the centre of this view for a centre of the main view, or the reverse.
+        """Convert a centre of the main view to a centre of this view, or the reverse.
 
         If both views show one breast each, the centre is mirrored at the midline. `half` is the
         breast in the main view.

@@ -1,7 +1,7 @@
-"""One breast in a view: its half of the volume, mirrored, and fitted to the canvas.
+"""One breast in a view: its half of the volume, mirrored and fitted to the canvas.
 
 The main view's left-right axis always runs to the patient's left, so that the right breast has the
-lower indices; the midline is the middle of the volume.
+lower indices. The midline is the middle of the volume.
 """
 
 import math
@@ -18,9 +18,9 @@ OTHER: Final = "other"
 """The breast that does not contain the cross-hair."""
 
 _BETWEEN_MM: Final = 20.0
-"""Distance in mm from the midline within which a sagittal slice shows the sternum; ours."""
+"""Distance in mm from the midline within which a sagittal slice shows the sternum; our choice."""
 FILLED: Final = 0.95
-"""Share of the canvas that a fitted view fills, as in napari."""
+"""Fraction of the canvas that a fitted view fills, as in napari."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def find_side_axis(grid: Grid) -> int:
 
 
 def side_of(grid: Grid, index: float) -> str:
-    """Return the side of the body for an index along that axis; the middle counts as left."""
+    """Return the side of the body for a left-right index; the middle counts as left."""
     return RIGHT if index < (_count_places(grid) - 1) / 2 else LEFT
 
 
@@ -83,7 +83,7 @@ def leave_midline(grid: Grid, index: int) -> int:
 
 
 def mirror_mm(grid: Grid, world: float) -> float:
-    """Return a world position along that axis after mirroring at the midline."""
+    """Return the position along the left-right axis after mirroring at the midline."""
     return (_count_places(grid) - 1) * _list_spacing(grid)[find_side_axis(grid)] - world
 
 
@@ -100,18 +100,18 @@ def fit_half(
 ) -> bool:
     """Show one breast of the displayed plane as large as possible, without the other breast.
 
-    Return False, and change nothing, if the plane does not show one breast.
+    Return False, without changing anything, if the plane does not show one breast.
 
     Parameters
     ----------
     side
         "right" or "left"; any other value keeps the whole slice.
     breast
-        The block of voxels (z, y, x) of the right breast, as returned by `find_breast_box`; None
-        for
-        the half of the volume, and the whole of a sagittal slice.
+        The block of voxels (z, y, x) of the right breast, as returned by `find_breast_box`. None
+        uses
+        half of the volume, or the whole of a sagittal slice.
     zoom
-        Pixels per mm, if they should not be those that just fit, as in one of two views.
+        Pixels per mm; None for the zoom at which the breast just fits.
     """
     along = find_across(viewer, grid)
     if not _shows_half(along, side, breast):
@@ -134,7 +134,7 @@ def fit_half(
 
 
 def find_zoom(viewer: Any, grid: Grid, side: str, breast: Box | None) -> float:
-    """Return the pixels per mm at which `fit_half` just shows a breast; inf without a breast."""
+    """Return the pixels per mm at which `fit_half` just shows a breast; infinity without one."""
     if not _shows_half(find_across(viewer, grid), side, breast):
         return math.inf
     spans = zip(viewer.canvas.size, _find_spans(viewer, grid, side, breast), strict=True)

@@ -1,6 +1,6 @@
-"""Additional views next to the main view: splitter, napari canvases, cross-hairs.
+"""Additional views next to the main view: splitter, napari canvases and cross-hairs.
 
-A viewer without a window has no such widgets; its views are only models.
+A viewer without a window has none of these widgets; its views are only models.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,13 +30,13 @@ from napari_mamamia.widgets.viewer.pane import Pane, PaneKind
 _GAP: Final = 14
 _WIDTH: Final = 1
 _COLOUR: Final = "rgba(240, 228, 66, 190)"
-"""Slightly transparent yellow of the palette in `colours`, not used by any mask."""
+"""Slightly transparent yellow from the palette in `colours`, which no mask uses."""
 
 
 def canvas_place(
     world: Sequence[float], viewer: Any, size: tuple[int, int]
 ) -> tuple[float, float] | None:
-    """Return the pixel of a world position on a canvas of `size` (width, height), None in 3-D.
+    """Return the pixel of a world position on a canvas of `size` (width, height); None in 3-D.
 
     `world` is (slice, row, column) in mm as displayed in the main view.
     """
@@ -51,14 +51,14 @@ def canvas_place(
 
 
 class CrossHair:
-    """Draws on the widget `canvas` of a view; the lines ignore the mouse.
+    """Cross-hair on the widget `canvas` of a view; the lines ignore the mouse.
 
     Parameters
     ----------
     viewer
         The view whose camera maps positions to pixels.
     canvas
-        The widget that its image is drawn on.
+        The widget on which the view's image is drawn.
     """
 
     def __init__(self, viewer: Any, canvas: QWidget) -> None:
@@ -122,18 +122,18 @@ def _make_line(canvas: QWidget, name: str) -> QFrame:
 
 
 class PanePlace(NamedTuple):
-    """A place for an additional view: below the main view or next to it, and its number there."""
+    """A place for an additional view: below the main view or next to it, with a number."""
 
     is_below: bool
     number: int
 
 
 PRIOR_PLACE: Final = PanePlace(False, 9)
-"""The place of a prior exam, which is no view of the open case."""
+"""The place of a prior exam, which is not a view of the open case."""
 
 
 def list_places(kinds: Sequence[PaneKind]) -> list[PanePlace]:
-    """Return the place of each kind of view, in the order of the kinds."""
+    """Return the places for the given kinds of view, in the same order."""
     places: list[PanePlace] = []
     for kind in kinds:
         number = sum(place.is_below is kind.is_below for place in places)
@@ -160,7 +160,7 @@ The value was chosen by eye.
 
 
 class PaneWindow:
-    """Places the `QtViewer`s of panes next to the main view, and removes them again."""
+    """Layout of panes' `QtViewer` widgets, which are placed next to the main view or removed."""
 
     def __init__(self, viewer: Any) -> None:
         self._viewer = viewer
@@ -183,9 +183,9 @@ class PaneWindow:
 
     @property
     def sizes(self) -> list[int]:
-        """Shares in percent of main and additional views; empty if the user has not moved them.
+        """Percentages of the main and additional views; empty if the user set none.
 
-        While views are being created, or do not fit, their shares differ from the user's choice.
+        While views are being created, or do not fit, their sizes differ from the user's choice.
         """
         is_own = self._outer is not None and self._is_moved and not self._shared
         widths = self._outer.sizes() if self._outer is not None and is_own else []
@@ -199,7 +199,7 @@ class PaneWindow:
         sizes: list[int] | None = None,
         stacked: bool | None = None,
     ) -> None:
-        """Show an empty, black frame at each of these places, and no other view.
+        """Show an empty, black frame at each of these places, and no other additional view.
 
         The frames are next to the main view, or below it (`stacked`). With None, the arrangement
         with more space is chosen.
@@ -241,7 +241,7 @@ class PaneWindow:
             column.addWidget(frame)
 
     def toggle_alone(self, pane: Pane | None) -> None:
-        """Show one view alone, None for the main view, or all views again."""
+        """Show one view alone (None: the main view), or show all views again."""
         if self._shared:
             self._end_alone()
             return
@@ -271,9 +271,9 @@ class PaneWindow:
 
     @contextmanager
     def _drawn_when_arranged(self, outer: QSplitter) -> Iterator[None]:
-        """Hide all views in the context: Qt draws a visible one again at each change of its size.
+        """Hide all views in the context, because Qt redraws a visible view at each resize.
 
-        Qt moves the keyboard focus of a widget that is hidden; it is given back.
+        Qt moves the keyboard focus away from a hidden widget; the focus is restored afterwards.
         """
         canvas = canvas_widget(self._viewer)
         had_keyboard = canvas is not None and canvas.hasFocus()
@@ -302,7 +302,7 @@ class PaneWindow:
         layout.addWidget(view)
 
     def measure(self, pane: Pane) -> None:
-        """Give the hidden view of a pane the size of its frame, for which it is fitted."""
+        """Give a pane's hidden view the size of its frame, to which the view is fitted."""
         view = self._views.get(pane)
         frame = None if view is None else view.parentWidget()
         if frame is not None:
@@ -327,7 +327,7 @@ class PaneWindow:
             self._crosses[pane] = CrossHair(pane.model, canvas)
 
     def hide(self, pane: Pane) -> None:
-        """Hide the view of a pane, and keep it for later."""
+        """Hide the view of a pane, but keep the view for later."""
         view = self._views.get(pane)
         if view is not None:
             view.hide()
@@ -343,7 +343,7 @@ class PaneWindow:
             self._leave.start([self._close_one] * len(self._gone))
 
     def settle(self) -> None:
-        """Draw the main view's cross-hair too."""
+        """Also draw the cross-hair of the main view."""
         canvas = canvas_widget(self._viewer)
         if canvas is not None and None not in self._crosses:
             self._crosses[None] = CrossHair(self._viewer, canvas)
@@ -371,7 +371,7 @@ class PaneWindow:
                 self._column.hide()
 
     def close(self) -> None:
-        """Remove all views now when the window closes."""
+        """Remove all views immediately when the window closes."""
         self._leave.start([])
         for cross in self._crosses.values():
             cross.close()
@@ -440,8 +440,8 @@ class PaneWindow:
     def _place_sliders(self, *, below_all: bool) -> None:
         """Place napari's sliders below all views, or back below the main view.
 
-        Below the main view, the sliders would reduce its height, and force it to be as wide as they
-        are: with large text, more than half of a small screen.
+        Below the main view, the sliders would reduce its height and force it to be as wide as the
+        sliders, which is more than half of a small screen with large text.
         """
         sliders = sliders_of(self._viewer)
         if sliders is None or self._frame is None:

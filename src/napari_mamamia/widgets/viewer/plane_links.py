@@ -1,4 +1,4 @@
-"""Synchronises position, phase and zoom between all views of a case.
+"""Synchronisation of position, phase and zoom between all views of a case.
 
 A slice step, a click or a zoom in one view also changes the other views.
 """
@@ -27,28 +27,28 @@ _FIT_AFTER_MS: Final = 40
 
 
 class PlaneLinks(QObject):
-    """Synchronises the main view with the additional views.
+    """Component that synchronises the main view with the additional views.
 
     Parameters
     ----------
     scene
         The case in the main view.
     window
-        The window with the further views; it draws the cross-hairs.
+        The window with the additional views, which draws the cross-hairs.
     panes
-        The further views, in a list that its owner fills and empties.
+        The additional views, in a list that its owner fills and empties.
 
     Attributes
     ----------
     place
         The voxel (z, y, x) of the cross-hair.
     tools, brushes
-        Called with the model of each new view, to enable the same mouse tools in it; `brushes` are
-        left out of a mirrored view and of another exam's.
+        Functions called with the model of each new view, to enable the same mouse tools there.
+        `brushes` are not enabled in a mirrored view or in a view of another exam.
     fitted
-        Called after the views were fitted to their canvases.
+        Function called after the views were fitted to their canvases.
     is_free
-        Returns whether a click may move the cross-hair: not while a tool paints.
+        Function that returns whether a click may move the cross-hair; False while a tool paints.
     """
 
     def __init__(self, scene: Scene, window: PaneWindow, panes: list[Pane]) -> None:
@@ -79,7 +79,7 @@ class PlaneLinks(QObject):
         self._take_double_click(viewer)
 
     def link(self, pane: Pane) -> None:
-        """Synchronise a new view with the others, and enable the mouse in it."""
+        """Synchronise a new view with all other views, and enable the mouse in the new view."""
         model = pane.model
         model.dims.events.current_step.connect(lambda _event: self._on_pane_step(pane))
         model.canvas.events.size.connect(lambda _event: self.fit_later_())
@@ -261,12 +261,12 @@ class PlaneLinks(QObject):
         self._fit.start()
 
     def stop(self) -> None:
-        """Cancel the pending fit when the views are removed."""
+        """Cancel the pending fit, because the views are being removed."""
         self._fit.stop()
         self._brushes.clear()
 
     def fit_now(self) -> None:
-        """Fit the planes if the main view shows its whole plane; both breasts at one scale."""
+        """Fit the planes if the main view shows its whole plane, with both breasts at one scale."""
         before, self._is_moving = self._is_moving, True
         view, planes = self._scene.view, self._list_planes()
         facing = [pane for pane in planes if pane.kind.plane is None] if view.half else []

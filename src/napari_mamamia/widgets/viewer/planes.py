@@ -1,6 +1,6 @@
 """Several views of the open case in one window: three planes, or two phases.
 
-The main view is napari's own view. Each additional view is a `Pane` on the same arrays;
+The main view is napari's own view. Each additional view is a `Pane` on the same arrays, and
 plane_links.py synchronises the views.
 """
 
@@ -47,10 +47,10 @@ class Layout(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """The additional views of a hanging step, and the main view's share of the space.
+    """The additional views of a hanging step, and the main view's fraction of the space.
 
-    `half` is the breast in the main view, or "" for both; `share` is the main view's share of the
-    space in percent. `is_stacked` places the additional views below the main view.
+    `half` is the breast in the main view, or "" for both breasts. `share` is the main view's
+    percentage of the space. `is_stacked` places the additional views below the main view.
     """
 
     name: str
@@ -65,8 +65,8 @@ def arrange(
 ) -> Arrangement:
     """Return the views of a hanging step for a case displayed in `plane`.
 
-    In a sagittal case the main view already shows one breast. The other views show the slice at the
-    same distance on the other side.
+    In a sagittal case, the main view already shows one breast. The additional views show the slice
+    at the same distance on the other side.
     """
     main, other = (LEFT, RIGHT) if neurological else (RIGHT, LEFT)
     is_sagittal = plane == "sagittal"
@@ -93,21 +93,21 @@ def arrange(
 
 
 class Planes(WindowPart):
-    """Shows the additional views; a view stays in the window, hidden, until another step needs it.
+    """Component that shows the additional views.
 
-    The signal `layout_changed` carries the displayed layout; `built` reports that its views are
-    shown.
+    A view stays in the window, hidden, until a later step needs the view again. The signal
+    `layout_changed` carries the displayed layout; `built` reports that its views are shown.
 
     Attributes
     ----------
     links
         Position, phase and zoom, shared by all views.
     panes
-        The further views: one list, filled and emptied.
+        The additional views; always the same list, which is filled and emptied.
     on_leave, on_close
-        Callbacks before views are hidden, and before they are removed.
+        Callbacks before views are hidden, and before views are removed.
     arrangement
-        The views of layout HUNG.
+        The views in the layout HUNG.
     """
 
     layout_changed = Signal(object)
@@ -147,7 +147,7 @@ class Planes(WindowPart):
         self._scene.viewer.canvas.events.size.connect(self._fit_alone)
 
     def views(self) -> list[Any]:
-        """All views of the case, starting with the main view."""
+        """All views of the case, with the main view first."""
         panes = (pane.model for pane in self.panes if not pane.kind.is_prior)
         return [self._scene.viewer, *panes]
 
@@ -185,7 +185,7 @@ class Planes(WindowPart):
         self.set_layout(Layout.HUNG)
 
     def prepare(self, kinds: Sequence[PaneKind]) -> None:
-        """Create the views that the next step shows, when nothing else was done for a while."""
+        """Create the views that the next step shows, after some time without other activity."""
         self._next_kinds = tuple(kinds)
         self._idle.start()
 
@@ -200,7 +200,7 @@ class Planes(WindowPart):
             self._build.start()
 
     def set_prior(self, make: Callable[[PaneKind], Pane] | None) -> None:
-        """Set the function that creates the view of a prior exam; remove the view of another."""
+        """Set the function that creates a prior exam's view, and remove the previous view."""
         self._make_prior = make
         pane = self._pool.pop(PRIOR_PLACE, None)
         if pane is None:
@@ -212,7 +212,7 @@ class Planes(WindowPart):
 
     @property
     def share(self) -> int | None:
-        """The main view's share of the space in percent, or None if the user has not changed it."""
+        """The main view's percentage of the space, or None if the user has not changed it."""
         return self.window.sizes[0] if self.panes and self.window.sizes else None
 
     def _show_half(self, half: str) -> None:
@@ -223,7 +223,7 @@ class Planes(WindowPart):
             self._text.update()
 
     def set_second_phase(self, phase: int) -> None:
-        """Show another phase in the second of two views."""
+        """Set the phase in the second of two views."""
         self.second_phase = phase
         if self.layout is Layout.PHASES:
             self._leave_views()
@@ -291,7 +291,7 @@ class Planes(WindowPart):
     def _fit_alone(self, _event: object = None) -> None:
         """Fit a single view again when its canvas changes; several views are fitted elsewhere.
 
-        The first case is shown before its canvas has its final size, and the curve below a hanging
+        The first case is shown before its canvas has the final size, and the curve below a hanging
         step may be hidden after the next step is shown.
         """
         is_hung = self.layout is Layout.HUNG
@@ -367,7 +367,7 @@ class Planes(WindowPart):
             self.window.measure(pane)
 
     def _fit_views(self) -> None:
-        """Fit all views to their frames before they are shown, so that each is drawn once."""
+        """Fit all views to their frames before the views are shown, so that each is drawn once."""
         for pane in self.panes:
             pane.text.follow_zoom()
         self.links.fit_now()

@@ -1,4 +1,4 @@
-"""MIP and slab of the enhancement along the axis of each view, computed in a thread."""
+"""MIP and slab of the enhancement along each view's axis, computed in a thread."""
 
 from dataclasses import replace
 from typing import Final
@@ -18,10 +18,10 @@ _LANE: Final = "project"
 
 
 class Projecting(WindowPart):
-    """Shows and hides the projection, which follows phase, planes and slab while shown.
+    """Component that shows and hides the projection.
 
-    The projection uses the phases of the subtraction. The signal `changed` reports that the
-    projection was shown or hidden.
+    The visible projection follows the phase, the planes and the slab, and uses the phases of the
+    subtraction. The signal `changed` reports that the projection was shown or hidden.
     """
 
     changed = Signal()
@@ -62,12 +62,12 @@ class Projecting(WindowPart):
         self.changed.emit()
 
     def set_slab(self, slab_mm: float) -> None:
-        """Project slabs of this thickness in mm from now on; 0 projects the whole volume."""
+        """Set the thickness of the projected slab in mm; 0 projects the whole volume."""
         self.slab_mm = slab_mm
         self.again()
 
     def again(self) -> None:
-        """Project again, for example after another phase was chosen for subtraction."""
+        """Project again, for example after a different phase was chosen for subtraction."""
         if self.is_on:
             self._ask_projection(self._subtracting.minuend)
 

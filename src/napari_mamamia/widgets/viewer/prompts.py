@@ -1,4 +1,4 @@
-"""Prompts on the image: a click on the tumour, or a box around it."""
+"""Prompts on the image: a click on the tumour, or a box around the tumour."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -28,8 +28,8 @@ _BOX_COLOUR: Final = MASK_COLOURS["prediction"]
 def box_around_drag(start: Voxel, stop: Voxel, grid: Grid) -> Box:
     """Return the box for a drag from voxel to voxel on one slice.
 
-    The depth of the box across the slices equals the longer side of the drag in mm, half of it in
-    each direction.
+    The depth of the box across the slices equals the longer side of the drag in mm, with half of
+    the depth in each direction.
     """
     low = [min(a, b) for a, b in zip(start, stop, strict=True)]
     high = [max(a, b) for a, b in zip(start, stop, strict=True)]
@@ -44,12 +44,14 @@ def box_around_drag(start: Voxel, stop: Voxel, grid: Grid) -> Box:
 
 
 class PromptTool(QObject):
-    """Waits for a click or a drag; `given` carries the prompt, `mode_changed` the mode.
+    """Tool that waits for a click or a drag.
+
+    The signal `given` carries the prompt, and `mode_changed` the mode.
 
     Parameters
     ----------
     owner, page, title
-        The tool's owner, its page, and its displayed name.
+        The tool's owner, page and displayed name.
     """
 
     given = Signal(object)
@@ -75,7 +77,7 @@ class PromptTool(QObject):
         return bool(self._active_tool.mode_of(self._owner))
 
     def set_mode(self, mode: str, ask: str = "") -> None:
-        """Wait for a "click", a "box" or a box to "omit"; "" waits for nothing.
+        """Wait for a "click", a "box" or a box to "omit"; "" stops waiting.
 
         `ask` is the text on the image if the prompt is not about the tumour.
         """

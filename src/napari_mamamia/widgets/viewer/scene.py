@@ -1,4 +1,4 @@
-"""The open case in one viewer: showing, updating, stepping and hiding its layers.
+"""The open case in one viewer, with its layers shown, updated, stepped through and hidden.
 
 Layers are found by their tag each time, so that a user may rename, reorder or delete any of them.
 Only the GUI thread calls this module.
@@ -53,7 +53,7 @@ _BOX_NAME = "prompt box"
 
 
 class PromptBox:
-    """A rectangle in a separate layer that is not editable; at most one at a time.
+    """A rectangle in a separate layer that is not editable; there is at most one at a time.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def _find_world_place(voxel: Voxel, grid: Grid) -> list[float]:
 
 
 _OF_ONE_CASE = (*BELOW_MASKS[1:], Role.REFINED, Role.MARKS)
-"""Roles of layers that are not reused but removed with their case."""
+"""Roles of layers that are removed with their case instead of being reused."""
 
 
 class Scene:
@@ -132,15 +132,17 @@ class Scene:
     Attributes
     ----------
     stack
-        Our layers in that viewer, shared with the other three.
+        Our layers in that viewer, shared with `view`, `overlays` and `box`.
     view
         The displayed slice, and navigation.
     overlays
-        Images over the phases or instead of them.
+        Images shown above the phases or instead of them.
     box
         The rectangle of a prompt.
     companions
-        Scenes of other exams next to this one, whose masks are hidden and outlined with its own.
+        Scenes of other exams next to this scene, whose masks are hidden and outlined together with
+        the
+        masks of this scene.
     """
 
     def __init__(self, viewer: Any) -> None:
@@ -182,8 +184,8 @@ class Scene:
         Call `load_napari_parts` in a thread first; otherwise it blocks one iteration for 0.3 s. The
         list is empty after the initialisation, or if there are layers.
 
-        The last step excludes the objects of the window (about 300,000) from garbage collection
-        until `cool_down`, because a full collection blocks the window for 200 ms, often in the
+        The last step excludes the window's objects (about 300,000) from garbage collection until
+        `cool_down` is called, because a full collection blocks the window for 200 ms, often in the
         middle of a stroke.
         """
         if self._is_warm or len(self.viewer.layers):
@@ -194,7 +196,7 @@ class Scene:
         return [self.set_aside, *sliders, self.stack.spares.stock_later, circle]
 
     def _make_sliders(self, n_axes: int) -> None:
-        """Create at least this number of sliders, one per iteration, in 20 ms each."""
+        """Create sliders up to this number, one per iteration, which takes 20 ms each."""
         if len(self.viewer.layers) or self.viewer.dims.ndim >= n_axes:
             return
         # New sliders have three steps at first: if visible they would resize the image, which
@@ -213,7 +215,7 @@ class Scene:
             set_aside()
 
     def expect_case(self, expected: bool) -> None:
-        """Create sliders while the first case is read, so that showing the case saves 20 ms."""
+        """Create sliders while the first case is read, which saves 20 ms when the case is shown."""
         # napari shows a slider of an axis with more than one step, and hides that of one with one
         # step.
         self._empty.lay_axes(int(expected))
@@ -226,7 +228,7 @@ class Scene:
     def retire_case(self, kept: Collection[Role]) -> None:
         """Hide layers that the next case does not reuse, except masks with the roles `kept`.
 
-        They stay in napari's layer list until `LayerStack.removal_steps` removes them.
+        The hidden layers stay in napari's layer list until `LayerStack.removal_steps` removes them.
         """
         with self.stack.changing():
             self.stack.retire(Role.AGREEMENT)
@@ -240,7 +242,7 @@ class Scene:
         limits: tuple[float, float],
         masks: Sequence[tuple[LayerTag, NDArray[np.uint8]]] = (),
     ) -> Any:
-        """Replace the layers of the previous case by the phases and masks of `case`."""
+        """Replace the previous case's layers with the phases and masks of `case`."""
         with self.stack.changing():
             self.overlays.hide_agreement()
             self.stack.take_away(*_OF_ONE_CASE)
@@ -255,12 +257,12 @@ class Scene:
         return layer
 
     def prepare_case(self, case: Case, limits: tuple[float, float]) -> None:
-        """Insert the hidden layer of a first case's phases; `show_case` shows it later."""
+        """Insert the hidden layer of the first case's phases, which `show_case` shows later."""
         with sliced_once(self.viewer), self.stack.changing():
             self.stack.put(case_layer(case, limits), Role.PHASE, _hide_layer)
 
     def choose_phases(self) -> bool:
-        """Select the layer of phases; return False if there is none or it was selected."""
+        """Select the layer of phases; return False if there is none or it is already selected."""
         layer, selection = self.layer(Role.PHASE), self.viewer.layers.selection
         if layer is None or selection.active is layer:
             return False
@@ -268,7 +270,7 @@ class Scene:
         return True
 
     def replace_phases(self, case: Case, note: str) -> None:
-        """Show other voxels of the current case; `note` describes them on the image."""
+        """Show different voxels for the current case; `note` describes them on the image."""
         layer = self.layer(Role.PHASE)
         if layer is None:
             return
@@ -278,7 +280,7 @@ class Scene:
         layer.data = case.grid.display_frame().to_display(case.signal)
 
     def show_mask(self, tag: LayerTag, buffer: NDArray[np.uint8]) -> Any:
-        """Add the mask of a role, or replace the existing mask and keep its style."""
+        """Add the mask with a role, or replace the existing mask and keep its style."""
         with self.stack.changing():
             is_new = self.layer(tag.role) is None
             layer = self.stack.put(mask_layer(tag, buffer), tag.role, style_mask)
@@ -289,7 +291,7 @@ class Scene:
         return layer
 
     def mark_painted(self, label: int) -> None:
-        """Highlight one lesion of the edited mask, or none for 0."""
+        """Highlight one lesion of the edited mask; 0 highlights none."""
         layer = self.layer(Role.REFINED)
         if layer is not None:
             mark_painted(layer, label)
@@ -311,7 +313,7 @@ class Scene:
             self.stack.report_change(role)
 
     def remove_mask(self, role: Role) -> None:
-        """Remove the mask of a role from the viewer, if there is one."""
+        """Remove the mask with a role from the viewer, if there is one."""
         self.stack.take_away(role)
 
     def redraw_box(self, role: Role, box: Box) -> None:
@@ -339,7 +341,7 @@ class Scene:
     # ------------------------------------------------------------------ marks
 
     def show_marks(self, tag: LayerTag, buffer: NDArray[np.uint8]) -> Any:
-        """Add the layer of marks, or set another buffer for the existing layer."""
+        """Add the layer of marks, or set a new buffer for the existing layer."""
         with self.stack.changing():
             is_new = self.layer(Role.MARKS) is None
             layer = self.stack.put(marks_layer(tag, buffer), Role.MARKS, _protect_layer)
@@ -351,7 +353,7 @@ class Scene:
 
     @property
     def phase(self) -> int | None:
-        """The displayed phase, or None without a case."""
+        """The displayed phase, or None if no case is open."""
         return self.phase_in(self.viewer)
 
     def phase_in(self, viewer: Any) -> int | None:
@@ -372,14 +374,14 @@ class Scene:
             self.viewer.dims.set_point(axis, min(max(phase, 0), last))
 
     def step_phase(self, by: int) -> None:
-        """Show the phase `by` steps away, stopping at the ends."""
+        """Show the phase that is `by` steps away, stopping at the ends."""
         if self.phase is not None:
             self.go_to_phase(self.phase + by)
 
     # ------------------------------------------------------------- appearance
 
     def image_on_screen(self) -> Any | None:
-        """Return the layer of the displayed image: the projection, the difference or the phases."""
+        """Return the displayed image's layer: the projection, the difference or the phases."""
         for role in (Role.PROJECTION, Role.SUBTRACTION, Role.PHASE):
             layer = self.layer(role)
             if layer is not None:
@@ -393,7 +395,7 @@ class Scene:
         return max(visible, key=lambda layer: order[_find_role(layer)], default=None)
 
     def set_masks_hidden(self, hidden: bool) -> None:
-        """Hide the visible masks, or show the masks again that this method hid."""
+        """Hide the visible masks, or show the masks that this method has hidden."""
         if hidden:
             drawn = self.stack.find(*MASK_ROLES, Role.AGREEMENT)
             # Added: if the window loses the focus while a key is held, its release is not
@@ -429,11 +431,11 @@ def _find_role(layer: Layer) -> Role:
 
 
 def load_napari_parts() -> Any:
-    """Import napari's modules for the first layer, in 0.3 s; return a unit registry.
+    """Import napari's modules for the first layer, which takes 0.3 s; return a unit registry.
 
     Any thread may call this function. It returns a separate registry for `use_units`, because pint
-    fills its default registry at the first use, and another thread could see it half filled. A
-    registry that napari already uses is returned again for another window.
+    fills its default registry at the first use, and another thread could see a partly filled
+    registry. If napari already uses a registry, that registry is returned for another window.
     """
     import pandas  # noqa: F401 - for a layer's table of features
     import pint

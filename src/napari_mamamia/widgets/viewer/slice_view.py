@@ -1,4 +1,4 @@
-"""The displayed slice: its position, the voxel under the pointer, and navigation."""
+"""The displayed slice: position, voxel under the pointer, and navigation."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -44,11 +44,11 @@ def put_steps(dims: Any, grid: Grid, steps: Mapping[int, int]) -> None:
 
 
 class CaseSteps:
-    """Makes the steps of a viewer the phases and slices of the open case, despite other layers.
+    """Component that makes the steps of a viewer match the phases and slices of the open case.
 
     napari uses the steps of the finest layer, starting at the first layer. Arrow keys and sliders
-    would then step through the slices of another plugin's layer or of the previous case's mask.
-    Other layers stay reachable, because the steps extend to their ends.
+    would then step through the slices of another plugin's layer or of the previous case's mask. All
+    other layers stay reachable, because the steps extend to their ends.
     """
 
     def __init__(self, stack: LayerStack) -> None:
@@ -61,7 +61,7 @@ class CaseSteps:
         number_sliders(main_view(stack.viewer), self.number)
 
     def follow_case(self) -> None:
-        """Use the steps of a new case, and let the arrow keys step through its slices."""
+        """Use the steps of a new case, so that the arrow keys step through its slices."""
         self._align_steps()
         self._give_arrows()
 
@@ -83,7 +83,7 @@ class CaseSteps:
         say_numbers(main_view(self._stack.viewer))
 
     def number(self, axis: int) -> SliderNumbers | None:
-        """Return the numbering of an axis of the viewer, or None without a case."""
+        """Return the numbering of a viewer axis, or None if no case is open."""
         dims, steps = self._stack.viewer.dims, self._read_case()
         along = axis - (dims.ndim - len(steps))
         if not steps or not 0 <= along < len(steps):
@@ -125,10 +125,10 @@ def _align_range(given: tuple[float, float, float], mm: float) -> tuple[float, f
 
 
 class EmptyAxes(QObject):
-    """Gives a viewer without layers the axes of a case, and resets its view without errors.
+    """Component that gives a viewer without layers the axes of a case.
 
-    Without layers napari cannot fit a 3-D camera to four axes: it raises an error when its view is
-    reset or switched to 3-D.
+    Without layers, napari cannot fit a 3-D camera to four axes: it raises an error when its view is
+    reset or switched to 3-D. This component lets the view be reset without errors.
     """
 
     def __init__(self, viewer: Any) -> None:
@@ -156,7 +156,7 @@ class EmptyAxes(QObject):
 
 
 class SliceView:
-    """Moves a viewer through the open case, and reads the viewer's position.
+    """Component that moves a viewer through the open case, and reads the viewer's position.
 
     Parameters
     ----------
@@ -166,11 +166,11 @@ class SliceView:
     Attributes
     ----------
     moved
-        Called with the voxel that `go_to` showed, and whether the view was centred on it.
+        Function called with the voxel that `go_to` showed, and whether the view was centred on it.
     half
-        "right" or "left" while one breast is shown, "" for the whole slice.
+        "right" or "left" while one breast is shown, or "" for the whole slice.
     breast
-        The box of the right breast (`find_breast_box`), None if unknown.
+        The box of the right breast (`find_breast_box`), or None if unknown.
     """
 
     def __init__(self, stack: LayerStack) -> None:
@@ -190,7 +190,7 @@ class SliceView:
     # ------------------------------------------------------------------ going
 
     def go_to(self, voxel: Voxel, *, centre: bool = True, phase: int | None = None) -> None:
-        """Show the slice of `voxel` (z, y, x); with `centre`, also centre the view on it.
+        """Show the slice of `voxel` (z, y, x); with `centre`, also centre the view on the voxel.
 
         With `phase`, the phase is changed in the same step.
         """
@@ -210,9 +210,9 @@ class SliceView:
             listener(voxel, centre)
 
     def reveal(self, voxel: Voxel) -> None:
-        """Show the slice of `voxel`, without moving an image that shows the whole slice.
+        """Show the slice of `voxel` without moving an image that shows the whole slice.
 
-        The view only moves if it is zoomed in, or was dragged so that the voxel is not visible.
+        The view moves only if it is zoomed in, or was dragged so that the voxel is not visible.
         """
         self.go_to(voxel, centre=self.is_zoomed_in or not self._is_in_sight(voxel))
 
@@ -252,7 +252,7 @@ class SliceView:
 
     @property
     def half_zoom(self) -> float:
-        """Zoom in pixels per mm at which the displayed breast just fits; inf without one."""
+        """Zoom in pixels per mm at which the displayed breast just fits; infinity without one."""
         grid = self._stack.grid
         return math.inf if grid is None else find_zoom(self._viewer, grid, self.half, self.breast)
 
@@ -262,7 +262,7 @@ class SliceView:
         )
 
     def _fit_slice(self, layer: Any) -> None:
-        """Fit the slice of a layer as napari does, but without its list of layers, saving 3 ms."""
+        """Fit a layer's slice as napari does, but without its layer list, which saves 3 ms."""
         extent, displayed = layer.extent, list(self._viewer.dims.displayed)
         low, high = (extent.world[end][displayed] for end in (0, 1))
         sizes = high - low + extent.step[displayed]
@@ -272,7 +272,7 @@ class SliceView:
 
     @property
     def is_as_fitted(self) -> bool:
-        """Whether the view was not zoomed or dragged since it was fitted."""
+        """Whether the view has not been zoomed or dragged since it was fitted."""
         return self._viewer.dims.ndisplay == _IN_PLANE and self._as_fitted == self.read_camera()[:2]
 
     @property
@@ -297,12 +297,12 @@ class SliceView:
             self._viewer.scene.camera.zoom = self._whole_zoom * share
 
     def read_camera(self) -> tuple[float, tuple[float, ...], float]:
-        """Return zoom, centre and the fitted zoom, for `put_camera`."""
+        """Return the zoom, the centre and the fitted zoom, for `put_camera`."""
         camera = self._viewer.scene.camera
         return float(camera.zoom), tuple(camera.center), self._whole_zoom
 
     def put_camera(self, camera: tuple[float, tuple[float, ...], float]) -> None:
-        """Restore the camera of `read_camera`."""
+        """Restore the camera returned by `read_camera`."""
         zoom, centre, self._whole_zoom = camera
         self._viewer.scene.camera.zoom = zoom
         self._viewer.scene.camera.center = centre
@@ -320,9 +320,10 @@ class SliceView:
         return (z, y, x) if inside else None
 
     def place_at(self, position: tuple[float, ...]) -> tuple[float, float, float] | None:
-        """Return the voxel coordinates (z, y, x) of a world position, also outside the volume.
+        """Return the voxel coordinates (z, y, x) of a world position, even outside the volume.
 
-        The coordinate across the slices is the displayed slice. Returns None without a case.
+        The coordinate across the slices is the displayed slice. The result is None if no case is
+        open.
         """
         grid = self._stack.grid
         if grid is None or len(position) < _SPACE_AXES:

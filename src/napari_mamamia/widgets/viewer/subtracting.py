@@ -1,4 +1,4 @@
-"""Subtraction by a shortcut: the displayed phase minus another, computed in a thread."""
+"""Subtraction by a shortcut: the displayed phase minus another phase, computed in a thread."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 
 class Subtracting(WindowPart):
-    """Shows and hides the subtraction, which follows the phase slider while it is shown."""
+    """Component that shows and hides the subtraction, which follows the phase slider."""
 
     def __init__(self, context: WindowContext, text: CanvasText) -> None:
         super().__init__(context)
@@ -48,7 +48,7 @@ class Subtracting(WindowPart):
         self._text.update()
 
     def set_minus(self, phase: int) -> None:
-        """Subtract another phase from now on."""
+        """Set the phase to subtract."""
         self.minus = phase
         if self.is_on:
             self._ask_subtraction(self.minuend)

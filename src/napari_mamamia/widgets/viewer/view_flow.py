@@ -1,4 +1,4 @@
-"""Controller of the View panel, and its settings from one session to the next."""
+"""Controller of the View panel, whose settings are kept between sessions."""
 
 import logging
 from collections.abc import Callable
@@ -25,7 +25,7 @@ _MOST_MM: Final = 60.0
 
 
 class ViewFlow(WindowPart):
-    """Connects the View panel to the views, the images and the preferences."""
+    """Controller that connects the View panel to the views, the images and the preferences."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class ViewFlow(WindowPart):
         self._recall_settings()
 
     def actions(self) -> dict[str, Callable[..., object]]:
-        """Return the actions of the view shortcuts, by their names in the table."""
+        """Return the actions of the view shortcuts by action name."""
         return {
             "previous_phase": lambda: self._scene.step_phase(-1),
             "next_phase": lambda: self._scene.step_phase(1),

@@ -1,4 +1,4 @@
-"""The View panel below the header: layout, image, slab, window/level, cine, sides."""
+"""The View panel below the header: layout, image, slab, window/level, cine and sides."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -27,7 +27,7 @@ _NAMES: Final = (tr("Layout"), tr("Image"), tr("MIP slab"), tr("Window"), tr("Ph
 
 
 class ViewPanel(QFrame):
-    """The View panel, independent of the viewer; its signals are user requests."""
+    """The View panel, which is independent of the viewer; its signals are user requests."""
 
     layout_wanted = Signal(object)
     beside_wanted = Signal(int)
@@ -70,7 +70,7 @@ class ViewPanel(QFrame):
         self.images[image].setChecked(True)
 
     def set_phases(self, count: int, minus: int, beside: int, n_before: int = 1) -> None:
-        """Offer the phases of the open case."""
+        """List the phases of the open case."""
         for box, chosen, text in ((self.minus, minus, "−"), (self.beside, beside, "")):
             box.blockSignals(True)
             box.clear()
@@ -80,14 +80,14 @@ class ViewPanel(QFrame):
             box.blockSignals(False)
 
     def set_slab(self, slab_mm: float) -> None:
-        """Show the thickness of a slab in mm; 0 is the whole volume."""
+        """Show the thickness of the slab in mm; 0 means the whole volume."""
         self.slab.blockSignals(True)
         self.slab.setValue(round(slab_mm))
         self.slab.blockSignals(False)
         self._say_slab(round(slab_mm))
 
     def set_contrasts(self, names: Sequence[str], chosen: str) -> None:
-        """Offer the window/level ranges for the displayed image."""
+        """List the window/level ranges for the displayed image."""
         if [self.contrast.itemText(k) for k in range(self.contrast.count())] != list(names):
             self.contrast.clear()
             self.contrast.addItems(list(names))

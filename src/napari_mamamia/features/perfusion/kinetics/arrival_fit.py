@@ -58,7 +58,6 @@ def fitted_arrival_s(
 def _make_no_arrival_error(
     signal: NDArray[np.float64], t10_s: float, echo: SpoiledEcho
 ) -> CaseError:
-    """Return an error that explains why no arrival time gives concentrations for a mean curve."""
     low, peak = int(np.argmin(signal)), int(np.argmax(signal))
     if signal[low] <= 0:
         return CaseError(

@@ -765,7 +765,6 @@ def _folders_read(
 
 
 def _write_note(row: PerfusionRow, inputs: PerfusionInputs, settings: PerfusionSettings) -> None:
-    """Write the description of a case's maps next to them."""
     paths = [path for path in inputs.files if path is not None]
     content: dict[str, Any] = {
         "software": software_version(),

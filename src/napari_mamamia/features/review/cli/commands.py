@@ -89,12 +89,12 @@ def open_study(study: Path, out: Path | None = None) -> "FolderStore":
 
 
 def save_there(out: Path, save: Callable[[Path], T]) -> T:
-    """Call `save` for the output folder `out`, which may be on a share; return its result.
+    """Call `save` for the output folder `out`, which may be on a share, and return the result.
 
     Raises
     ------
     SilentShareError
-        If the share stops answering.
+        If the share stops responding.
     """
     from napari_mamamia.features.review.io.share import Share
 
@@ -102,7 +102,7 @@ def save_there(out: Path, save: Callable[[Path], T]) -> T:
 
 
 def read_passphrase(path: Path | None, *, is_new: bool = True) -> str:
-    """Read the passphrase from a file, otherwise prompt for it; twice if `is_new`."""
+    """Read the passphrase from a file or prompt for it, twice if `is_new`."""
     if path is not None:
         from napari_mamamia.features.review.io import keys
 

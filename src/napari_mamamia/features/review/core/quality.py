@@ -8,30 +8,32 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.names import count_of
 
 RANDOM_SHARE: Final = 0.1
-"""Share of the cases that are read first, in random order. Our choice."""
+"""Fraction of the cases that are read first, in random order. Our choice."""
 
 
 @dataclass(frozen=True, slots=True)
 class QualityCase:
-    """The disagreement between model and reference in a case; NaN, None and "" if unknown.
+    """The disagreement between model and reference in a case; NaN, None or "" if unknown.
 
     Parameters
     ----------
     dice, hd95_mm
-        Dice and HD95 between model and reference; a Dice that is undefined because one mask is
-        empty counts as 0.
+        Dice and HD95 between model and reference. If Dice is undefined because one mask is empty,
+        it
+        counts as 0.
     n_missed
         Number of reference lesions that the model's mask does not overlap.
     is_other_side
         Whether model and reference are in different breasts.
     count_gap
-        Difference between the numbers of lesions.
+        Difference between the numbers of lesions in model and reference.
     doubt
-        Uncertainty of the model in any unit; larger is less certain.
+        Uncertainty of the model in any unit; a larger value is less certain.
     touches_border
         Whether the reference touches the border of the image.
     volume_mm3, site
-        Volume of the reference, which is compared with other volumes of its site, and the site.
+        Volume of the reference, which is compared with other volumes from the same site, and the
+        site.
     remark
         Why the case has no metrics, such as "unreadable".
     """

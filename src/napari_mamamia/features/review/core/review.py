@@ -1,4 +1,4 @@
-"""The frozen plan of a review study: cases, readers with roles, rules, and assigned readings.
+"""The frozen plan of a review study: cases, readers with roles, rules and assigned readings.
 
 Later changes are events, see `features/review/rules`; the plan never changes after the study has
 begun.
@@ -53,7 +53,7 @@ class ReadingMode(StrEnum):
 
 
 class ConsensusRule(StrEnum):
-    """The rule that combines readings into one mask; a majority's name tells how ties count."""
+    """The rule that combines readings into one mask; a majority's name states how ties count."""
 
     MAJORITY_BACKGROUND = "majority-background"
     MAJORITY_FOREGROUND = "majority-foreground"
@@ -84,7 +84,7 @@ class Meaning(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FilePrint:
-    """A file: its relative POSIX path, and the SHA-256 of its bytes."""
+    """A file, with its relative POSIX path and the SHA-256 of its bytes."""
 
     name: str
     sha256: str
@@ -92,10 +92,11 @@ class FilePrint:
 
 @dataclass(frozen=True, slots=True)
 class StudyCase:
-    """A case; `key` is its name in events and files, independent of the characters of its id.
+    """A case of a study.
 
-    `site` is the origin of its images according to the data set; "" if unknown. `patient`, `visit`
-    and `side` are those of the data set; "" if its layout does not state them.
+    `key` names the case in events and files, independent of the characters in the case id. `site`
+    is the origin of the images according to the data set, or "" if unknown. `patient`, `visit` and
+    `side` are taken from the data set; they are "" if its layout does not state them.
     """
 
     key: str
@@ -108,7 +109,7 @@ class StudyCase:
 
     @property
     def exam(self) -> tuple[str, str, str]:
-        """Patient, visit and side, as cells of a table."""
+        """Patient, visit and side as table cells."""
         return self.patient, self.visit, self.side
 
 
@@ -128,7 +129,7 @@ class StudyReader:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A reading assigned to a reader; `occasion` 1 is the hidden repeat of 0."""
+    """A reading assigned to a reader; `occasion` is 0, or 1 for the hidden repeat."""
 
     reader: str
     case: str
@@ -142,13 +143,15 @@ class Triggers:
     Parameters
     ----------
     dice_below
-        Dice of the masks below this.
+        Readings disagree if the Dice of their masks is below this value.
     volume_ratio
-        Larger volume over smaller above this.
+        Readings disagree if the larger volume divided by the smaller is above this value.
     hd95_mm
-        95 % Hausdorff distance above this.
+        Readings disagree if the 95 % Hausdorff distance is above this value, in mm.
     lesion_count, category
-        Whether a different number of lesions, or a different answer to a category question, counts.
+        Whether a different number of lesions, or a different answer to a category question, counts
+        as
+        disagreement.
     """
 
     dice_below: float | None = 0.7
@@ -160,7 +163,7 @@ class Triggers:
 
 @dataclass(frozen=True, slots=True)
 class LeadKey:
-    """The public key (Ed25519, 64 hexadecimal digits) of a lead in the study file."""
+    """The public key (Ed25519, 64 hexadecimal digits) of a lead, stored in the study file."""
 
     reader: str
     key: str
@@ -168,7 +171,7 @@ class LeadKey:
 
 @dataclass(frozen=True, slots=True)
 class Honeypots:
-    """Control cases with known truth among the cases; only the lead's list names them.
+    """Control cases with known truth, which only the lead's list names.
 
     `sha256` is the digest of the lead's list, so that the list cannot be changed afterwards.
     """
@@ -184,9 +187,9 @@ class StudyPlan:
     Parameters
     ----------
     n_readers
-        Number of readings of a case.
+        Number of readings per case.
     repeat_share
-        Share of each reader's cases that are read a second time, 0 to 0.5.
+        Fraction of each reader's cases that are read a second time, 0 to 0.5.
     lease_s
         Seconds for which a claim is valid without activity of its holder.
     """
@@ -218,10 +221,10 @@ class StudyPlan:
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """The content of a study file; `tasks` are in each reader's order.
+    """The content of a study file; `tasks` are in each reader's reading order.
 
-    `data_set` is the folder of the images when the study was made. `files` are frozen with the
-    study file, such as the protocol.
+    `data_set` is the folder that contained the images when the study was made. `files` are frozen
+    with the study file, such as the protocol.
     """
 
     study_id: str
@@ -287,7 +290,7 @@ class Study:
         return self.plan.blinding.hides(Hidden.SITE)
 
     def number_of(self, key: str) -> str:
-        """Return the case's pseudonym, a valid case id that does not reveal the site."""
+        """Return the pseudonym of a case, a valid case id that does not reveal the site."""
         return f"case-{key.removeprefix('c')}"
 
     def signed_id(self, key: str) -> str:
@@ -296,7 +299,7 @@ class Study:
 
     @property
     def pseudonymized(self) -> "Study":
-        """Return a copy with pseudonyms instead of case ids, without patients, sites and files."""
+        """Return a copy with pseudonyms for case ids, and without patients, sites and files."""
         cases = (StudyCase(case.key, self.number_of(case.key)) for case in self.cases)
         return replace(self, cases=tuple(cases))
 

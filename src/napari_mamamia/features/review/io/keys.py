@@ -39,7 +39,7 @@ _BOUND: Final = b"napari-mamamia review key 1"
 
 
 class WrongPassphraseError(CaseError):
-    """The passphrase does not decrypt the key."""
+    """Error raised if the passphrase does not decrypt the key."""
 
 
 def key_path(home: Path, study_id: str, reader: str) -> Path:
@@ -48,16 +48,16 @@ def key_path(home: Path, study_id: str, reader: str) -> Path:
 
 
 def make_lead_key(home: Path, passphrase: str) -> str:
-    """Make the key of a lead before the study exists; return the public key.
+    """Make the key of a lead before the study exists, and return the public key.
 
     The key is stored on this computer until `adopt_lead_key` assigns it to a study whose file lists
-    it. Errors as in `make_key`.
+    this key. The errors are the same as in `make_key`.
     """
     return make_key(home / _LEAD_KEYS / f"{secrets.token_hex(8)}.key.json", passphrase)
 
 
 def adopt_lead_key(home: Path, path: Path, publics: Iterable[str]) -> None:
-    """Copy a lead's key that the study file lists to the study's key path, unless a key exists."""
+    """Copy a lead's key listed in the study file to the study's key path, unless a key exists."""
     names = set(publics)
     if not names or path.exists():
         return
@@ -70,7 +70,7 @@ def adopt_lead_key(home: Path, path: Path, publics: Iterable[str]) -> None:
 
 
 def make_key(path: Path, passphrase: str) -> str:
-    """Make a key and write it; return the public key, 64 hexadecimal digits.
+    """Make a key, write it to a file, and return the public key (64 hexadecimal digits).
 
     Raises
     ------
@@ -79,7 +79,7 @@ def make_key(path: Path, passphrase: str) -> str:
     SaveConflictError
         If the file exists, because a key is never replaced.
     SaveError
-        If the system refuses to write.
+        If the system does not allow writing.
     """
     if len(passphrase) < _SHORTEST:
         raise CaseError(
@@ -114,7 +114,7 @@ def read_public_key(path: Path) -> str:
 
 @reads("a key for review studies", "ask the study's lead for a new file")
 def sign_with(path: Path, passphrase: str, message: bytes) -> str:
-    """Sign a message; return the signature, 128 hexadecimal digits.
+    """Sign a message, and return the signature (128 hexadecimal digits).
 
     Raises
     ------
@@ -151,7 +151,7 @@ def sign_with(path: Path, passphrase: str, message: bytes) -> str:
 
 
 def set_key_aside(path: Path) -> Path:
-    """Rename a key file whose passphrase was lost; return its new name."""
+    """Rename a key file whose passphrase was lost, and return the new path."""
     number = 1
     while (aside := path.with_name(f"{path.name}.set-aside-{number}")).exists():
         number += 1
@@ -161,14 +161,14 @@ def set_key_aside(path: Path) -> Path:
 
 @reads("a passphrase on its first line", "write the passphrase there")
 def read_passphrase(path: Path) -> str:
-    """Return the first line of a file without its line end."""
+    """Return the first line of a file without the line end."""
     with open_plain(path) as stream:
         text = stream.read(_MOST_BYTES).decode("utf-8-sig")
     return text.splitlines()[0] if text else ""
 
 
 def signature_fits(key: str, signature: str, message: bytes) -> bool:
-    """Return whether a message's signature fits a public key."""
+    """Return whether a signature of a message is valid for a public key."""
     _, curve = _load_ciphers()
     from cryptography.exceptions import InvalidSignature
 
@@ -182,7 +182,7 @@ def signature_fits(key: str, signature: str, message: bytes) -> bool:
 
 @reads("a key for review studies", "restore the file from a copy, or make a new key")
 def require_whole_key(path: Path) -> str:
-    """Check a key file as far as possible without the passphrase, and return its public key.
+    """Check a key file as far as possible without the passphrase, and return the public key.
 
     Raises
     ------

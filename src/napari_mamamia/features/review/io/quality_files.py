@@ -30,7 +30,7 @@ SIGNS: Final = ("missed_lesions", "count_difference", "doubt", "other_side", "to
 
 @dataclass(frozen=True, slots=True)
 class CaseSigns:
-    """Further disagreement criteria of a case from a table; NaN, None and "" if missing.
+    """Further disagreement criteria for a case from a table; NaN, None or "" if missing.
 
     See `core.quality.QualityCase`.
     """
@@ -96,9 +96,10 @@ def read_signs(path: Path) -> dict[str, CaseSigns]:
 
 @reads("a table of reading results", "add the columns case_id and error (yes or no)")
 def read_marks(path: Path) -> dict[str, bool]:
-    """Read whether each case had an error, in the order of the lines; unread cases are left out.
+    """Read whether each case had an error, in line order, leaving out unread cases.
 
-    Columns `case_id` and `error` (yes or no); an empty `error` means that the case was not read.
+    The columns are `case_id` and `error` (yes or no); an empty `error` means that the case was not
+    read.
 
     Raises
     ------

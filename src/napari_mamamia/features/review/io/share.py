@@ -19,16 +19,16 @@ from napari_mamamia.core.progress import Cancelled, Progress, forward_progress, 
 T = TypeVar("T")
 
 ANSWER_S: Final = 10.0
-"""Seconds without an answer after which a share counts as unreachable. Our choice."""
+"""Seconds without a response after which a share counts as unreachable. Our choice."""
 FILE_S: Final = 60.0
-"""Time limit in s between progress reports of a task, which reports once per file or more."""
+"""Time limit in s between progress reports of a task, which reports at least once per file."""
 _PACE_S: Final = 0.1
 _TIDY_S: Final = 2.0
 """Seconds that a stopped task may take to clean up. Our choice."""
 
 
 class SilentShareError(SaveError):
-    """The share does not answer; the requested operation may still take effect later."""
+    """Error raised if a share does not respond; the operation may still take effect later."""
 
 
 class Share:
@@ -37,9 +37,9 @@ class Share:
     Parameters
     ----------
     folder
-        The folder, which is not accessed yet.
+        The folder, which the constructor does not access.
     answer_s, file_s
-        Time limits of `look` and `run` without progress, s; None for the defaults.
+        Time limits without progress, in s, of `look` and `run`; None for the defaults.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Share:
         self._answer_s, self._file_s = answer_s, file_s
 
     def look(self, work: Callable[[Path], T]) -> T:
-        """Run a short task on the folder and return its result; see `run`."""
+        """Run a short task on the folder, and return its result; see `run`."""
         return self._start_background_task(
             work, ANSWER_S if self._answer_s is None else self._answer_s
         )
@@ -119,7 +119,7 @@ class _BackgroundTask(threading.Thread):
         self._ended = threading.Event()
 
     def run(self) -> None:
-        """Run the function and keep its exception for the waiting thread."""
+        """Run the function, and keep an exception for the waiting thread."""
         try:
             with listening(self._note_sign):
                 self._work()
@@ -131,8 +131,8 @@ class _BackgroundTask(threading.Thread):
     def wait(self, wait_s: float) -> bool:
         """Wait for the end and forward progress; return False after `wait_s` without progress.
 
-        Waiting for a task on another folder counts as progress, because that task has its own time
-        limit.
+        Waiting for a task on a different folder counts as progress, because that task has its own
+        time limit.
         """
         last, outer = None, threading.current_thread()
         while not self._ended.wait(min(_PACE_S, wait_s)):
@@ -148,7 +148,7 @@ class _BackgroundTask(threading.Thread):
         return True
 
     def stop(self) -> None:
-        """Stop at the next progress report; clean-up time is limited."""
+        """Stop at the next progress report; the time for cleaning up is limited."""
         self.is_given_up = True
         self.join(_TIDY_S)
         self.is_given_up = self.is_alive()

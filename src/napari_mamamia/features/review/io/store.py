@@ -3,13 +3,13 @@
 The folder may be on a network share that is temporarily unreachable. An event is therefore first
 written on this computer, and sent immediately or later. `FolderStore.unsent` counts waiting events.
 Events that a program left unsent, even after a crash, are sent by the next program on the same
-computer. A file that was sent completely moves to this computer's copy of the study.
+computer. A file that was sent completely is moved to this computer's copy of the study.
 
 All access to the shared folder is a background task of `share`, so that a hanging share is treated
 as unreachable.
 
-A task that was abandoned because the share did not answer may still finish later. Therefore running
-a task twice has the same result.
+A task that was abandoned because the share did not respond may still finish later. Therefore,
+running a task twice has the same result as running it once.
 """
 
 import hashlib
@@ -63,7 +63,7 @@ _MOST_BYTES: Final = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A visible claim and its holder, without a guarantee of exclusivity.
+    """A visible claim with its holder, which does not guarantee exclusivity.
 
     `age_s` is the time since the last renewal, by the clock of the share.
     """
@@ -104,7 +104,7 @@ def take_claim(folder: Path, claim: Claim, lease_s: float) -> Claim:
 
 
 def renew_claim(folder: Path, claim: Claim) -> bool:
-    """Renew a claim of this session; return False if somebody else has taken it meanwhile.
+    """Renew a claim of this session; return False if somebody else has taken the claim.
 
     Raises
     ------
@@ -201,12 +201,12 @@ def write_mask_once(path: Path, content: bytes) -> None:
 
 
 def send_masks(source: Path, target: Path) -> str:
-    """Move the masks of a folder to another; return the name of a damaged mask, which stays.
+    """Move the masks in a folder to another; return the name of a damaged mask, which is not moved.
 
     Raises
     ------
     OSError
-        If the target folder refuses to write.
+        If the target folder cannot be written.
     """
     damage = ""
     for path in paced(sorted(source.glob(f"*{MASK_SUFFIX}")), "Sending masks"):
@@ -221,7 +221,7 @@ def send_masks(source: Path, target: Path) -> str:
 
 
 def list_changed_masks(folder: Path) -> tuple[str, ...]:
-    """Read all files of a folder; return the names that do not match the SHA-256 of the bytes."""
+    """Read all files in a folder; return the names that differ from the bytes' SHA-256."""
     return tuple(
         path.name
         for path in paced(sorted(folder.glob("*")), "Reading masks")
@@ -237,7 +237,7 @@ def read_mask(path: Path, sha256: str) -> bytes:
     Raises
     ------
     FormatError
-        If the SHA-256 differs from the name.
+        If the SHA-256 of the bytes differs from the file name.
     """
     with open_plain(path) as stream:
         content = stream.read()
@@ -258,7 +258,7 @@ def stat_study(folder: Path) -> os.stat_result:
 
 
 def read_study_events(folder: Path, origin: str, before: EventLog) -> tuple[bool, EventLog]:
-    """Return all events with their problems, and whether the study file has the hash `origin`."""
+    """Return all events with their problems, and whether the study file's hash is `origin`."""
     is_same = hash_study(folder) == origin
     log = read_events(folder / EVENTS, origin, before)
     if is_same:
@@ -300,12 +300,12 @@ def read_waiting(folder: Path) -> dict[str, bytes]:
 def send_all(
     home: Path, outbox: Mapping[str, bytes], sent: Mapping[str, int], folder: Path
 ) -> tuple[dict[str, int], str]:
-    """Send waiting masks to the study, then waiting events.
+    """Send the waiting masks to the study, then the waiting events.
 
     Returns
     -------
     tuple
-        Number of bytes of each file that the study has, and the error message, "" for none.
+        Number of bytes of each file that the study has, and the error message, or "" for none.
     """
     trouble = send_masks(home / MASKS, folder / MASKS)
     lengths: dict[str, int] = {}
@@ -322,12 +322,13 @@ def send_all(
 
 
 def _send_lines(path: Path, whole: bytes) -> None:
-    """Append the missing lines to the study's copy of an event file of this computer.
+    """Append the missing lines to the study's copy of this computer's event file.
 
     Raises
     ------
     OSError
-        If the share refuses, or its copy differs from the local file; then nothing is written.
+        If the share rejects the write, or the study's copy differs from the local file; nothing is
+        written in the latter case.
     """
     with AppendFile(path, keep=True) as there:
         with open_plain(there.path) as stream:
@@ -343,15 +344,15 @@ def _send_lines(path: Path, whole: bytes) -> None:
 
 
 def find_mask(path: Path, sha256: str) -> bytes | None:
-    """Return the bytes of a mask file, None if missing; raise `FormatError` if it was changed."""
+    """Return the bytes of a mask file, or None if missing; raise `FormatError` if changed."""
     return read_mask(path, sha256) if path.exists() else None
 
 
 def list_masks_in(folder: Path) -> frozenset[str]:
-    """Return the SHA-256 of the masks in a folder by file name; none if the folder is missing.
+    """Return the SHA-256 of the masks in a folder by file name; empty if the folder is missing.
 
-    `glob` is not used because it returns nothing for an unreadable folder (Python 3.13): all
-    readings would then seem to lack their mask.
+    `glob` is not used because it returns nothing for an unreadable folder (Python 3.13), so that
+    all readings would seem to have no mask.
     """
     try:
         names = os.listdir(folder)  # noqa: PTH208
@@ -361,7 +362,7 @@ def list_masks_in(folder: Path) -> frozenset[str]:
 
 
 def list_masks_of_study(folder: Path) -> frozenset[str]:
-    """Return the SHA-256 of a study's masks; raise OSError if its folder cannot be read."""
+    """Return the SHA-256 of a study's masks; raise OSError if the folder cannot be read."""
     stat_study(folder)
     return list_masks_in(folder / MASKS)
 
@@ -373,10 +374,10 @@ _KNOWN_EVERY_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class StoreReading:
-    """Visible content of a study at one time: events by chain, problems, masks by SHA-256.
+    """Visible content of a study at one time: events by chain, problems, and masks by SHA-256.
 
-    `away` explains why some content is not visible now, "" if all is visible. The masks then
-    include those that this computer has read before.
+    `away` explains why some content is not visible now, or is "" if everything is visible. The
+    masks then include those that this computer has read before.
     """
 
     chains: Mapping[str, Sequence[Event]]
@@ -410,29 +411,32 @@ class EventStore(Protocol):
         """Return all visible events, including unsent events of this computer."""
 
     def put_mask(self, content: bytes) -> str:
-        """Store a mask file if it does not exist; return its SHA-256."""
+        """Store a mask file if it does not exist, and return its SHA-256."""
 
     def get_mask(self, sha256: str) -> bytes:
         """Return a mask file; raise `FormatError` if it is missing or changed."""
 
     def claim(self, place: str, reader: str) -> Claim:
-        """Claim a case, or return its holder's claim; compare `reader`, `host` and `session`."""
+        """Claim a case, or return the current holder's claim.
+
+        Compare `reader`, `host` and `session` to find out who holds the returned claim.
+        """
 
     def renew(self, claim: Claim) -> bool:
-        """Renew a claim; return False if somebody else has taken it meanwhile."""
+        """Renew a claim; return False if somebody else has taken it."""
 
     def release(self, claim: Claim) -> None:
         """Release a claim."""
 
     def list_claims(self) -> tuple[Claim, ...]:
-        """Return the newest claim of each place."""
+        """Return the newest claim of each case or reading."""
 
     def claim_holder(self, reader: str) -> tuple[str, str, str]:
         """Return reader, host and session, which identify this program's claims for a reader."""
 
 
 class FolderStore:
-    """A study's folder, opened by one program; the package docstring lists its files.
+    """A study's folder, opened by one program; the package docstring lists the files.
 
     Parameters
     ----------
@@ -446,7 +450,7 @@ class FolderStore:
     Raises
     ------
     FormatError
-        If the folder holds no study.
+        If the folder does not contain a study.
     """
 
     def __init__(
@@ -479,7 +483,7 @@ class FolderStore:
         """Return the result of `read` for the files that are frozen with the study.
 
         The files are read from the study's folder, or from the local copy while the folder is
-        unreachable. Errors as in `visit` and `read`.
+        unreachable. The errors are those of `visit` and `read`.
         """
         if self._copy is not None:
             return read(self._copy, self.study)
@@ -491,7 +495,7 @@ class FolderStore:
         Raises
         ------
         SilentShareError
-            If the share does not answer; `work` may still finish later.
+            If the share does not respond; `work` may still finish later.
         """
         with listening(None):  # a half-finished step must not be cancelled
             return self.share.run(work)
@@ -516,7 +520,7 @@ class FolderStore:
         Raises
         ------
         SaveError
-            If this computer's disk refuses to write; nothing is recorded then.
+            If this computer's disk cannot be written; the event is not recorded in that case.
         TypeError, ValueError
             If `body` is not JSON without floats.
         """
@@ -532,7 +536,7 @@ class FolderStore:
             return self._writer_of(reader).head
 
     def read(self) -> StoreReading:
-        """Return all visible events; while the share is unreachable, the events read before."""
+        """Return all visible events, or the events read before if the share is unreachable."""
         with self._turn:
             away = ""
             # Read local files first, because another window may send a file meanwhile and move it
@@ -571,10 +575,10 @@ class FolderStore:
             return StoreReading({**self._log.chains, **chains}, problems, away, masks)
 
     def send(self) -> int:
-        """Send waiting masks and events; return the number of events that still wait.
+        """Send the waiting masks and events, and return the number of events that still wait.
 
         No error is raised if the share is unreachable, full or read-only. Sending is tried again
-        next time, and `trouble` holds the error message, "" if everything was sent.
+        next time, and `trouble` contains the error message, or "" if everything was sent.
         """
         with self._turn:
             self.trouble = ""
@@ -605,7 +609,7 @@ class FolderStore:
             self.send_left()
 
     def send_left(self) -> None:
-        """Send the unsent files of ended programs on this computer, and move them to the copy."""
+        """Send the files left unsent by ended programs, and move these files to the copy."""
         with self._turn:
             self.send()
             in_use = {writer.path for writer in self._writers.values()}
@@ -658,12 +662,12 @@ class FolderStore:
             ) from error
 
     def _work_there(self, work: Callable[[Path], T]) -> T:
-        """Return the result of `work` in the folder if it still holds the same study.
+        """Return the result of `work` in the folder if it still contains the same study.
 
         Raises
         ------
         OSError
-            If the folder cannot be reached, or holds a different study than before.
+            If the folder cannot be reached, or contains a different study than before.
         """
         self._require_share()
         origin, before = self.origin, self._same
@@ -701,7 +705,7 @@ class FolderStore:
     # ------------------------------------------------------------------- masks
 
     def put_mask(self, content: bytes) -> str:
-        """Store a mask file in the study, or on this computer while the share is unreachable.
+        """Store a mask file in the study, or on this computer if the share is unreachable.
 
         Raises
         ------
@@ -717,7 +721,7 @@ class FolderStore:
         return name.removesuffix(MASK_SUFFIX)
 
     def get_mask(self, sha256: str) -> bytes:
-        """Return a stored mask file; `FormatError` if it is missing, changed or unreachable."""
+        """Return a stored mask file; raise `FormatError` if missing, changed or unreachable."""
         name = f"{file_name(sha256)}{MASK_SUFFIX}"
         silent: SilentShareError | None = None
         try:
@@ -756,7 +760,7 @@ class FolderStore:
         return reader, writer.host, writer.session
 
     def renew(self, claim: Claim) -> bool:
-        """Renew a claim; return False if somebody else has taken it meanwhile."""
+        """Renew a claim; return False if somebody else has taken it."""
         try:
             return self._work_there(lambda folder: renew_claim(folder / CLAIMS, claim))
         except (FormatError, OSError) as error:
@@ -764,11 +768,11 @@ class FolderStore:
         return True
 
     def release(self, claim: Claim) -> None:
-        """Release a claim; while the share is unreachable it expires by itself."""
+        """Release a claim, which expires by itself if the share is unreachable."""
         with suppress(FormatError, OSError):
             free = replace(claim, is_released=True)
             self._work_there(lambda folder: renew_claim(folder / CLAIMS, free))
 
     def list_claims(self) -> tuple[Claim, ...]:
-        """Return the newest claim of each place, without released ones."""
+        """Return the newest claim of each case or reading, without released claims."""
         return self.visit(lambda folder: newest_claims(folder / CLAIMS))

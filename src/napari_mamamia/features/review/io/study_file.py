@@ -47,14 +47,14 @@ _CODEC: Final = RecordCodec(Study, _REMEDY, (Layout(StudyPlan, forms={"blinding"
 
 
 def write_study(folder: Path, study: Study) -> str:
-    """Write the file of a new study; return its SHA-256.
+    """Write the file of a new study, and return its SHA-256.
 
     Raises
     ------
     SaveConflictError
-        If the folder already holds a study.
+        If the folder already contains a study.
     SaveError
-        If the system refuses to write.
+        If the system does not allow writing.
     """
     content = {_SCHEMA_KEY: _SCHEMA, **_CODEC.plain(study)}
     text = json.dumps(content, ensure_ascii=False, indent=1) + "\n"
@@ -64,7 +64,7 @@ def write_study(folder: Path, study: Study) -> str:
 
 @reads("a review study", _REMEDY)
 def read_study(folder: Path) -> tuple[Study, str]:
-    """Return the study in a folder and the SHA-256 of its file.
+    """Return the study in a folder, and the SHA-256 of its file.
 
     Raises
     ------
@@ -104,7 +104,7 @@ def hash_study(folder: Path) -> str:
 
 @reads("a list of case ids, one per line", "write one id on each line")
 def read_case_list(path: Path) -> tuple[str, ...]:
-    """Return the distinct ids in a text file; empty lines and comments (#) are skipped.
+    """Return the distinct ids in a text file, skipping empty lines and comments (#).
 
     A leading apostrophe, which protects a formula in this program's tables, is removed.
     """
@@ -140,7 +140,7 @@ class ClientFiles:
     Parameters
     ----------
     home
-        This computer's folder of all studies.
+        This computer's folder for all studies.
     study_id
         Id of the study.
     """
@@ -151,11 +151,11 @@ class ClientFiles:
         self._newest_drafts: dict[Path, int] = {}
 
     def work_folder(self, reader: str, round_: int, kind: str) -> Path:
-        """Return the workspace of a reader's round; `kind` is an occasion, or `JUDGE`."""
+        """Return the workspace for a reader's round; `kind` is an occasion, or `JUDGE`."""
         return self._root / "work" / file_name(reader, "a reader") / file_name(f"{round_}-{kind}")
 
     def read_draft(self, task: Task, round_: int) -> Draft:
-        """Return the saved draft of a task; an empty draft if it is missing or unreadable."""
+        """Return the saved draft for a task, or an empty draft if it is missing or unreadable."""
         try:
             content = read_json(self._draft_path(task, round_), _MOST_BYTES)
         except (OSError, ValueError, RecursionError):
@@ -169,15 +169,15 @@ class ClientFiles:
         )
 
     def write_draft(self, task: Task, round_: int, draft: Draft, number: int | None = None) -> None:
-        """Save the draft of a task.
+        """Save the draft for a task.
 
-        `number` increases with every answer, so that a late draft does not replace a newer one.
-        With None the draft is always saved.
+        `number` increases with every answer, so that a late draft does not replace a newer draft.
+        With None, the draft is always saved.
 
         Raises
         ------
         SaveError
-            If the disk of this computer refuses to write.
+            If this computer's disk cannot be written.
         """
         path = self._draft_path(task, round_)
         content = {"answers": draft.answers, "active_s": draft.active_s}
@@ -189,7 +189,7 @@ class ClientFiles:
                 self._newest_drafts[path] = number
 
     def read_images(self) -> Path | None:
-        """Return the location of the images on this computer; None if not set."""
+        """Return the location of the images on this computer, or None if it is not set."""
         try:
             content = read_json(self._root / _IMAGES, _MOST_BYTES)
         except (OSError, ValueError, RecursionError):
@@ -210,9 +210,9 @@ class ClientFiles:
 
 
 def find_copy(folder: Path, home: Path) -> tuple[Study, str, Path] | None:
-    """Return the newest local copy of a folder's study with hash and path, None if there is none.
+    """Return the newest local copy of a folder's study with hash and path, or None.
 
-    A copy whose study file differs from the one read before is ignored.
+    A copy whose study file differs from the file that was read before is ignored.
     """
     here = str(folder.absolute())
     places = [path.parent for path in home.glob(f"*/{KNOWN}")]
@@ -251,7 +251,7 @@ def _copy_file(source: Path, target: Path) -> None:
 
 
 def read_known(place: Path) -> dict[str, Any]:
-    """Return this computer's record of a study; an empty record if it cannot be read."""
+    """Return this computer's record of a study, or an empty record if it cannot be read."""
     try:
         content = read_json(place / KNOWN)
     except (OSError, ValueError):
@@ -285,7 +285,7 @@ def note_known(
 def list_missing(
     place: Path, folder: Path, origin: str, chains: Mapping[str, Sequence[Event]]
 ) -> tuple[EventProblem, ...]:
-    """Describe the content that this computer has read of a study and that is now missing."""
+    """Describe the content of a study that this computer has read and that is now missing."""
     before = read_known(place)
     problems = []
     if before.get("origin", origin) != origin:
@@ -316,11 +316,11 @@ def _find_lost(
 
 
 def is_study(folder: Path) -> bool:
-    """Return whether a folder holds a review study; wait for one second at most.
+    """Return whether a folder contains a review study, waiting for one second at most.
 
     Raises
     ------
     SilentShareError
-        If the share does not answer within this time.
+        If the share does not respond within this time.
     """
     return Share(folder, answer_s=1.0).look(lambda place: (place / STUDY_NAME).is_file())

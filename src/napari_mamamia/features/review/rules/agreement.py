@@ -1,7 +1,7 @@
 """Reader agreement: kappa, alpha, ICC, Bland-Altman, and confidence intervals over cases.
 
-The formulas are implemented here because the libraries that offer them are GPL (krippendorff,
-pingouin) or large (statsmodels). The tests compare the results with those libraries.
+The formulas are implemented here because the libraries that provide them are GPL-licensed
+(krippendorff, pingouin) or large (statsmodels). The tests compare the results with those libraries.
 """
 
 from collections.abc import Callable, Sequence
@@ -61,9 +61,9 @@ def kappa_of_counts(counts: Floats, weighting: Weighting = Weighting.NONE) -> Fl
 def fleiss_of_counts(counts: Floats, squares: Floats, n_readers: int) -> Floats:
     """Return Fleiss' kappa from sums over cases that each have `n_readers` ratings.
 
-    `counts` (..., categories) is how often each category was given, `squares` (...) the sum of the
-    squares of each case's counts. The result is nan for a single category or no case. Source: J. L.
-    Fleiss, Psychological Bulletin 76 (1971) 378.
+    `counts` (..., categories) is how often each category was given, and `squares` (...) the sum of
+    the squares of each case's counts. The result is NaN if there is only one category, or no case.
+    Source: J. L. Fleiss, Psychological Bulletin 76 (1971) 378.
     """
     total = counts.sum(axis=-1)
     share = divide_all(squares - total, total * (n_readers - 1))
@@ -76,7 +76,7 @@ def count_pairs(counts: Floats) -> Floats:
 
     `counts` (cases, categories) is how often each category was given to the case. As in
     Krippendorff's coincidences, the pairs of a case have weight 1 / (ratings - 1), and a case with
-    fewer than two ratings has none.
+    fewer than two ratings has no pairs.
     """
     n_ratings = counts.sum(axis=1)
     pairs = counts[:, :, None] * counts[:, None, :]
@@ -89,7 +89,7 @@ def count_pairs(counts: Floats) -> Floats:
 def alpha_of_pairs(pairs: Floats, scale: Scale = Scale.NOMINAL) -> Floats:
     """Return Krippendorff's alpha from (..., categories, categories) sums of `count_pairs`.
 
-    The result is nan if the expected disagreement is 0. Source: K. Krippendorff, Computing
+    The result is NaN if the expected disagreement is 0. Source: K. Krippendorff, Computing
     Krippendorff's alpha-reliability (2011).
     """
     totals = pairs.sum(axis=-1)
@@ -108,7 +108,8 @@ def alpha_of_pairs(pairs: Floats, scale: Scale = Scale.NOMINAL) -> Floats:
 class BlandAltman:
     """Mean of first - second, SD (n - 1) of the differences, and 95 % limits of agreement.
 
-    In the unit of the values. With fewer than two pairs all are NaN, except the bias of one pair.
+    All numbers are in the unit of the values. With fewer than two pairs all are NaN, except the
+    bias of a single pair.
     """
 
     bias: float
@@ -141,7 +142,7 @@ def bland_altman(first: Sequence[float], second: Sequence[float]) -> BlandAltman
 
 
 def compare_ratios(first: Sequence[float], second: Sequence[float]) -> RatioAgreement:
-    """Compare two readers' volumes by ratios, since differences grow with the volume."""
+    """Compare two readers' volumes by ratios, because differences grow with the volume."""
     pairs = [(a, b) for a, b in zip(first, second, strict=True) if a > 0 and b > 0]
     logs = bland_altman([log(a) for a, _ in pairs], [log(b) for _, b in pairs])
     left_out = len(first) - len(pairs)
@@ -151,16 +152,17 @@ def compare_ratios(first: Sequence[float], second: Sequence[float]) -> RatioAgre
 def absolute_of_sums(n: Floats, sums: Floats, products: Floats) -> Floats:
     """Return ICC(A,1) from sums over cases: two-way random, absolute agreement, one reader.
 
-    The result is nan with fewer than 2 cases or readers. Source: K. O. McGraw, S. P. Wong,
+    The result is NaN with fewer than 2 cases or readers. Source: K. O. McGraw, S. P. Wong,
     Psychological Methods 1 (1996) 30.
 
     Parameters
     ----------
     n
-        (...) number of cases.
+        Number of cases, (...).
     sums, products
-        (..., readers) sums of each reader's values and (..., readers, readers) sums of their
-        products, both after subtraction of the overall mean, for numerical precision.
+        Sums of each reader's values, (..., readers), and sums of their products,
+        (..., readers, readers). The overall mean is subtracted from the values first, for numerical
+        precision.
     """
     k = sums.shape[-1]
     n = np.where(n > 1, n, nan)
@@ -176,8 +178,8 @@ def absolute_of_sums(n: Floats, sums: Floats, products: Floats) -> Floats:
 class Estimate:
     """A statistic with its 95 % bootstrap interval over cases.
 
-    `n` is the number of counted cases. `n_undefined` resamples have no value and are left out; both
-    limits of the interval are NaN if all resamples are undefined.
+    `n` is the number of counted cases. `n_undefined` is the number of resamples without a value,
+    which are left out. Both limits of the interval are NaN if all resamples are undefined.
     """
 
     value: float
@@ -193,7 +195,7 @@ def estimate_sums(
     n_resamples: int = N_RESAMPLES,
     seed: int = SEED,
 ) -> Estimate:
-    """Return a statistic of sums over cases with its bootstrap interval, in a vectorised way.
+    """Return a statistic of sums over cases with its bootstrap interval, computed with arrays.
 
     Parameters
     ----------
@@ -201,7 +203,8 @@ def estimate_sums(
         Function from (..., m) sums to (...) numbers.
     parts
         Each case's contribution to the sums, (cases, m). A case with only zeros does not count and
-        is not drawn.
+        is
+        not drawn.
     """
     parts = parts[(parts != 0).any(axis=1)]
     n = len(parts)
@@ -218,14 +221,17 @@ def estimate_sums(
 def estimate_mean(
     values: Sequence[float], n_resamples: int = N_RESAMPLES, seed: int = SEED
 ) -> Estimate:
-    """Return the mean of the defined values, one per case, and its bootstrap interval."""
+    """Return the mean of the defined values, one per case, with its bootstrap interval."""
     defined = np.array([value for value in values if not isnan(value)], dtype=np.float64)
     parts = np.stack([defined, np.ones_like(defined)], axis=1)
     return estimate_sums(lambda sums: sums[..., 0] / sums[..., 1], parts, n_resamples, seed)
 
 
 def _interval_of(estimate: float, values: Floats) -> tuple[float, float, int]:
-    """Return both ends, nan for an interval beside its estimate, and how many are undefined."""
+    """Return both limits of the interval, and the number of undefined resamples.
+
+    The limits are NaN if the interval does not contain its estimate.
+    """
     defined = values[~np.isnan(values)]
     ends = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
     low, high = np.quantile(defined, ends) if defined.size else (nan, nan)
@@ -233,6 +239,6 @@ def _interval_of(estimate: float, values: Floats) -> tuple[float, float, int]:
 
 
 def divide_all(parts: Floats, wholes: Floats) -> Floats:
-    """Return parts / wholes, NaN where the whole is 0."""
+    """Return parts / wholes, or NaN where the whole is 0."""
     wholes = np.asarray(wholes, dtype=np.float64)
     return np.asarray(np.divide(parts, np.where(wholes == 0, nan, wholes)))

@@ -25,13 +25,13 @@ class Deal:
     tasks
         Tasks of each reader, in that reader's order.
     loads
-        Number of readings of each reader, hidden repeats included.
+        Number of readings of each reader, including hidden repeats.
     n_repeats
         Number of hidden repeats of each reader.
     pairs
         Number of cases that each pair of readers shares.
     is_connected
-        Whether every reader can be compared with every other through shared cases. Otherwise
+        Whether every reader can be compared with every other reader through shared cases. Otherwise
         disagreement between readers cannot be separated from the difficulty of their cases.
     """
 
@@ -50,25 +50,25 @@ def deal_cases(
 ) -> Deal:
     """Assign each case to the number of readers in the plan.
 
-    Loads differ by at most one case. Among readers with the same load, the preference is: first
-    readers who connect others that share no case yet, directly or indirectly; then readers with the
-    fewest cases in common with the readers already chosen; then chance. In the mode second-look the
-    first of the two readers is balanced as well. The order of each reader is shuffled. A hidden
-    repeat comes in the second half, and never directly after its first reading if there are three
-    tasks or more.
+    Loads differ by at most one case. Readers with the same load are chosen in this order: first,
+    readers who connect readers that share no case yet, directly or indirectly; second, readers with
+    the fewest cases in common with the readers already chosen; third, random readers. In
+    second-look mode, the number of first readings is balanced as well. The order of each reader is
+    shuffled. A hidden repeat is in the second half, and never directly follows its first reading if
+    there are three tasks or more.
 
     Parameters
     ----------
     cases, readers
         Keys of cases and ids of readers, without duplicates.
     order
-        Keys in the order in which every reader gets them, for example that of quality control;
-        empty to shuffle.
+        Keys in the order in which every reader gets the cases, for example the order of quality
+        control; empty to shuffle.
 
     Raises
     ------
     CaseError
-        If there are fewer readers than readings of a case, or no case.
+        If there are fewer readers than readings per case, or no case.
     """
     if not cases or len(readers) < plan.n_readers:
         raise CaseError(
@@ -89,7 +89,7 @@ def deal_cases(
 def list_reading_order(
     tasks: Iterable[Task], mode: ReadingMode
 ) -> dict[tuple[str, int], list[str]]:
-    """Return the readers of each (case, occasion); in second-look mode in reading order."""
+    """Return the readers of each (case, occasion), in reading order in second-look mode."""
     looks: dict[tuple[str, int], list[str]] = {}
     for task in tasks:
         looks.setdefault((task.case, task.occasion), []).append(task.reader)

@@ -52,7 +52,7 @@ def word_question(form: Form | None, name: str) -> str:
 
 
 def word_unit(form: Form | None, field_id: str) -> str:
-    """Return the unit of a question with a leading space, "" without a unit."""
+    """Return the unit of a question with a leading space, or "" if there is no unit."""
     field = None if form is None else form.field(field_id)
     return f" {field.unit}" if field is not None and field.unit else ""
 

@@ -1,7 +1,8 @@
 """Quality control of reference masks: reading order, errors found, and when to stop.
 
-A random part comes first, so that the error rate can be estimated without bias; the other cases
-follow by the disagreement of model and reference. Definitions: docs/methods/quality.md.
+A random part comes first, so that the error rate can be estimated without bias. The other cases
+follow in order of the disagreement between model and reference. Definitions:
+docs/methods/quality.md.
 """
 
 import hashlib
@@ -39,7 +40,7 @@ def order_queue(
     """Return the reading order: a random part, then the other cases by descending disagreement.
 
     The random part consists of the cases with the smallest SHA-256 of seed and id, independent of
-    the order of the table. Its size is rounded up.
+    the order of the table. The size of this part is rounded up.
 
     Raises
     ------
@@ -193,7 +194,7 @@ class Capture:
     may_stop
         Whether the stopping rule is met.
     to_read
-        Ids of the cases to read next; if none has an error, the stopping rule is met.
+        Ids of the cases to read next; the stopping rule is met if none of them has an error.
     why
         The reason as text.
     """
@@ -244,13 +245,13 @@ def estimate_rate(n_cases: int, n_read: int, n_errors: int) -> ErrorRate:
 
 
 def follow_capture(queue: Queue, is_error: Mapping[str, bool], target: float = TARGET) -> Capture:
-    """Return the capture curve of a queue and whether the stopping rule is met.
+    """Return the capture curve of a queue, and whether the stopping rule is met.
 
-    The rule: stop once the hypothesis that less than `target` of all errors were found is rejected
-    at 5 %. The remaining cases (the urn) rank behind the cases that were read by disagreement. The
-    sample consists of the cases of the urn that were read in the random order without a gap: first
-    the rest of the random part, then further cases. Other cases do not count. Source: M. W.
-    Callaghan, F. Mueller-Hansen, Systematic Reviews 9 (2020) 273.
+    The rule is to stop once the hypothesis that less than `target` of all errors were found is
+    rejected at 5 %. The urn contains the cases that rank behind the cases read by disagreement. The
+    sample consists of the urn's cases that were read in the random order without a gap: first the
+    rest of the random part, then further cases. No other cases are part of the sample. Source: M.
+    W. Callaghan, F. Mueller-Hansen, Systematic Reviews 9 (2020) 273.
 
     Parameters
     ----------
@@ -288,10 +289,11 @@ def follow_capture(queue: Queue, is_error: Mapping[str, bool], target: float = T
 
 @dataclass(frozen=True, slots=True)
 class _Urn:
-    """The cases that rank behind those read by disagreement, in random order.
+    """The cases that rank behind the cases read by disagreement, in random order.
 
-    `marks` tells whether each case has an error, None if unread. The first `n_sampled` cases are
-    the sample that was read. `n_before` is the number of errors found in the cases before the urn.
+    `marks` states whether each case has an error, or None if unread. The first `n_sampled` cases
+    are the sample that was read. `n_before` is the number of errors found in the cases before the
+    urn.
     """
 
     cases: tuple[QueuePlace, ...]

@@ -58,9 +58,9 @@ class QuestionKind(StrEnum):
 
 @dataclass(slots=True)
 class Question:
-    """A question and its answers; `ratings` are by rated unit, then by reader.
+    """A question with its answers; `ratings` are keyed by rated unit, then by reader.
 
-    `readers` holds the readers of each case by its index. `n_computed` is the number of answers
+    `readers` contains the readers of each case by case index. `n_computed` is the number of answers
     filled in by the program and not changed by a reader.
     """
 
@@ -73,8 +73,8 @@ class Question:
     def count_alone(self, *pair: str) -> int:
         """Count the lesions with an answer from one reader only, although others read the case.
 
-        For a pair, the count is of lesions with an answer from only one of the two, if both read
-        the case. Either the other reader did not mark the lesion, or did not answer.
+        For a pair, count the lesions with an answer from only one of the two readers, if both
+        readers read the case. The other reader either did not mark the lesion or did not answer.
         """
         n_alone = 0
         for (at, place), row in self.ratings.items():
@@ -103,7 +103,7 @@ class QuestionTable:
     """Questions sorted by name; `notes` lists questions that cannot be compared, with reasons.
 
     `n_unmatched` is the number of readings that describe a lesion missing in their mask, or several
-    lesions without a mask. Their answers about these lesions are not compared.
+    lesions without a mask. The answers about these lesions are not compared.
     """
 
     questions: tuple[Question, ...]
@@ -221,10 +221,10 @@ def _drop_empty(given: Mapping[Unit, Mapping[str, Any]]) -> dict[Unit, dict[str,
 
 
 def order_categories(question: Question, order: Sequence[str] = ()) -> tuple[tuple[str, ...], bool]:
-    """Return the sorted categories of a question, and whether their order is meaningful.
+    """Return a question's sorted categories, and whether their order is meaningful.
 
-    `order` is that of the form; categories that it does not contain come last and make the order
-    meaningless. Without it, whole numbers are sorted as numbers and other categories
+    `order` is the order in the form; categories that it does not contain come last and make the
+    order meaningless. Without `order`, whole numbers are sorted as numbers, and other categories
     alphabetically.
     """
     used = {value for row in question.ratings.values() for value in row.values()}
@@ -240,7 +240,7 @@ def order_categories(question: Question, order: Sequence[str] = ()) -> tuple[tup
 class PairedCategories:
     """Two readers' agreement on categories: percentage, and Cohen's kappa with and without weights.
 
-    Weights need an order; without an order `linear` and `quadratic` are None. `n_alone` is the
+    Weights need an order; without an order, `linear` and `quadratic` are None. `n_alone` is the
     number of excluded lesions, about which only one of the two readers answered although both read
     the case.
     """
@@ -338,10 +338,11 @@ def compare_table(
     orders
         Sorted categories by question.
     sizes
-        Number of resamples and seed.
+        Number of resamples, and seed.
     cases
         The patient of each unit index, if several units belong to one patient; empty if each unit
-        is one patient.
+        is a
+        different patient.
     """
     categories, numbers = [], []
     for index, question in enumerate(table.questions):

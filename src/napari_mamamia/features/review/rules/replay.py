@@ -1,7 +1,7 @@
 """Compute the state of a study from its events; the result is the same on every computer.
 
-Clocks are not used. A step counts if the table of `states` allows it from the state that its writer
-had seen, or if no other event contradicts it. Refused events are kept and reported.
+Clocks are not used. A step counts if the table of `states` allows the step from the state that its
+writer had seen, or if no other event contradicts the step. Refused events are kept and reported.
 """
 
 import hashlib
@@ -60,7 +60,7 @@ _CASE_STEPS: Final[Mapping[str, Step]] = {
     step.act.value: step for step in STEPS if step.scope is Scope.CASE
 }
 _PLAIN_ACTS: Final = frozenset({"start", "release"})
-"""Acts restricted only by the table of steps; claims too, except in second-look mode."""
+"""Acts restricted only by the table of steps; claims are too, except in second-look mode."""
 _REMARKS: Final = frozenset({Act.NOTE.value, Act.UNBLIND.value})
 """Acts that change no state."""
 _S = CaseState
@@ -126,9 +126,10 @@ class CaseReplay:
     # ---------------------------------------------------------------- taking in
 
     def take_in(self, events: Sequence[Event]) -> list[tuple[Event, str]]:
-        """Replay the case's events in order; return refused events with reasons.
+        """Replay the case's events in order, and return the refused events with reasons.
 
-        The most frequent events, steps of readings and notes, are handled first for speed.
+        The most frequent events, which are steps of readings and notes, are handled first for
+        speed.
         """
         left: list[tuple[Event, str]] = []
         roles_of, on_reading, keep = self._roles, self._on_reading, self._events.append
@@ -220,7 +221,7 @@ class CaseReplay:
         return ""
 
     def _why_no_claim(self, place: tuple[str, int]) -> str:
-        """Return why a claim must wait for the first reading in second-look mode, "" if not."""
+        """Return why a claim must wait for the first reading in second-look mode, or "" if not."""
         for other, slot in self._slots.items():
             if other == place:
                 return ""
@@ -575,7 +576,7 @@ class ReplayMemory:
     cases
         Replayed cases by key.
     others
-        Events that belong to no case, and their result.
+        Events that belong to no case, with their result.
     looks
         Ids of the readers of each (case, occasion), in reading order; None before the first replay.
     """
@@ -602,13 +603,13 @@ def replay_events(
     origin
         SHA-256 of the study file, to which signatures are bound.
     chains
-        Events of each file in order; an event in two files counts once.
+        Events of each file in order; an event that is in two files counts once.
     has_mask
-        Whether a mask is in the store, by its SHA-256.
+        Function that returns whether the mask with a given SHA-256 is in the store.
     check
         Function that verifies a signature.
     before
-        Cache of an earlier call; cases without a new event are not replayed again.
+        Cache from an earlier call; cases without a new event are not replayed again.
     """
     memory = ReplayMemory() if before is None else before
     with uncollected():
@@ -662,12 +663,12 @@ def came_late(
     has_mask: Callable[[str], bool],
     check: Check,
 ) -> bool:
-    """Return whether a refused step was valid by all events that its writer knew.
+    """Return whether a refused step was valid according to all events that its writer knew.
 
     This happens if a program worked while the share was unreachable, or submitted a reading after
-    others had decided the case. A step that its own earlier events forbid, or from a session that
-    never entered the study, was not written by this program. Signatures and keys are never late,
-    because they are either proven or not.
+    others had decided the case. If a step is forbidden by its own earlier events, or comes from a
+    session that never entered the study, this program did not write the step. Signatures and keys
+    are never late, because they are either proven or not.
 
     Parameters
     ----------
@@ -726,8 +727,9 @@ def _group_events(
 def _order_events(events: Sequence[Event]) -> Sequence[Event]:
     """Return the events of one case without duplicates, each after the events that precede it.
 
-    An event follows the earlier events of its file and the events that its writer had seen. The
-    order by clock is used if it satisfies these conditions, as nearly always.
+    An event follows the earlier events in its file and the events that its writer had seen. The
+    order by clock is used if that order satisfies these conditions, which is nearly always the
+    case.
     """
     order = sorted(events, key=_CLOCK)
     if len(set(map(_CLOCK, order))) < len(order):
