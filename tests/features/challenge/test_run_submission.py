@@ -246,7 +246,7 @@ def test_resuming_runs_only_what_is_missing(small_data_set, tmp_path):
     assert [saved.case_id for saved in done.saved] == ["A_2", "B_1"]
     kept = tmp_path / "out" / "pred_segmentations" / "A_1.nii.gz"
     assert kept.stat().st_mtime_ns == first
-    with pytest.raises(SaveConflictError, match="another run"):
+    with pytest.raises(SaveConflictError, match="a different run"):
         run_small(small_data_set, tmp_path, body + "\npass", existing=Existing.RESUME)
 
 
