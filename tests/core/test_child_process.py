@@ -198,14 +198,14 @@ def test_a_folder_that_was_removed_is_no_hindrance(here, monkeypatch):
 
 
 def test_a_program_without_its_whole_path_is_refused():
-    with pytest.raises(ValueError, match="absolute path of a program, got ls"):
+    with pytest.raises(ValueError, match="to be absolute, but got ls"):
         start(("ls",))
 
 
 def test_a_program_that_does_not_answer_is_ended_with_what_it_started(tmp_path):
     code = f"sleep 99 & echo $! $$ > '{tmp_path / 'pids'}'; sleep 99"
     answer = answer_of(("/bin/sh", "-c", code), 3)
-    assert answer.problem == "no answer within 3 s"
+    assert answer.problem == "it did not finish within 3 s"
     assert not answer.is_good
     pids = [int(word) for word in (tmp_path / "pids").read_text().split()]
     assert len(pids) == 2

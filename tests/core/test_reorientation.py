@@ -89,5 +89,5 @@ def test_a_turned_grid_does_not_keep_the_header_bytes_of_the_old_one():
 
 @pytest.mark.parametrize("wrong", ["RA", "RAR", "RAX", "", "RASI"])
 def test_a_word_that_is_no_orientation_is_refused(wrong):
-    with pytest.raises(ValueError, match="an orientation with one of R"):
+    with pytest.raises(ValueError, match="an orientation to have one of R"):
         reorientation_to(grid_of("RAS"), wrong)

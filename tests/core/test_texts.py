@@ -95,14 +95,14 @@ def damaged(tmp_path):
 def test_a_damaged_catalogue_leaves_english_and_says_so(tmp_path, kind):
     path = tmp_path / "de.mo"
     path.write_bytes(damaged(tmp_path)[kind])
-    with pytest.warns(UserWarning, match="using English"):
+    with pytest.warns(UserWarning, match="English is used"):
         words = read_catalogue({LANGUAGE: str(path)})
     assert words.gettext("next case") == "next case"
 
 
 @pytest.mark.parametrize("language", ["tlh", "../../etc", "/nowhere/de.mo", "/dev/zero.mo"])
 def test_a_language_that_is_not_there_leaves_english_and_says_what_is(language):
-    with pytest.warns(UserWarning, match="using English"):
+    with pytest.warns(UserWarning, match="English is used"):
         assert read_catalogue({LANGUAGE: language}).gettext("next case") == "next case"
 
 

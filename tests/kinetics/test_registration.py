@@ -274,7 +274,7 @@ def test_one_phase_is_an_error():
 def test_a_phase_with_nan_is_an_error_that_names_it():
     case = plain(dtype=np.float32)
     case.signal[1, 2, 3, 4] = np.nan
-    with pytest.raises(CaseError, match="phase 1 of B has 1 voxels"):
+    with pytest.raises(CaseError, match=r"phase 1 of B .* found 1 voxel with NaN"):
         register_phases(case)
 
 
@@ -286,7 +286,7 @@ def test_two_slices_are_an_error():
 def test_a_constant_phase_is_an_error():
     case = plain()
     case.signal[0] = 7
-    with pytest.raises(CaseError, match="phase 0 of B has the value 7"):
+    with pytest.raises(CaseError, match=r"phase 0 of B .* every voxel has the value 7"):
         register_phases(case)
 
 

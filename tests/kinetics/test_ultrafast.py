@@ -61,7 +61,7 @@ def test_the_baseline_is_the_mean_of_all_phases_before_arrival():
 @pytest.mark.parametrize(
     ("times", "curve", "word"),
     [
-        ((0, 75, 150, 225), (100, 200, 210, 220), "at most 10 s apart, but got 75 s"),
+        ((0, 75, 150, 225), (100, 200, 210, 220), "at most 10 s apart .* but got 75 s"),
         ((0, 60, 65, 70), (100, 200, 210, 220), "phases are 60 s apart where the curve begins"),
         ((0, 5, 10, 15), (100, 200, 210, 220), "no phase before arrival"),
         ((0, 5, 10, 15), (100, 90, 80, 70), "does not rise"),
@@ -73,7 +73,7 @@ def test_the_baseline_is_the_mean_of_all_phases_before_arrival():
         ((0, 5, 5, 15), (100, 100, 150, 180), "do not increase from phase to phase"),
         ((0, 15, 5, 20), (100, 100, 150, 180), "do not increase from phase to phase"),
         ((None,) * 4, (100, 100, 150, 180), "no acquisition times"),
-        ((0,), (100,), "at most 10 s apart, but got 1 phase"),
+        ((0,), (100,), "at most 10 s apart .* but got 1 phase"),
     ],
 )
 def test_a_curve_without_ultrafast_measures_says_why_and_has_none(times, curve, word):

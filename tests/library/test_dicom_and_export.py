@@ -81,7 +81,7 @@ WRONG = {
     "a selector": (lambda d, t: mm.import_dicom(t, t / "x", use="x"), mm.MamamiaError, "x"),
     "no data set": (lambda d, t: mm.export(t, t, t / "x"), mm.ArgumentError, "a data set"),
     "a format": (lambda d, t: mm.export(d, t, t / "x", formats="x"), mm.ArgumentError, '"bids"'),
-    "no masks": (lambda d, t: mm.export(d, t, t / "x"), mm.FormatError, "no mask"),
+    "no masks": (lambda d, t: mm.export(d, t, t / "x"), mm.FormatError, "but found none"),
     "masks gone": (lambda d, t: mm.export(d, t / "gone", t / "x"), mm.FormatError, "gone"),
     "no study": (lambda d, t: mm.verify(t, study=t / "gone"), mm.FormatError, "gone"),
 }

@@ -136,7 +136,7 @@ def test_folders_that_are_missing_or_hold_no_mask_are_named(data_set, prediction
     with pytest.raises(mm.FormatError, match="does not exist: check the path"):
         _score(data_set, tmp_path / "gone")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(mm.FormatError, match=r"expected masks such as .* found none; choose"):
+    with pytest.raises(mm.FormatError, match=r"expected masks .*empty, but found none; choose"):
         _score(data_set, tmp_path / "empty")
     with pytest.raises(mm.FormatError, match="does not exist"):
         _score(tmp_path / "gone", predictions)
@@ -235,7 +235,7 @@ def test_models_are_compared_by_rank_and_by_case(data_set, scores, tmp_path, qui
         scores.compare(scores)
     with pytest.raises(mm.ArgumentError, match="at least two models"):
         scores.compare()
-    with pytest.raises(mm.ArgumentError, match="as the baseline"):
+    with pytest.raises(mm.ArgumentError, match="baseline to be one of shifted, perfect"):
         scores.compare(best, baseline="nobody")
     with pytest.raises(mm.ArgumentError, match="the same profile for all"):
         scores.compare(_score(data_set, perfect, name="p", profile="paper"))

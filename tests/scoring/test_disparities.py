@@ -327,7 +327,7 @@ def test_numbers_that_count_unusable_cases_have_no_interval_of_scored_ones():
     assert found.fairness_of_scored == plain.fairness
     # each number names its own interval of the scored cases, never another's
     for one, measured in zip(found.by_variable, plain.by_variable, strict=True):
-        assert f"alone {measured.low:.3f} to {measured.high:.3f}" in one.reason
+        assert f"alone, the interval is {measured.low:.3f} to {measured.high:.3f}" in one.reason
     assert (
         "1 of the model's cases has no"
         in of_scored_alone(a_result().uncertainty, 1).fairness.reason

@@ -56,7 +56,7 @@ def four(array):
 
 
 BREACHES = {
-    "no folder": (lambda o: None, "found no folder pred_segmentations"),
+    "no folder": (lambda o: None, "it has no folder pred_segmentations"),
     "other name": (lambda o: write(o, labels(), name="A_1_0001.nii.gz"), "found A_1_0001.nii.gz"),
     "letter case": (lambda o: write(o, labels(), name="a_1.nii.gz"), "found a_1.nii.gz"),
     "label 2": (lambda o: write(o, labels() * 2), "but found also 2"),

@@ -288,7 +288,7 @@ def test_onnx_weights_that_promise_more_than_the_file_has_are_refused(graph, tmp
 @pytest.mark.parametrize(
     ("location", "reason"),
     [("../weights.data", "is outside its folder"), ("/etc/passwd", "is outside its folder"),
-     ("C:\\weights", "is outside its folder"), ("absent.data", "is missing; copy it too"),
+     ("C:\\weights", "is outside its folder"), ("absent.data", "copy that file too"),
      ("link.data", "link that points outside the folder")],
 )  # fmt: skip
 def test_weights_of_onnx_that_do_not_lie_beside_it_are_refused(location, reason, graph, tmp_path):
@@ -340,10 +340,13 @@ def test_an_onnx_file_is_read_as_onnx_itself_reads_it(tmp_path):
 def test_a_network_without_a_recipe_is_recognised_and_says_what_it_needs(graph):
     card = recognise_model(graph)
     assert card.kind is ModelKind.ONNX
-    assert "names of the channels, labels with their values, voxels of a tile" in card.missing[0]
+    assert (
+        "the names of the channels, the labels with their values, the size of a tile"
+        in card.missing[0]
+    )
     example = "{" + card.missing[0].split("for example ")[1] + "}"
     assert network_from(json.loads(example)["network"], "it").patch == (64, 128, 128)
-    with pytest.raises(ModelError, match="does not state its input and output"):
+    with pytest.raises(ModelError, match="does not describe its input and output"):
         load(graph)
 
 
@@ -361,7 +364,7 @@ def test_two_networks_beside_one_recipe_are_not_guessed_between(graph, tmp_path)
     (folder / "other.onnx").write_bytes(graph.read_bytes())
     assert "found 2: net.onnx, other.onnx" in recognise_model(folder).missing[0]
     assert (
-        "not clear which one the recipe describes"
+        "not clear which network the recipe describes"
         in recognise_model(folder / "net.onnx").missing[0]
     )
 
@@ -378,9 +381,9 @@ def test_an_ir_without_its_weights_is_refused(graph, tmp_path):
     [
         ({"channels": ["one"]}, "describes 1 channel, but the network has 2"),
         ({"labels": {"tumour": 1}}, "describes 2 outputs, but the network has 3"),
-        ({"patch": [16, 8, 8]}, "takes 8 x 8 x 8 (fixed when it was exported)"),
+        ({"patch": [16, 8, 8]}, "takes, 8 x 8 x 8 (fixed when it was exported)"),
         ({"architecture": {"network_class_name": "a", "arch_kwargs": {},
-                           "_kw_requires_import": []}}, "holds the network itself"),
+                           "_kw_requires_import": []}}, "contains the network itself"),
     ],
 )  # fmt: skip
 def test_a_recipe_that_contradicts_the_file_is_refused(change, reason, graph, tmp_path):
@@ -420,7 +423,7 @@ def test_a_recipe_that_contradicts_a_silent_file_is_refused_at_the_first_tile(
         ({"mirror_axes": [0, 0]}, "different axes from 0 to 2"),
         (
             {"weight": "round"},
-            "'network.weight' of .* to be one of gaussian, constant, got",
+            "'network.weight' of .* to be one of gaussian, constant, but found",
         ),
         ({"output": "numbers"}, "'network.output' of .* to be one of logits"),
         ({"shape": 3}, r"the unknown key shape"),
@@ -434,14 +437,16 @@ def test_a_wrong_section_is_refused_with_the_reason(change, reason, tmp_path):
 
 def test_a_section_that_lacks_what_the_file_cannot_say_is_refused():
     text = {"format": "napari-mamamia recipe", "version": 1, "network": {"channels": ["a"]}}
-    with pytest.raises(ModelError, match=r"'network\.labels' of recipe to be there, got nothing"):
+    with pytest.raises(
+        ModelError, match=r"'network\.labels' of recipe to be present, but found nothing"
+    ):
         recipe_from(json.dumps(text), "recipe")
 
 
 @pytest.mark.parametrize(
     ("change", "reason"),
     [({"folds": ["0"]}, "no folds"), ({"mirroring": True}, "mirror_axes are empty"),
-     ({"tumour_labels": [2]}, r"but \[2\] are not")],
+     ({"tumour_labels": [2]}, r"but it has no \[2\]")],
 )  # fmt: skip
 def test_a_recipe_that_asks_a_network_for_what_it_has_not_is_refused(change, reason, tmp_path):
     made.recipe(tmp_path, **change)
@@ -476,7 +481,7 @@ def test_a_file_that_is_cut_off_is_refused(name, keep, program, graph, script, t
         save_file({n: v.clone() for n, v in made.unet().state_dict().items()}, source)
     data = source.read_bytes()
     (folder / name).write_bytes(data[: int(len(data) * keep)])
-    with pytest.raises(ModelError, match=r"complete|recognised|read|holds"):
+    with pytest.raises(ModelError, match=r"complete|recognised|read|contains"):
         load_engine(recognise_model(folder), ONE)
 
 
@@ -495,7 +500,7 @@ def test_a_network_that_is_not_on_the_list_is_not_imported(tmp_path):
     built = {**made.unet_architecture(), "network_class_name": "os.system"}
     folder = made.recipe(tmp_path, made.section(architecture=built))
     save_file({"a": torch.zeros(3)}, folder / "net.safetensors")
-    with pytest.raises(ModelError, match=r"got 'os\.system'; nothing was imported"):
+    with pytest.raises(ModelError, match=r"it is 'os\.system'; nothing was imported"):
         load(folder)
 
 
@@ -528,7 +533,7 @@ def test_outputs_that_cannot_be_used_are_refused(module, reason, tmp_path):
 
 
 def test_channels_that_do_not_fit_are_refused(script):
-    with pytest.raises(ModelError, match=r"has 2 channels \(pre, post\), but got 1"):
+    with pytest.raises(ModelError, match=r"network's 2 channels \(pre, post\), but got 1"):
         run(script, made.volumes(made.PATCH)[:1])
     zeros = [np.zeros(made.PATCH, np.float32)] * 2
     with pytest.raises(CaseError, match="every voxel of the input is zero"):
@@ -559,7 +564,7 @@ def test_a_device_that_is_not_there_is_refused(device_name, graph, tmp_path):
     folder = placed(graph, tmp_path / "m")
     with pytest.raises(ModelError, match=f"device {device_name} was chosen"):
         load(folder, replace(ONE, device=device_name))
-    with pytest.raises(ModelError, match="OpenVINO runs on the CPU here"):
+    with pytest.raises(ModelError, match="OpenVINO runs only on the CPU here"):
         load(folder, replace(ONE, device=device_name, backend="openvino"))
 
 
@@ -590,7 +595,7 @@ def test_a_network_is_added_listed_verified_and_changes_are_noticed(graph, tmp_p
 
 def test_a_recipe_of_ones_own_can_describe_a_network_that_has_none(graph, tmp_path):
     own = made.recipe(tmp_path / "own") / "mamamia_model.json"
-    with pytest.raises(ModelError, match="does not state its input"):
+    with pytest.raises(ModelError, match="does not describe its input"):
         find_model(str(graph), tmp_path)
     entry = find_model(str(graph), tmp_path, str(own))
     assert entry.card.channels == ("pre", "post")
@@ -602,7 +607,7 @@ def test_a_recipe_of_ones_own_can_describe_a_network_that_has_none(graph, tmp_pa
 
 def test_a_model_of_another_kind_refuses_a_network_in_its_recipe(made_nnunet, tmp_path):
     made.recipe(made_nnunet)
-    with pytest.raises(ModelError, match='leave the section "network" out of its recipe'):
+    with pytest.raises(ModelError, match='remove the section "network" from its recipe'):
         find_model(str(made_nnunet), tmp_path)
 
 

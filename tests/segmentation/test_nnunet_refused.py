@@ -97,7 +97,7 @@ def test_an_operation_that_is_not_on_the_list_is_refused_and_not_imported(made, 
         root,
         lambda found: found["architecture"]["arch_kwargs"].update(nonlin="evil_module.LeakyReLU"),
     )
-    with pytest.raises(ModelError, match=r"expected one of torch\.nn's operations"):
+    with pytest.raises(ModelError, match=r"to be one of torch\.nn's"):
         loaded(root)
 
 
@@ -109,14 +109,14 @@ def test_an_import_smuggled_into_another_argument_is_refused(made, tmp_path):
         found["architecture"]["_kw_requires_import"].append("block")
 
     edited(root, smuggle)
-    with pytest.raises(ModelError, match="nnU-Net's own networks, but got 'block'"):
+    with pytest.raises(ModelError, match="nnU-Net's own networks, but found 'block'"):
         loaded(root)
 
 
 @pytest.mark.parametrize(
     ("key", "value", "what"),
     [
-        ("resampling_fn_data", "os.system", "for the resampling"),
+        ("resampling_fn_data", "os.system", "the resampling"),
         ("normalization_schemes", ["os.system", "x"], "the normalisation to be one of"),
     ],
 )
@@ -170,7 +170,7 @@ def test_an_unknown_trainer_is_refused_unless_it_is_accepted(made, tmp_path):
 def test_a_wrong_number_of_channels_is_refused(made, tmp_path):
     engine = loaded(made.write_model(tmp_path, made.Spec()))
     volume = np.ones(GRID.shape, dtype=np.int16)
-    with pytest.raises(ModelError, match=r"has 2 channels \(DCE_pre, DCE_post1\), but got 1"):
+    with pytest.raises(ModelError, match=r"2 channels of .* \(DCE_pre, DCE_post1\), but got 1"):
         engine.predict(EngineInput([volume], GRID))
 
 
@@ -247,7 +247,7 @@ def test_a_checkpoint_that_unpacks_to_much_more_than_it_is_is_not_opened(made, t
 
 def test_mirroring_axes_that_a_model_cannot_have_are_refused(made, tmp_path):
     root = made.write_model(tmp_path, made.Spec(mirror=(0, 7)))
-    with pytest.raises(ModelError, match="mirroring axes 0 to 2"):
+    with pytest.raises(ModelError, match="mirroring axes from 0 to 2"):
         load_checkpoint(root / "fold_0" / "checkpoint_final.pth")
 
 

@@ -48,7 +48,7 @@ def test_an_added_model_is_found_by_its_name_and_by_its_path(model, registry):
 def test_two_models_of_one_name_need_two_names(made, tmp_path, model, registry):
     add_model(model, registry)
     other = made.write_model(tmp_path / "b", made.Spec(seed=1))
-    with pytest.raises(SaveConflictError, match="is taken by"):
+    with pytest.raises(SaveConflictError, match="is already used by"):
         add_model(other, registry)
     add_model(other, registry, "second")
     assert [entry.name for entry in list_models(registry)] == [

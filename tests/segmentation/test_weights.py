@@ -92,16 +92,19 @@ def test_a_cascade_and_its_first_stage_are_one_model(made, tmp_path):
     plans.write_text(json.dumps(found))
     assert recognise_model(low.parent).configuration == "3d_cascade_fullres"
     low.rename(tmp_path / "elsewhere")
-    assert "3d_lowres, which is not next to it" in recognise_model(low.parent).missing[0]
+    assert (
+        "3d_lowres, but that model's folder is not next to it"
+        in recognise_model(low.parent).missing[0]
+    )
 
 
 def test_what_is_missing_is_said(made, tmp_path):
     root = made.write_model(tmp_path, made.Spec())
     (root / "dataset.json").unlink()
-    assert "dataset.json is not in" in recognise_model(root).missing[0]
+    assert "to contain dataset.json" in recognise_model(root).missing[0]
     bare = made.write_model(tmp_path / "b", made.Spec())
     (bare / "fold_0" / "checkpoint_final.pth").unlink()
-    assert "no fold" in recognise_model(bare).missing[0]
+    assert "expected a fold" in recognise_model(bare).missing[0]
 
 
 def test_other_kinds_are_told_apart_by_name(tmp_path):

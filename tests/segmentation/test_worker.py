@@ -148,7 +148,7 @@ def test_a_tile_that_does_not_end_after_a_cancel_ends_with_its_process(worker, c
 
 
 def test_at_the_limit_the_process_is_ended(worker, card):
-    with pytest.raises(ModelError, match="still busy at its time limit"):
+    with pytest.raises(ModelError, match="it was still busy"):
         worker.predict(card, ONE, EngineInput(signal_of(), GRID), kill_at=time.monotonic())
     assert left_behind(os.getpid()) == []
 

@@ -138,7 +138,7 @@ def test_voxels_that_are_not_numbers_are_counted(small_data_set):
         rewrite(phase_path(small_data_set, "A_1", k), spoil if k == 1 else lambda data: data)
     case = load_case(files_of(small_data_set))
     assert case.signal.dtype == np.float32
-    assert any("phase 1 has 2 voxels that are not finite numbers" in text for text in case.warnings)
+    assert any("phase 1 has 2 voxels with NaN or infinity" in text for text in case.warnings)
 
 
 def test_a_sheared_case_opens_with_a_warning(small_data_set):

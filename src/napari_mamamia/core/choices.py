@@ -1,7 +1,7 @@
-"""Choices that a user makes by name; the command line, the library and the window use them.
+"""Choices that a user makes by name, for the command line, the library and the window.
 
-An enum whose values can be typed is defined here, where importing it is cheap: the command line
-offers the enum that the science code takes, and `mamamia --help` stays fast.
+These enums are defined here because this module is quick to import: the command line lists their
+values as options, and `mamamia --help` must start quickly.
 """
 
 from enum import StrEnum
@@ -27,7 +27,7 @@ class Task(StrEnum):
 
 
 class IsolationKind(StrEnum):
-    """The means of isolation of a foreign program."""
+    """The kinds of sandbox in which a foreign program can run."""
 
     BUBBLEWRAP = "bubblewrap"
     DOCKER = "docker"
@@ -36,7 +36,7 @@ class IsolationKind(StrEnum):
 
 
 class IsolationChoice(StrEnum):
-    """An `IsolationKind`, or the strongest one that this computer supports."""
+    """A value of `IsolationKind`, or the strongest sandbox that this computer supports."""
 
     AUTO = "auto"
     BUBBLEWRAP = "bubblewrap"
@@ -46,9 +46,10 @@ class IsolationChoice(StrEnum):
 
 
 class Clock(StrEnum):
-    """DICOM elements that may order the images of one slice position in time, most reliable first.
+    """DICOM elements that can order the images of a slice position in time, most reliable first.
 
-    `ACQUIRED` is the sum of two: on some scanners TriggerTime restarts with each series.
+    `ACQUIRED` is the sum of two elements, because TriggerTime restarts with each series on some
+    scanners.
     """
 
     TEMPORAL_POSITION = "TemporalPositionIdentifier"
@@ -62,7 +63,7 @@ class Clock(StrEnum):
 
 
 class Sides(StrEnum):
-    """How two breasts in two sagittal stacks are imported: ask, one case, or a case for each."""
+    """How to import separate stacks of two breasts: ask, make one case, or make two cases."""
 
     ASK = "ask"
     JOIN = "join"
@@ -70,28 +71,28 @@ class Sides(StrEnum):
 
 
 class Dates(StrEnum):
-    """How the date of the exam is exported."""
+    """How the exam date is exported."""
 
     DROP = "drop"
     SHIFT = "shift"
 
 
 class TransformKind(StrEnum):
-    """The transform of a registration: rigid alone, or rigid and then B-spline."""
+    """The transform of a registration: rigid only, or rigid followed by B-spline."""
 
     RIGID = "rigid"
     BSPLINE = "bspline"
 
 
 class Interpolation(StrEnum):
-    """How a moved phase is interpolated between its voxels; `BSPLINE` is cubic."""
+    """How a registered phase is interpolated between its voxels; `BSPLINE` is cubic."""
 
     LINEAR = "linear"
     BSPLINE = "bspline"
 
 
 class TissueModel(StrEnum):
-    """The model of tissue uptake.
+    """The model of contrast uptake in tissue.
 
     TOFTS: C = Ktrans Cp (x) exp(-kep t), kep = Ktrans / ve. EXTENDED: + vp Cp.
 
@@ -103,7 +104,9 @@ class TissueModel(StrEnum):
 
 
 class InputName(StrEnum):
-    """The arterial input function. PARKER and GEORGIOU are of whole blood, WEINMANN of plasma.
+    """The arterial input function.
+
+    PARKER and GEORGIOU give the concentration in whole blood, WEINMANN in plasma.
 
     Sources: Parker 2006 (MRM 56:993, OSIPI M.IC2.001); Georgiou 2018 (doi 10.1002/mrm.27524,
     M.IC2.002); Weinmann 1984 with the constants of Tofts and Kermode 1991 (M.IC2.003).
@@ -117,9 +120,9 @@ class InputName(StrEnum):
 class FusionRule(StrEnum):
     """How the outputs of several models are combined.
 
-    ``mean``: the mean of their probabilities, above 0.5. ``majority``: voxels that more than half
-    of them segmented; a tie is background. ``staple``: STAPLE's estimate of the truth, at least
-    0.5.
+    ``mean``: voxels whose mean probability is above 0.5. ``majority``: voxels that more than half
+    of the models segmented; a tie is background. ``staple``: voxels whose probability estimated by
+    STAPLE is at least 0.5.
     """
 
     MEAN = "mean"
@@ -128,7 +131,7 @@ class FusionRule(StrEnum):
 
     @property
     def said(self) -> str:
-        """Phrase for the rule, to be followed by the names of the models."""
+        """Phrase that describes the rule and is followed by the names of the models."""
         return {"mean": "mean", "majority": "majority vote", "staple": "STAPLE"}[self.value]
 
 
@@ -142,7 +145,7 @@ class Device(StrEnum):
 
 
 class Backend(StrEnum):
-    """The library that runs a network; AUTO depends on the kind of model and the device."""
+    """The library that runs a network; AUTO chooses it by the kind of model and the device."""
 
     AUTO = "auto"
     TORCH = "torch"
@@ -161,17 +164,17 @@ class UnusableRule(StrEnum):
     """How a case without a usable prediction is scored."""
 
     REJECT = "reject"
-    """The whole submission has no ranked number."""
+    """The whole submission gets no ranking score."""
     LEAST_FAVOURABLE = "least-favourable"
-    """These cases take the values between worst and best that make the ranking score lowest."""
+    """These cases get the values between worst and best that minimise the ranking score."""
     WORST_SCORE = "worst-score"
-    """Dice 0 and the worst NormHD."""
+    """These cases get a Dice of 0 and the worst NormHD."""
     LEAVE_OUT = "leave-out"
-    """The case does not count; only if nothing is ranked."""
+    """These cases are excluded; allowed only if no ranking score is computed."""
 
 
 class SiteShare(StrEnum):
-    """What a site shares: metrics of each case under a code, or aggregates of many cases."""
+    """What a site shares: the metrics of each case under a code, or aggregates of many cases."""
 
     CASES = "cases"
     AGGREGATES = "aggregates"
@@ -185,7 +188,7 @@ class CompositeName(StrEnum):
     """Variants of the ranking score that a user can choose."""
 
     WEIGHTED = "weighted"
-    """The ranking score of the challenge."""
+    """The challenge's own ranking score."""
     GATED = "gated"
     """Fairness counts only above a threshold, or above the baseline's interval."""
     ADAPTIVE = "adaptive"
@@ -193,23 +196,25 @@ class CompositeName(StrEnum):
 
 
 class RankMethod(StrEnum):
-    """How values of several algorithms are ranked."""
+    """How algorithms are ranked by their values."""
 
     MEAN = "mean-then-rank"
     MEDIAN = "median-then-rank"
     Q05 = "q05-then-rank"
-    """By the 5 % quantile: 5 % of the cases have a worse value."""
+    """By the 5 % quantile, which separates the worst 5 % of the cases."""
     RANK_MEAN = "rank-then-mean"
     RANK_MEDIAN = "rank-then-median"
     TEST = "test-then-rank"
-    """By how many other algorithms are beaten significantly: one-sided Wilcoxon signed-rank tests.
+    """By the number of other algorithms that are significantly worse in one-sided Wilcoxon
+    signed-rank
+    tests.
     """
     COMPOSITE = "composite"
     """By the challenge's ranking score, if a profile defines one."""
 
 
 class RankTies(StrEnum):
-    """The rank of ties: the better one (1, 2, 2, 4), or the mean (1, 2.5, 2.5, 4)."""
+    """The rank of tied values: the best rank (1, 2, 2, 4), or the mean rank (1, 2.5, 2.5, 4)."""
 
     MIN = "min"
     AVERAGE = "average"
@@ -223,21 +228,21 @@ class Correction(StrEnum):
 
 
 class RankResampling(StrEnum):
-    """How a case that a bootstrap draws twice counts: as two cases, or as in challengeR."""
+    """How a bootstrap counts a case that it draws twice: as two cases, or as in challengeR."""
 
     CASES = "cases"
     CHALLENGER = "challengeR-1.0.5"
 
 
 class MissingKind(StrEnum):
-    """How a case counts for an algorithm that has no value for it."""
+    """How a case is counted for an algorithm that has no value for it."""
 
     VALUE = "value"
-    """A value that the user names, such as 0."""
+    """The case gets a value that the user specifies, such as 0."""
     WORST_RANK = "worst-rank"
-    """Worse than every value: the last rank in the case."""
+    """The case counts as worse than every value and gets the last rank."""
     WORST_RANK_CHALLENGER = "worst-rank-challenger"
-    """The largest assigned rank of the case plus 1."""
+    """The case gets the largest rank assigned in it plus 1."""
     DROP_CASE = "drop-case"
     """The case is excluded for all algorithms."""
 
@@ -252,7 +257,7 @@ class SiteRule(StrEnum):
 
 
 class ExportFormat(StrEnum):
-    """A format in an export bundle, each in its own folder."""
+    """A format of an export bundle; each format has its own folder."""
 
     NIFTI = "nifti"
     DICOM_SEG = "dicom-seg"
@@ -267,7 +272,7 @@ FormatName: TypeAlias = Literal["nifti", "dicom-seg", "challenge", "nnunet", "bi
 
 
 class OrientationProfile(StrEnum):
-    """A named rule for the orientation of exported volumes; letters are directions of the axes."""
+    """A rule for the orientation of exported volumes; each letter is the direction of an axis."""
 
     AS_IS = "as-is"
     LAS_PSR = "las-psr"
@@ -276,7 +281,7 @@ class OrientationProfile(StrEnum):
 
 
 class FuseRule(StrEnum):
-    """How masks of several readers are fused into one."""
+    """How the masks of several readers are fused into one mask."""
 
     NONE = "none"
     MAJORITY = "majority"
@@ -284,10 +289,10 @@ class FuseRule(StrEnum):
 
 
 class TieRule(StrEnum):
-    """The label of a voxel for which two labels have equally many votes.
+    """The label of a voxel for which two labels have the same number of votes.
 
-    ``background`` gives 0; ``foreground`` the smallest tied label that is not 0; ``first`` the tied
-    label of the reader named first.
+    ``background``: 0. ``foreground``: the smallest tied label other than 0. ``first``: the tied
+    label of the reader who is listed first.
     """
 
     BACKGROUND = "background"
@@ -296,7 +301,7 @@ class TieRule(StrEnum):
 
 
 class SegmentMaker(StrEnum):
-    """How a mask was drawn, in DICOM's terms; taken from the provenance unless stated."""
+    """How a mask was drawn, in DICOM's terms; the default comes from the provenance."""
 
     FROM_PROVENANCE = "from-provenance"
     MANUAL = "manual"
@@ -305,22 +310,25 @@ class SegmentMaker(StrEnum):
 
 
 class MissingScore(StrEnum):
-    """How a case counts for which a classifier gave no usable score."""
+    """How a case is counted if a classifier gave no usable score for it."""
 
     LEAST_FAVOURABLE = "least-favourable"
-    """Below every score if the case is positive, above every score if it is not: no missing score
-    could have given the model a lower result.
+    """The score counts as lower than all others in a positive case, and as higher in a negative
+    case.
+
+    No other score could give the model a lower result.
     """
     LEAVE_OUT = "leave-out"
-    """The case counts for no model: a model that omits difficult cases gains by it."""
+    """The case is excluded for all models, so a model that omits difficult cases gains from it."""
 
 
 class LesionMatching(StrEnum):
     """How predicted boxes are matched to lesions.
 
-    `GREEDY_SCORE`: in order of decreasing score, each box takes the unmatched lesion with the
-    largest overlap. `HUNGARIAN`: as many pairs as possible, then the largest sum of overlaps;
-    scores are ignored. `ANY_OVERLAP`: every pair that shares volume, many to many.
+    `GREEDY_SCORE`: in order of decreasing score, each box is matched to the unmatched lesion with
+    the largest overlap. `HUNGARIAN`: the number of pairs is maximised, then the sum of their
+    overlaps; scores are ignored. `ANY_OVERLAP`: every box is matched to every lesion that it
+    overlaps.
     """
 
     GREEDY_SCORE = "greedy-score"
@@ -329,7 +337,7 @@ class LesionMatching(StrEnum):
 
 
 class DuplicateRule(StrEnum):
-    """How a box counts if another box has already matched its lesion."""
+    """How a box is counted if another box is already matched to its lesion."""
 
     FALSE_POSITIVE = "false-positive"
     IGNORED = "ignored"
@@ -344,7 +352,7 @@ class LesionOverlap(StrEnum):
 
 
 class BoxRule(StrEnum):
-    """Box of a component: its voxels' outer faces, or half a voxel more (nnDetection)."""
+    """Where a component's box ends: at its outer voxel faces, or half a voxel beyond."""
 
     TIGHT = "tight"
     NNDETECTION = "nndetection"
@@ -358,14 +366,14 @@ class CurveReading(StrEnum):
 
 
 class CaseScoreRule(StrEnum):
-    """The score of a case from those of its boxes: the maximum, or 1 - product of (1 - score)."""
+    """How a case score is computed from box scores: maximum, or 1 - product of (1 - score)."""
 
     MAX = "max"
     NOISY_OR = "noisy-or"
 
 
 class RiskModel(StrEnum):
-    """The risk of a lesion by its size: Sopik 2018 (a share of 0.641) or Verschraegen 2005."""
+    """The model of a lesion's risk by its size: Sopik 2018 (factor 0.641) or Verschraegen 2005."""
 
     SOPIK_2018 = "sopik-2018"
     VERSCHRAEGEN_2005 = "verschraegen-2005"

@@ -1,7 +1,6 @@
-"""Names of phases and slices as people read them; files and the library count from 0.
+"""Names of phases and slices for people; files and the library count from 0.
 
-Radiologists dictate "post 1, slice 87". Every text of the window and of reports takes its names
-from here.
+Radiologists dictate "post 1, slice 87". The window and the reports use these names.
 """
 
 from typing import Final
@@ -14,7 +13,14 @@ NUMBERS_NOTE: Final = (
 
 
 def phase_name(phase: int, n_before: int = 1) -> str:
-    """Return the name of a phase (from 0), of which the first `n_before` are before contrast.
+    """Return the display name of a phase.
+
+    Parameters
+    ----------
+    phase
+        Index of the phase, from 0.
+    n_before
+        Number of phases before the injection of contrast agent.
 
     Examples
     --------
@@ -27,7 +33,7 @@ def phase_name(phase: int, n_before: int = 1) -> str:
 
 
 def phase_and_time(phase: int, time_s: float | None, n_before: int = 1) -> str:
-    """Return the name of a phase and its time, if that is known.
+    """Return the display name of a phase, followed by its time if the time is known.
 
     Examples
     --------
@@ -39,12 +45,12 @@ def phase_and_time(phase: int, time_s: float | None, n_before: int = 1) -> str:
 
 
 def slice_number(index: int) -> int:
-    """Return the number of a slice (from 1) for its index (from 0)."""
+    """Return the slice number (from 1) for a slice index (from 0)."""
     return index + 1
 
 
 def slice_text(index: int, count: int) -> str:
-    """Return the number of a slice for its index, and the number of slices.
+    """Return the slice number for a slice index, together with the total number of slices.
 
     Examples
     --------

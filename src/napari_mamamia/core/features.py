@@ -1,8 +1,8 @@
-"""Features: a package's additions to the program, as one record found by its entry point.
+"""Features: additions to the program, each described by a record that an entry point refers to.
 
-A package names its record in the entry-point group `napari_mamamia.features`; the features in
-`napari_mamamia.features` are found the same way. A record contains only names, so the modules of a
-feature are imported when they are first used.
+A package refers to its record in the entry-point group `napari_mamamia.features`; the features in
+`napari_mamamia.features` are found in the same way. A record contains only names, so that the
+modules of a feature are imported on first use.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -22,7 +22,7 @@ GROUP: Final = "napari_mamamia.features"
 
 
 def load_attribute(attribute: str) -> Any:
-    """Return the object named by ``module:attribute``."""
+    """Return the object with the path ``module:attribute``."""
     module, _, name = attribute.partition(":")
     return getattr(import_module(module), name)
 
@@ -38,9 +38,9 @@ class Command:
     attribute
         The function, or the typer application of a group of commands, as ``module:attribute``.
     summary
-        The first line of the command's own help.
+        The first line of the command's help text.
     heading
-        The heading of `mamamia --help` that the command is listed under.
+        The heading of `mamamia --help` under which the command is listed.
     """
 
     name: str
@@ -60,25 +60,27 @@ class Page:
     Parameters
     ----------
     name
-        Its name, unique in the window; the heading of its section and its entry in the menu.
+        The page's unique name in the window, used as the heading of its section and in the menu.
     step
-        The name of the step that it is a section of, `RESULTS`, or "" where it has no section.
+        The name of the step that contains the section, `RESULTS`, or "" for a page without a
+        section.
     widget
-        The class of its widget, which takes no arguments, as ``module:attribute``.
+        The class of the page's widget as ``module:attribute``; it takes no arguments.
     flow
-        What is called with the window's panel and the widget when the page is first shown, and
-        returns an object that makes it work, as ``module:attribute``. "" where the panel itself
-        makes the page.
+        Function that is called with the window's panel and the widget when the page is first shown,
+        and returns the object that controls the page, as ``module:attribute``; "" if the panel
+        creates
+        the page itself.
     title
         A shorter heading.
     tip
-        One sentence that says what the page shows.
+        One sentence that describes the page.
     reveals
-        What a reader would see on it; the page is shut while any of that is hidden.
+        The kinds of hidden data that the page shows; while one of them is hidden, it stays closed.
     key
-        The key that opens it, such as ``Shift-Q``; "" for none.
+        The shortcut that opens the page, such as ``Shift-Q``; "" for none.
     menu
-        Whether napari's menu has an entry for it.
+        Whether napari's menu has an entry for the page.
     """
 
     name: str
@@ -93,7 +95,7 @@ class Page:
 
     @property
     def short(self) -> str:
-        """The name in an identifier."""
+        """The name in the form used in identifiers."""
         return self.name.lower().replace(" ", "_")
 
 
@@ -110,12 +112,11 @@ class Opener:
     recognises
         Function that returns whether a path is such a folder, as ``module:attribute``.
     opens
-        Function that opens the folder, called with the window's panel and the path, as
+        Function that is called with the window's panel and the path and opens the folder, as
         ``module:attribute``.
     is_listed
-        Whether the folder also opens from the work list and from napari; otherwise it opens only
-        when
-        it is dropped on the window.
+        Whether the folder can also be opened from the work list and from napari; otherwise, it can
+        only be dropped on the window.
     """
 
     name: str
@@ -136,28 +137,28 @@ class Feature:
     Parameters
     ----------
     name
-        Its name, unique among the installed features.
+        The feature's unique name among the installed features.
     summary
-        One line that describes its purpose.
+        One line that describes the feature's purpose.
     commands
-        Its commands.
+        The commands that the feature adds.
     pages
-        Its pages of the window.
+        The pages that the feature adds to the window.
     openers
-        The kinds of folders that it opens in the window.
+        The kinds of folders that the feature opens in the window.
     services
-        Sets of services that its pages call, by name, each as ``module:attribute``.
+        Sets of services that the feature's pages call, by name, each as ``module:attribute``.
     reveals
         The kinds of hidden data that each service would show, by ``set.service``.
     hooks
-        Functions that the core calls if the feature is installed, by the core's name for them, each
-        as ``module:attribute``.
+        Functions that the core calls if the feature is installed, by hook name, each as
+        ``module:attribute``.
     library
-        Its names in `napari_mamamia`, each as ``module:attribute``.
+        The names that the feature adds to `napari_mamamia`, each as ``module:attribute``.
     extras
-        The extras that it needs, such as ``dicom``.
+        The extras that the feature needs, such as ``dicom``.
     docs
-        Its pages of the documentation, or an address.
+        The feature's documentation pages, or a web address.
     """
 
     name: str
@@ -175,12 +176,12 @@ class Feature:
 
 @cache
 def list_features() -> tuple[Feature, ...]:
-    """Return the installed features, by name; those that cannot be loaded are left out."""
+    """Return the installed features sorted by name, without features that cannot be loaded."""
     return tuple(load_group(GROUP, Feature).values())
 
 
 def load_part(feature: Feature, attribute: str) -> Any:
-    """Return a part of a feature; if it cannot be imported, leave it out and return None."""
+    """Return an attribute of a feature; if it cannot be imported, warn and return None."""
     try:
         return load_attribute(attribute)
     except Exception as error:  # noqa: BLE001 - foreign code may raise anything
@@ -189,18 +190,18 @@ def load_part(feature: Feature, attribute: str) -> Any:
 
 
 def add_named(members: dict[str, T], feature: Feature, additions: Iterable[T], noun: str) -> None:
-    """Add a feature's records by their `name`; leave out those whose name is taken.
+    """Add a feature's records by their `name`, and leave out records whose name is already in use.
 
     Parameters
     ----------
     members
-        The records by name, which are added to.
+        The records by name; this mapping is changed.
     feature
         The feature.
     additions
-        Its records.
+        The feature's records.
     noun
-        What the records are, such as ``page``.
+        Noun for a record in warnings, such as ``page``.
     """
     for record in additions:
         name: str = record.name  # type: ignore[attr-defined]
@@ -224,14 +225,14 @@ def list_library_names() -> Mapping[str, str]:
 
 
 def find_opener(path: Path, *, is_listed: bool = False) -> Opener | None:
-    """Return the opener for a path in the window, None if no feature has one.
+    """Return the opener for a path in the window, or None if no feature can open it.
 
     Parameters
     ----------
     path
         A folder or file.
     is_listed
-        Whether only openers of the work list are considered.
+        Whether to consider only openers with `is_listed`.
     """
     for feature in list_features():
         for opener in feature.openers:
@@ -247,19 +248,19 @@ def find_hook(name: str) -> Callable[..., Any]:
     Raises
     ------
     MamamiaError
-        If no feature provides it.
+        If no installed feature provides the hook.
     """
     for feature in list_features():
         if name in feature.hooks:
             return load_attribute(feature.hooks[name])  # type: ignore[no-any-return]
     raise MamamiaError(
-        f"expected a feature with {name}, but none is installed: install the package that "
+        f"expected an installed feature to provide {name}, but none does: install the package that "
         "provides it"
     )
 
 
 def import_window_parts() -> None:
-    """Import the modules of the features' pages and services, which takes long."""
+    """Import the modules of the features' pages and services, which is slow."""
     for feature in list_features():
         pages = (part for page in feature.pages for part in (page.widget, page.flow))
         for attribute in (*pages, *feature.services.values()):

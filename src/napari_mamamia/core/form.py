@@ -1,8 +1,8 @@
-"""A form: the questions about a case, a breast and a lesion.
+"""Forms: the questions about a case, a breast and a lesion.
 
-A `Lexicon` is such a set of questions as shipped, versioned data; the `Form` of a study holds the
-questions that it asks. Answers are in `core.answers`; `reviewing.form_rules` decides which
-questions apply, which answers are missing and which contradict each other.
+A `Lexicon` is a versioned set of questions that is shipped as data; a `Form` holds the questions of
+a study. Answers are in `core.answers`; `findings.form_rules` decides which questions apply and
+which answers are missing or contradictory.
 """
 
 import unicodedata
@@ -16,10 +16,12 @@ from napari_mamamia.core.errors import FormatError
 MOST_FIELDS: Final = 500
 LONGEST_ID: Final = 200
 LONGEST_TEXT: Final = 4000
-"""Longest text in characters. Our choice: an event's line holds one answered form."""
+"""Maximum text length in characters. Our choice, because one line of an event file holds a whole
+form.
+"""
 
 PRIVATE_SCHEME: Final = "99MAMAMIA"
-"""Scheme of terms for which no code of a public scheme is known."""
+"""Coding scheme for terms without a known code in a public scheme."""
 
 
 class FieldKind(StrEnum):
@@ -40,7 +42,7 @@ class FieldScope(StrEnum):
 
 
 class Measure(StrEnum):
-    """A value that the program fills in from image and mask until a reader answers."""
+    """A value that the program measures in the image and mask, and uses until a reader answers."""
 
     INITIAL_RISE = "initial-rise"
     DELAYED_COURSE = "delayed-course"
@@ -54,7 +56,7 @@ class Measure(StrEnum):
 
 
 class MaskRule(StrEnum):
-    """The mask that a term requires: one of its lesion, or any in its breast or case."""
+    """The mask that a term requires: a mask of its lesion, or any mask in its breast or case."""
 
     NONE = ""
     NEEDED = "needed"
@@ -70,7 +72,7 @@ class Code:
 
     @property
     def text(self) -> str:
-        """The code as files hold it.
+        """The code in the form used by files.
 
         Examples
         --------
@@ -81,16 +83,16 @@ class Code:
 
     @classmethod
     def of(cls, text: str) -> "Code":
-        """Return the code of ``SCHEME:VALUE``; raise ValueError for any other text."""
+        """Return the code for ``SCHEME:VALUE``; raise ValueError for any other string."""
         scheme, colon, value = text.partition(":")
         if not (colon and scheme.strip() and value.strip()):
-            raise ValueError(f"expected SCHEME:VALUE, got {text!r}")
+            raise ValueError(f"expected a code of the form SCHEME:VALUE, but got {text!r}")
         return cls(scheme.strip(), value.strip())
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One value that a reader may choose: files hold its `id`, the window shows its `text`."""
+    """A value that a reader can choose; files store its `id`, and the window shows its `text`."""
 
     id: str
     text: str
@@ -104,10 +106,10 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition: one of `values` is among the answers to the question `field`.
+    """The condition that one of `values` is among the answers to the question `field`.
 
-    If that question is asked about the same lesion or breast, the answer there counts; otherwise
-    the answer for the case counts.
+    If that question also applies to the same lesion or breast, its answer there is used. Otherwise
+    the answer for the case is used.
     """
 
     field: str
@@ -121,11 +123,12 @@ class Field:
     Parameters
     ----------
     unit, low, high
-        Unit and limits of a number; both limits are allowed values.
+        Unit and inclusive limits of a number.
     asked_if
-        The question is asked only if all of these conditions hold.
+        Conditions that must all be true for the question to be asked.
     required, required_if
-        Must be answered when it is asked: always, or if all of these conditions hold.
+        Whether the question must always be answered, and conditions under which it must be
+        answered.
     measure
         The value that the program fills in until a reader answers.
     """
@@ -149,26 +152,27 @@ class Field:
         _require_text(self.text, f"the text of the question {self.id!r}")
         if self.is_choice != bool(self.terms):
             raise FormatError(
-                f"expected terms for a single or multiple question and none otherwise, got "
-                f"{len(self.terms)} for {self.id!r}, which is {self.kind}: correct its kind"
+                f"expected the question {self.id!r} to have terms if and only if its kind is "
+                f"single or multiple, but its kind is {self.kind} and its number of terms is "
+                f"{len(self.terms)}: correct its kind"
             )
         _require_distinct((term.id for term in self.terms), f"term of {self.id!r}")
         if self.kind is not FieldKind.NUMBER and (
             self.unit or self.low is not None or self.high is not None
         ):
             raise FormatError(
-                f"expected unit and limits only for a number, got them for {self.id!r}, which is "
-                f"{self.kind}: leave them out"
+                f"expected only numeric questions to have a unit or limits, but {self.id!r}, whose "
+                f"kind is {self.kind}, has them too: remove them"
             )
         if self.low is not None and self.high is not None and not self.low <= self.high:
             raise FormatError(
-                f"expected the lower limit of {self.id!r} at or below the upper one, got "
-                f"{self.low:g} and {self.high:g}: swap them"
+                f"expected the lower limit of {self.id!r} to be at most the upper limit, but the "
+                f"limits are {self.low:g} and {self.high:g}: swap them"
             )
         if self.measure is not None and self.scope is not FieldScope.LESION:
             raise FormatError(
-                f"expected a measured question to have the scope lesion, got {self.id!r} with "
-                f"scope {self.scope}: change its scope"
+                f"expected the measured question {self.id!r} to have the scope lesion, but its "
+                f"scope is {self.scope}: change its scope"
             )
 
     @property
@@ -177,20 +181,20 @@ class Field:
         return self.kind in (FieldKind.SINGLE, FieldKind.MULTIPLE)
 
     def term(self, term_id: str) -> Term | None:
-        """Return the term with an id, None if this edition lacks it."""
+        """Return the term with the given id, or None if this edition does not have it."""
         return next((term for term in self.terms if term.id == term_id), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Lexicon:
-    """A set of questions as shipped data.
+    """A set of questions that is shipped as data.
 
     Parameters
     ----------
     name, edition
-        Its name in a protocol, and the edition of its terms.
+        The lexicon's name as written in a protocol, and the edition of its terms.
     remark
-        The source and owner of the terms.
+        The source and the owner of the terms.
     """
 
     name: str
@@ -205,7 +209,7 @@ class Lexicon:
 
     @property
     def form(self) -> "Form":
-        """The form that asks all questions."""
+        """The form that contains all questions."""
         return Form(self.name, self.edition, self.fields)
 
 
@@ -213,14 +217,15 @@ class Lexicon:
 class Form:
     """The questions of a study, in the order in which they are asked.
 
-    A question may depend only on earlier ones, so that none waits for itself. `sha256` is the
-    digest of the fields as files hold them: answers refer to it.
+    A question may depend only on earlier questions, so that dependencies are never circular.
+    `sha256` is the digest of the fields as written in files; answers refer to it.
 
     Raises
     ------
     FormatError
-        If two questions have the same id (ignoring letter case and the spelling of accents),
-        or one depends on a later question, or on a value that the other question lacks.
+        If two questions have the same id (ignoring letter case and the spelling of accents), or if
+        a
+        question depends on a later question or on a value that the other question does not have.
     """
 
     name: str
@@ -232,16 +237,16 @@ class Form:
         _require_order(self.fields)
 
     def field(self, field_id: str) -> Field | None:
-        """Return the question with an id, None if this form lacks it."""
+        """Return the question with the given id, or None if this form does not have it."""
         return next((field for field in self.fields if field.id == field_id), None)
 
     def of_scope(self, scope: FieldScope) -> tuple[Field, ...]:
-        """Return the questions about a case, a breast or a lesion."""
+        """Return the questions with the given scope."""
         return tuple(field for field in self.fields if field.scope is scope)
 
 
 def fold_id(text: str) -> str:
-    """Return an id without letter case and with normalised accents, for comparison."""
+    """Return an id in lower case and with normalised accents, for comparison."""
     return unicodedata.normalize("NFC", text).casefold()
 
 
@@ -249,15 +254,16 @@ def _require_id(text: str, what: str) -> None:
     is_plain = text == text.strip() and text.isprintable() and "@" not in text
     if not (text and is_plain and len(text) <= LONGEST_ID):
         raise FormatError(
-            f"expected the id of {what} to have 1 to {LONGEST_ID} printable characters, without @ "
-            f"and without blanks at its ends, got {text[:60]!r}: choose a short id"
+            f"expected the id of {what} to have 1 to {LONGEST_ID} printable characters, no @, and "
+            f"no spaces at either end, but got {text[:60]!r}: choose a short id"
         )
 
 
 def _require_text(text: str, what: str) -> None:
     if not text.strip() or len(text) > LONGEST_TEXT:
         raise FormatError(
-            f"expected {what} to have 1 to {LONGEST_TEXT} characters, got {len(text)}: shorten it"
+            f"expected {what} to have 1 to {LONGEST_TEXT} characters, but it has {len(text)}: "
+            "shorten it"
         )
 
 
@@ -265,14 +271,18 @@ def _require_distinct(ids: Iterable[str], what: str) -> None:
     visited: set[str] = set()
     for identifier in ids:
         if fold_id(identifier) in visited:
-            raise FormatError(f"expected each {what} once, got {identifier!r} twice: rename one")
+            raise FormatError(
+                f"expected each {what} to occur only once, but found {identifier!r} "
+                "twice: rename one of them"
+            )
         visited.add(fold_id(identifier))
 
 
 def _require_order(fields: tuple[Field, ...]) -> None:
     if not 0 < len(fields) <= MOST_FIELDS:
         raise FormatError(
-            f"expected 1 to {MOST_FIELDS} questions, got {len(fields)}: split the form"
+            f"expected a form to have 1 to {MOST_FIELDS} questions, but it has {len(fields)}: "
+            "split the form"
         )
     _require_distinct((field.id for field in fields), "question")
     before: dict[str, Field] = {}
@@ -286,18 +296,18 @@ def _require_condition(condition: Condition, of: Field, before: dict[str, Field]
     other = before.get(condition.field)
     if other is None:
         raise FormatError(
-            f"expected the question {of.id!r} to depend on one that comes before it, got "
+            f"expected the question {of.id!r} to depend on an earlier question, but it depends on "
             f"{condition.field!r}: move that question before it; two questions cannot depend on "
             "each other"
         )
     if other.scope not in (of.scope, FieldScope.CASE):
         raise FormatError(
-            f"expected the question {of.id!r} to depend on one about the same {of.scope} or about "
-            f"the case, got {other.id!r} about a {other.scope}: change its scope"
+            f"expected the question {of.id!r} to depend on a question about the same {of.scope} or "
+            f"about the case, but {other.id!r} is about a {other.scope}: change its scope"
         )
     unknown = [value for value in condition.values if other.term(value) is None]
     if not condition.values or unknown:
         raise FormatError(
-            f"expected the question {of.id!r} to depend on terms of {other.id!r}, got "
-            f"{unknown[0] if unknown else 'none'!r}: name terms that it has"
+            f"expected the question {of.id!r} to depend on terms of {other.id!r}, but got "
+            f"{unknown[0] if unknown else 'none'!r}: use terms that this question has"
         )

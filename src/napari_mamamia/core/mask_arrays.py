@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.case import Mask
 from napari_mamamia.core.errors import ArgumentError, GridMismatchError
 from napari_mamamia.core.grid import Grid, require_same_grid
+from napari_mamamia.core.names import count_of
 
 
 class HasMask(Protocol):
@@ -153,8 +154,9 @@ def _require_whole_labels(values: NDArray[Any], name: str) -> NDArray[Any]:
         bad = values.size - int(np.count_nonzero(np.isfinite(values)))
         if bad:
             raise ArgumentError(
-                f"expected {name} to have only finite values, but {bad:,} voxels are NaN or "
-                "infinite: replace these values, for example with  np.nan_to_num(mask)"
+                f"expected {name} to have only finite values, but found "
+                f"{count_of(bad, 'voxel')} with NaN or infinity: replace these values, for example "
+                "with  np.nan_to_num(mask)"
             )
         if np.any(values != np.floor(values)):
             raise ArgumentError(

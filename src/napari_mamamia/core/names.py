@@ -1,13 +1,13 @@
-"""Display of file names and of lists of names in messages."""
+"""Formatting of file names and of lists of names in messages."""
 
 from collections.abc import Sequence
 
 
 def readable_name(name: str) -> str:
-    r"""Return a file name with the character U+FFFD for each byte that is not UTF-8.
+    r"""Return a file name with U+FFFD in place of each byte that is not valid UTF-8.
 
     Names from old or foreign systems may contain such bytes. Our text files, tables and checksum
-    files cannot store them, so only names that this function leaves unchanged become case ids.
+    files cannot store them, so a name can be a case id only if this function leaves it unchanged.
 
     Examples
     --------
@@ -18,9 +18,9 @@ def readable_name(name: str) -> str:
 
 
 def printable(text: str) -> str:
-    r"""Return a text with an escape for each character that a terminal might obey.
+    r"""Return a string with each control character replaced by an escape sequence.
 
-    Names of foreign files may hold line breaks and sequences that move the cursor.
+    Names of foreign files may contain line breaks and sequences that move the terminal's cursor.
 
     Examples
     --------
@@ -31,7 +31,7 @@ def printable(text: str) -> str:
 
 
 def name_some(names: Sequence[str], most: int = 10) -> str:
-    """Return the first `most` names, and the number of further names.
+    """Return the first `most` names, followed by the number of omitted names.
 
     Examples
     --------
@@ -43,7 +43,9 @@ def name_some(names: Sequence[str], most: int = 10) -> str:
 
 
 def count_of(number: int, noun: str, plural: str = "") -> str:
-    """Return a number with its noun in the singular or plural; `plural` is for irregular nouns.
+    """Return a number followed by its noun in the singular or plural.
+
+    Give `plural` only for irregular nouns.
 
     Examples
     --------

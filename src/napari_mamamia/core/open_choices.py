@@ -1,4 +1,4 @@
-"""Choices that installed packages add to: the built-in names, and the names of plug-ins."""
+"""Choices that consist of built-in names and the names of installed plug-ins."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,14 +10,14 @@ from napari_mamamia.core.plugins import list_names
 
 @dataclass(frozen=True, slots=True)
 class OpenChoice:
-    """A choice by name.
+    """A choice between built-in names and plug-in names.
 
     Parameters
     ----------
     built_in
-        The names of this software.
+        The enum of built-in names.
     group
-        The entry-point group, whose names can be chosen too.
+        The entry-point group whose names can also be chosen.
     """
 
     built_in: type[StrEnum]
@@ -25,16 +25,16 @@ class OpenChoice:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All names, the built-in names first; no plug-in is loaded."""
+        """All names, with the built-in names first; no plug-in is loaded."""
         return (*map(str, self.built_in), *list_names(self.group))
 
     def find(self, name: str) -> str:
-        """Return a built-in name as a member of `built_in`, or the name of a plug-in.
+        """Return the member of `built_in` with this name, or the name itself if a plug-in has it.
 
         Raises
         ------
         ValueError
-            If there is no such name.
+            If neither has this name.
         """
         return name if name in list_names(self.group) else self.built_in(name)
 

@@ -1,4 +1,4 @@
-"""Plug-ins: objects that installed packages name in their entry points, found by group."""
+"""Plug-ins: objects that installed packages declare as entry points."""
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,17 +10,17 @@ T = TypeVar("T")
 
 
 class PluginWarning(UserWarning):
-    """The warning about a plug-in that was left out."""
+    """Warning that a plug-in was left out."""
 
 
 def be_quiet() -> None:
-    """Give no more warnings: for a worker process, whose parent gives them."""
+    """Suppress plug-in warnings in a worker process, because its parent already shows them."""
     warnings.simplefilter("ignore", PluginWarning)
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A plug-in that was left out: its group, its name, its package, and the reason."""
+    """A plug-in that was left out, with its entry-point group, name, package and the reason."""
 
     group: str
     name: str
@@ -29,7 +29,7 @@ class Problem:
 
     @property
     def text(self) -> str:
-        """The problem in a sentence."""
+        """The problem as a sentence."""
         return f"{self.name} of {self.package} ({self.group}) was left out: {self.reason}"
 
 
@@ -37,7 +37,7 @@ _problems: Final[list[Problem]] = []
 
 
 def list_problems() -> tuple[Problem, ...]:
-    """Return the problems of all plug-ins that have been left out in this process."""
+    """Return the problems of all plug-ins that were left out in this process."""
     return tuple(_problems)
 
 
@@ -66,7 +66,7 @@ def leave_out(group: str, name: str, reason: str, package: str = "") -> None:
 
 
 def describe_error(error: Exception) -> str:
-    """Return the reason to leave out a plug-in that raised an error."""
+    """Return the error in the form used as the reason for leaving out a plug-in."""
     return f"{type(error).__name__}: {error}"
 
 
@@ -101,7 +101,7 @@ def load_group(group: str, kind: type[T], taken: frozenset[str] = frozenset()) -
                 if not isinstance(loaded, kind):
                     reason = f"expected a {kind.__name__}, but found a {type(loaded).__name__}"
                 elif getattr(loaded, "name", point.name) != point.name:
-                    reason = f"its entry point should be called {loaded.name}"  # type: ignore[attr-defined]
+                    reason = f"its entry point should have the name {loaded.name}"  # type: ignore[attr-defined]
                 else:
                     members[point.name] = loaded
         if reason:
@@ -118,10 +118,10 @@ def list_names(group: str) -> tuple[str, ...]:
 
 
 class Registry(Mapping[str, T]):
-    """Members by name: the built-in members, then those of installed packages.
+    """A mapping of names to built-in members, followed by members from installed packages.
 
-    Plug-ins are loaded once, on first use. A plug-in that is broken, or whose name is taken, is
-    left out with a warning.
+    Plug-ins are loaded once, on first use. A plug-in that is broken, or whose name is already in
+    use, is left out with a warning.
 
     Parameters
     ----------

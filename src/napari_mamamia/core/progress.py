@@ -1,8 +1,8 @@
-"""Progress of long work, and its cancellation.
+"""Progress and cancellation of long operations.
 
-The work calls `report_progress` at least every 0.2 s; a listener (`listening`) receives the reports
-and stops the work by raising `Cancelled`. Without a listener a report does nothing. A thread that
-the work starts has no listener of its own; `do_abreast` gives one to each.
+An operation calls `report_progress` at least every 0.2 s. A listener (`listening`) receives the
+reports and stops the operation by raising `Cancelled`. Without a listener, reports have no effect.
+A thread that the operation starts has no listener; `do_abreast` gives one to each of its threads.
 """
 
 import gc
@@ -21,20 +21,22 @@ A = TypeVar("A")
 T = TypeVar("T")
 
 PACE_S: Final = 0.1
-"""Seconds between two reports, half of the longest interval allowed."""
+"""Seconds between two reports, which is half of the maximum interval."""
 _ABREAST_S: Final = 0.02
-"""The same when waiting for threads: the delay until a cancellation takes effect."""
+"""Seconds between two checks while waiting for threads, which delays a cancellation at most this
+much.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Progress of long work: `done` of `total` steps, and a text about the present step.
+    """Progress of a long operation: `done` of `total` steps, and a text about the current step.
 
     Parameters
     ----------
     binding
-        The next step writes: cancelling comes too late from here on, and the caller
-        gets the result. So "stopped" always means that nothing was written.
+        Whether the next step writes files, so that the operation can no longer be cancelled and the
+        caller gets the result. So "stopped" always means that nothing was written.
 
     Raises
     ------
@@ -54,11 +56,14 @@ class Progress:
 
     def __post_init__(self) -> None:
         if not 0 <= self.done <= self.total:
-            raise ValueError(f"expected progress from 0 to total, got {self.done} of {self.total}")
+            raise ValueError(
+                "expected progress to be between 0 and the total, but got "
+                f"{self.done} of {self.total}"
+            )
 
     @property
     def fraction(self) -> float:
-        """Share done, 0 to 1; 0 for work without steps."""
+        """Completed fraction, 0 to 1; 0 if the operation has no steps."""
         return self.done / self.total if self.total else 0.0
 
 
@@ -68,26 +73,26 @@ _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
 class Cancelled(BaseException):
-    """The user cancelled the work; it leaves no result.
+    """Raised when the user cancels an operation, which then leaves no result.
 
-    Like `asyncio.CancelledError` it is no `Exception`: no handler on its way takes it for a
-    failure.
+    It is not an `Exception`, like `asyncio.CancelledError`, so that error handlers do not treat it
+    as a failure.
     """
 
 
 def report_progress(done: int, total: int, text: str = "", *, binding: bool = False) -> None:
-    """Report the progress of this work to the listener; see `Progress`.
+    """Report the progress of the current operation to the listener; see `Progress`.
 
     Raises
     ------
     Cancelled
-        If the work is to stop. The blocks that write files remove unfinished ones.
+        If the operation must stop. Blocks that write files then remove unfinished files.
     """
     forward_progress(Progress(done, total, text, binding))
 
 
 def forward_progress(progress: Progress) -> None:
-    """Report a `Progress` to the listener; raises as `report_progress`."""
+    """Report a `Progress` to the listener; raise the same errors as `report_progress`."""
     listener = _listener.get()
     if listener is not None:
         listener(progress)
@@ -95,9 +100,9 @@ def forward_progress(progress: Progress) -> None:
 
 @contextmanager
 def listening(listener: Listener | None) -> Iterator[None]:
-    """Send the reports of the work in the block to `listener` alone; None ignores them.
+    """Send the progress reports of the block only to `listener`; None ignores the reports.
 
-    It may raise `Cancelled`, which ends the work.
+    The listener may raise `Cancelled`, which ends the operation.
 
     Examples
     --------
@@ -116,7 +121,7 @@ def listening(listener: Listener | None) -> Iterator[None]:
 
 @contextmanager
 def changing(change: Callable[[Progress], Progress | None]) -> Iterator[None]:
-    """Replace the block's reports by those that `change` returns; None drops a report."""
+    """Replace the block's progress reports by the results of `change`; None drops a report."""
     outer = _listener.get()
 
     def pass_on(progress: Progress) -> None:
@@ -137,9 +142,10 @@ def saying(text: str) -> Iterator[None]:
 
 @contextmanager
 def part(start: int, stop: int, total: int, before: str = "") -> Iterator[None]:
-    """Report the block's progress as the range from `start` to `stop` of work of `total` steps.
+    """Report the block's progress as the range from `start` to `stop` of `total` steps.
 
-    `before` is put before its text. A binding report of the block is not binding for the whole.
+    `before` is added in front of the report's text. A binding report inside the block does not make
+    the whole operation binding.
 
     Examples
     --------
@@ -159,10 +165,10 @@ def part(start: int, stop: int, total: int, before: str = "") -> Iterator[None]:
 
 
 def paced(items: Iterable[T], text: str | Callable[[int], str], total: int = 0) -> Iterator[T]:
-    """Yield the items, and report the number of finished items whenever a report is due.
+    """Yield the items, and report the number of completed items at regular intervals.
 
-    Without a total only the text is reported; it may be a function of the number done. Raises as
-    `report_progress`.
+    Without a total, only the text is reported. The text may be a function of the number of
+    completed items. Raises the same errors as `report_progress`.
 
     Examples
     --------
@@ -179,12 +185,12 @@ def paced(items: Iterable[T], text: str | Callable[[int], str], total: int = 0) 
 
 
 def do_abreast(work: Callable[[A], T], items: Sequence[A], threads: int, text: str = "") -> list[T]:
-    """Return the results of `work` for all items, in their order, using `threads` threads.
+    """Return the results of `work` for all items, in input order, computed by several threads.
 
-    Their progress, each an equal part of the whole, is reported in the calling thread, under
-    `text`. Once that is cancelled, or one has failed, the others end at their next report; no
-    thread remains when this returns or raises. Of several failures the first in order is raised, as
-    in sequential work.
+    Each item has an equal share of the progress, which is reported in the calling thread with the
+    given text. If the operation is cancelled or an item fails, the other threads stop at their next
+    report, and no thread remains when this function returns or raises. If several items fail, the
+    error of the first item in input order is raised, as in sequential work.
 
     Examples
     --------
@@ -228,12 +234,13 @@ def do_abreast(work: Callable[[A], T], items: Sequence[A], threads: int, text: s
 
 @contextmanager
 def gc_frozen() -> Iterator[None]:
-    """Avoid long garbage collections while the block makes very many records.
+    """Avoid long garbage collections while the block creates very many records.
 
-    A full collection visits all objects with the interpreter's lock held: 0.2 s and more at 100,000
-    cases, which blocks the window too. Objects that exist at each report are excluded until the end
-    of the block. For work of seconds to minutes: reference cycles among the excluded objects are
-    not freed meanwhile. If the window has excluded its own, that stays until it closes.
+    A full collection visits all objects while holding the interpreter lock. This takes 0.2 s or
+    more for 100,000 cases and also blocks the window. Objects that exist at each report are
+    excluded until the end of the block. Use it only for work of seconds to minutes, because
+    reference cycles among the excluded objects are not freed meanwhile. Objects excluded by the
+    window stay excluded until the window closes.
     """
     outer = _listener.get()
 

@@ -12,9 +12,9 @@ from napari_mamamia.core.version import __version__
 Setting: TypeAlias = bool | int | float | str | None
 
 MODEL_SHA256: Final = "model_sha256"
-"""Parameter of a mask: the digest of a model that has no weights, see `hash_model`."""
+"""Mask parameter with the digest of a model that has no weights; see `hash_model`."""
 MODEL_DIGESTS: Final = ("submission_sha256", "weights_sha256", MODEL_SHA256)
-"""Parameters of a mask that identify the model that made it, whatever the case."""
+"""Mask parameters that identify the model that made the mask, independent of the case."""
 
 
 class Maker(StrEnum):
@@ -29,7 +29,7 @@ class Maker(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """An input file of a mask, by name (never a full path) and SHA-256."""
+    """An input file of a mask, with its name (never a full path) and SHA-256."""
 
     name: str
     sha256: str
@@ -39,13 +39,26 @@ class InputFile:
 class Provenance:
     """The provenance of one mask.
 
-    `name` is that of the model or the reader; `parameters` are (name, value) pairs in the order
-    shown; `seconds` is the computing or editing time (None if not measured); `device` names the
-    computing device, such as "cpu" ("" if unknown); `peak_memory_bytes` is the highest resident
-    memory that the process had reached when it made the mask, including its other data (None if not
-    measured); `started_from` names the mask that a reader edited ("" for none); `created` is an ISO
-    8601 time in UTC; `note` is shown to the user unchanged, such as "kinetic threshold, not a
-    trained model".
+    Parameters
+    ----------
+    name
+        The name of the model or reader.
+    parameters
+        Pairs of name and value, in display order.
+    seconds
+        The computing or editing time; None if it was not measured.
+    device
+        The computing device, such as "cpu"; "" if unknown.
+    peak_memory_bytes
+        The peak resident memory of the process up to the time when it made the mask, including its
+        other data; None if it was not measured.
+    started_from
+        The name of the mask that a reader edited; "" for none.
+    created
+        An ISO 8601 time in UTC.
+    note
+        A remark that is shown to the user unchanged, such as "kinetic threshold, not a trained
+        model".
     """
 
     case_id: str
@@ -64,16 +77,16 @@ class Provenance:
 
 
 def now_utc() -> str:
-    """Return the present time as ISO 8601 in UTC, to the second."""
+    """Return the current time in UTC in ISO 8601 format, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def software_version() -> str:
-    """Return this software's name and version, as provenance and reports carry it."""
+    """Return this software's name and version in the form used by provenance and reports."""
     return f"napari-mamamia {__version__}"
 
 
 def hash_model(*settings: object) -> str:
-    """Return the SHA-256 of the settings of a model without weights and this software's version."""
+    """Return the SHA-256 of this software's version and the settings of a model without weights."""
     content = json.dumps([software_version(), *settings], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Rows that several packages share."""
+"""Records that several packages share."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
@@ -16,16 +16,16 @@ class FailureCause(StrEnum):
     """Why a batch could not finish a case."""
 
     ERROR = "error"
-    """The work itself failed: a file cannot be read, or has unexpected content."""
+    """The case itself failed: a file cannot be read, or has unexpected content."""
     TIME_LIMIT = "time_limit"
-    """It exceeded the time limit of a case and was ended."""
+    """The case exceeded its time limit and was stopped."""
     WORKER_LOST = "worker_lost"
-    """The process, machine or scheduler that ran it was lost."""
+    """The process, machine or scheduler that ran the case was lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaseFailure:
-    """A case that a batch could not finish, and the reason."""
+    """A case that a batch could not finish, with the reason."""
 
     case_id: str
     reason: str
@@ -35,7 +35,7 @@ class CaseFailure:
 
 @dataclass(frozen=True, slots=True)
 class CaseWarning:
-    """An unusual property of a case that was read nevertheless, and the way to change it."""
+    """An unusual property of a case that could still be read, and how to change it."""
 
     text: str
     remedies: tuple[Remedy, ...] = ()
@@ -72,15 +72,15 @@ class ScoreStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CaseScore:
-    """The metrics of one case under one profile; nan where a value is undefined.
+    """The metrics of one case under one profile; undefined values are nan.
 
-    Distances carry their unit in the name; volumes are mm3. `dsc`, `iou` and `norm_hd` (no unit, 0
+    Names of distances include the unit; volumes are in mm3. `dsc`, `iou` and `norm_hd` (no unit; 0
     is best) follow the profile's rules for foreground and empty masks. `prediction_seconds`,
     `peak_memory_bytes` and `device` come from the prediction's provenance (nan and "" if it lacks
-    them). `tags` are a reader's remarks on the case, joined by "; ". `reason` says why `status` is
-    not ok, `warning` what is unusual about a scored case (both "" otherwise). `further` are the
-    metrics of installed packages, read as attributes too. Definitions:
-    docs/methods/case_metrics.md.
+    them). `tags` are a reader's remarks on the case, joined by "; ". `reason` explains a `status`
+    other than ok, and `warning` describes what is unusual about a scored case; either may be "".
+    `further` holds the metrics of installed packages, which can also be read as attributes.
+    Definitions: docs/methods/case_metrics.md.
     """
 
     case_id: str
@@ -114,7 +114,7 @@ class CaseScore:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> float:
-            """Return a metric of an installed package; nan where this case has none."""
+            """Return a metric of an installed package, or nan if this case does not have it."""
             if name == "further" or name not in list_names(METRIC_GROUP):
                 raise AttributeError(f"CaseScore has no attribute {name!r}")
             return dict(self.further).get(name, float("nan"))
@@ -124,6 +124,6 @@ SCORE_COLUMNS: Final = tuple(field.name for field in fields(CaseScore) if field.
 
 
 def list_score_columns(rows: Iterable[CaseScore]) -> tuple[str, ...]:
-    """Return the columns of a score table: those of `CaseScore`, then the rows' further metrics."""
+    """Return the columns of a score table: the fields of `CaseScore`, then further metrics."""
     further = dict.fromkeys(name for row in rows for name, _ in row.further)
     return (*SCORE_COLUMNS, *further)

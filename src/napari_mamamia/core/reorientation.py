@@ -1,4 +1,4 @@
-"""`Reorientation`: flip and permute a volume with its grid, points and boxes."""
+"""`Reorientation`: flips and permutes a volume together with its grid, points and boxes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,16 +16,16 @@ _AXES: Final = "RLAPSI"
 
 @dataclass(frozen=True, slots=True)
 class Reorientation:
-    """The permutation and flips that bring a volume on `source` onto `target` without resampling.
+    """The axis permutation and flips that map a volume between two grids without resampling.
 
     Parameters
     ----------
     source, target
-        The grids before and after. A voxel's centre keeps its position in RAS mm.
+        The grids before and after. The centre of each voxel keeps its position in RAS mm.
     order
-        The array axis of the source that each axis (z, y, x) of the target shows.
+        The source array axis that becomes each target axis (z, y, x).
     flips
-        Whether each axis (z, y, x) of the target runs against the source's.
+        Whether each target axis (z, y, x) runs in the opposite direction to its source axis.
     """
 
     source: Grid
@@ -34,21 +34,21 @@ class Reorientation:
     flips: tuple[bool, bool, bool]
 
     def array(self, array: NDArray[Any]) -> NDArray[Any]:
-        """Return a ``(..., z, y, x)`` array of the source on the target, as a view."""
+        """Return a ``(..., z, y, x)`` array on the source grid as a view on the target grid."""
         ahead = tuple(range(array.ndim - 3))
         turned = array.transpose(*ahead, *(array.ndim - 3 + axis for axis in self.order))
         out: NDArray[Any] = turned[self._make_slices()]
         return out
 
     def array_back(self, array: NDArray[Any]) -> NDArray[Any]:
-        """Return a ``(..., z, y, x)`` array of the target on the source, as a view."""
+        """Return a ``(..., z, y, x)`` array on the target grid as a view on the source grid."""
         ahead = tuple(range(array.ndim - 3))
         back = tuple(array.ndim - 3 + int(axis) for axis in np.argsort(self.order))
         out: NDArray[Any] = array[self._make_slices()].transpose(*ahead, *back)
         return out
 
     def point(self, voxel: Sequence[float]) -> tuple[float, float, float]:
-        """Return voxel coordinates (z, y, x) of the source on the target."""
+        """Return the target coordinates (z, y, x) of a point in source voxel coordinates."""
         ends = self.target.shape
         z, y, x = (
             (ends[k] - 1 - voxel[axis]) if self.flips[k] else voxel[axis]
@@ -57,7 +57,7 @@ class Reorientation:
         return (z, y, x)
 
     def box(self, box: Box) -> Box:
-        """Return the box of the target that holds the same voxels."""
+        """Return the target box that contains the same voxels as a source box."""
         start, stop = [0, 0, 0], [0, 0, 0]
         for k, axis in enumerate(self.order):
             a, b = box.start[axis], box.stop[axis]
@@ -75,14 +75,16 @@ def reorientation_to(grid: Grid, orientation: str) -> Reorientation:
     Parameters
     ----------
     orientation
-        Three letters for the file's (x, y, z), each the direction of the patient that the axis
-        runs towards, such as ``"LAS"``. For an oblique grid each axis takes the nearest letter; the
-        obliqueness stays.
+        Three letters for the file's (x, y, z) axes, such as ``"LAS"``; each is the patient
+        direction
+        that the axis points to. For an oblique grid, each axis is assigned the nearest direction,
+        and
+        the grid stays oblique.
 
     Raises
     ------
     ValueError
-        If `orientation` does not name each of the three directions once.
+        If `orientation` does not contain each of the three directions exactly once.
 
     Examples
     --------
@@ -93,8 +95,8 @@ def reorientation_to(grid: Grid, orientation: str) -> Reorientation:
     code = orientation.upper()
     if len(code) != 3 or sorted(_find_world_axis(letter) for letter in code) != [0, 1, 2]:
         raise ValueError(
-            "expected an orientation with one of R and L, one of A and P, and one of S and I, "
-            f"got {orientation!r}: write it like 'RAS' or 'LPS'"
+            "expected an orientation to have one of R and L, one of A and P, and one of S and I, "
+            f"but got {orientation!r}: write it like 'RAS' or 'LPS'"
         )
     grid_letters = grid.orientation[::-1]
     order, flips = [], []
@@ -112,9 +114,10 @@ def reorientation_to(grid: Grid, orientation: str) -> Reorientation:
 
 
 def reorientation_onto(grid: Grid, target: Grid) -> Reorientation | None:
-    """Return the reorientation that brings `grid` onto `target`, None if there is none.
+    """Return the reorientation that maps `grid` to `target`, or None if there is none.
 
-    There is one if both are the same physical grid, with axes in another order or direction.
+    A reorientation exists if both grids are physically the same and differ only in the order or
+    direction of their axes.
     """
     for order in permutations((0, 1, 2)):
         if tuple(grid.shape[axis] for axis in order) != target.shape:
@@ -146,5 +149,5 @@ def _turn_grid(grid: Grid, order: tuple[int, int, int], flips: tuple[bool, bool,
 
 
 def _find_world_axis(letter: str) -> int:
-    """Return 0, 1, 2 for R/L, A/P, S/I, and -1 for any other letter."""
+    """Return 0, 1 or 2 for R/L, A/P or S/I, and -1 for any other letter."""
     return _AXES.find(letter) // 2 if letter in _AXES else -1

@@ -1,7 +1,7 @@
-"""Translation of the window's texts into the language that `MAMAMIA_LANGUAGE` names.
+"""Translation of the window's text into the language set by `MAMAMIA_LANGUAGE`.
 
-Every text that a person reads in the window goes through `tr` or `tr_n`. The English text is the
-key, as with GNU gettext; `locales/napari_mamamia.pot` lists them all (`make texts`).
+All text that is shown in the window is passed to `tr` or `tr_n`. The English text is the key, as in
+GNU gettext; `locales/napari_mamamia.pot` lists all keys (`make texts`).
 """
 
 import gettext
@@ -21,9 +21,9 @@ _LARGEST: Final = 16 * 1024 * 1024
 
 
 def tr(text: str, **values: object) -> str:
-    """Return `text` in the user's language, its {names} filled in from `values`.
+    """Return `text` in the user's language, with its {names} replaced by `values`.
 
-    Without values nothing is filled in, and braces stay as they are.
+    Without values, nothing is replaced and braces remain unchanged.
     """
     words = _find_words(text)
     return words.format(**values) if values else words
@@ -50,7 +50,7 @@ def _find_form(one: str, several: str, count: int) -> str:
 
 
 def fields_of(text: str) -> frozenset[str] | None:
-    """Return the fields in a text's braces, such as "x:.1f"; None if a brace is not closed."""
+    """Return a string's replacement fields, such as "x:.1f", or None if a brace is not closed."""
     try:
         parts = list(Formatter().parse(text))
     except ValueError:
@@ -68,10 +68,11 @@ def _read_catalogue_once() -> gettext.NullTranslations:
 
 
 def read_catalogue(environment: Mapping[str, str]) -> gettext.NullTranslations:
-    """Return the catalogue of the language that an environment names; English if it names none.
+    """Return the catalogue for the language set by the environment, or for English if none is set.
 
-    The name is an installed language ("de"), or the path of a compiled catalogue (.mo) for
-    translators. If a catalogue is missing or damaged, English is used with a warning.
+    The language is the name of an installed language ("de") or, for translators, the path of a
+    compiled catalogue (.mo). If the catalogue is missing or damaged, English is used and a warning
+    is given.
     """
     language = environment.get(LANGUAGE, "").strip()
     if language in ("", "en"):
@@ -83,7 +84,7 @@ def read_catalogue(environment: Mapping[str, str]) -> gettext.NullTranslations:
         return gettext.GNUTranslations(io.BytesIO(words))
     except Exception as trouble:  # noqa: BLE001  # gettext has no error of its own for a damaged file
         warnings.warn(
-            f"{LANGUAGE}={language}: no catalogue could be read, using English: {trouble}",
+            f"{LANGUAGE}={language}: no catalogue could be read, so English is used: {trouble}",
             stacklevel=2,
         )
         return gettext.NullTranslations()

@@ -44,12 +44,13 @@ def bolus_arrival_s(times_s: Sequence[float | None], signal: Sequence[float]) ->
     values = np.asarray(signal, np.float64)
     rise = steepest_rise(times, values[:, None])
     baseline, phase, gap = float(rise.baseline[0]), int(rise.phase[0]), float(rise.gap_s[0])
-    # `>` would accept NaN.
+    # `>` would accept NaN, the gap of a single phase.
     if not gap <= MOST_GAP_S:
+        spacing = f"they are {gap:g} s apart" if len(times) > 1 else "there is only 1 phase"
         raise CaseError(
             f"expected phases to be at most {MOST_GAP_S:g} s apart where the vessel's signal "
-            f"rises, but they are {gap:g} s apart, so bolus arrival cannot be measured; enter the "
-            "injection time in seconds"
+            f"rises, but {spacing}, so bolus arrival cannot be measured; enter the injection time "
+            "in seconds"
         )
     percent = 100 * (float(values.max()) - baseline) / baseline if baseline > 0 else math.nan
     if phase < 1 or not percent >= _LEAST_RISE_PERCENT:

@@ -204,7 +204,7 @@ class Sparse(io.BytesIO):
     ("content", "why"),
     [
         (overlapping(), "overlaps another member"),
-        (too_long(), "1,073,741,824 bytes does not fit into 600 bytes"),
+        (too_long(), "1,073,741,824 bytes does not fit into the file of 600 bytes"),
         (nameless(), "has no name"),
         (
             zip_bytes(("a", b"1" * 99), compression=zipfile.ZIP_LZMA),

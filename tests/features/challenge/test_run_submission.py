@@ -246,7 +246,7 @@ def test_resuming_runs_only_what_is_missing(small_data_set, tmp_path):
     assert [saved.case_id for saved in done.saved] == ["A_2", "B_1"]
     kept = tmp_path / "out" / "pred_segmentations" / "A_1.nii.gz"
     assert kept.stat().st_mtime_ns == first
-    with pytest.raises(SaveConflictError, match="another run"):
+    with pytest.raises(SaveConflictError, match="a different run"):
         run_small(small_data_set, tmp_path, body + "\npass", existing=Existing.RESUME)
 
 
@@ -294,7 +294,7 @@ def test_root_runs_no_foreign_program_unless_asked_by_name(small_data_set, tmp_p
     words += ["--isolation", "none", "--consent-no-isolation", "--task", "segmentation"]
     refused = invoke(*words)
     assert isinstance(refused.exception, ModelError)
-    assert "this is root" in str(refused.exception)
+    assert "this account is root" in str(refused.exception)
     assert refused.exception.remedies == (Remedy("as_root"),)
     assert not (tmp_path / "out").exists()
     done = invoke(*words, "--as-root")

@@ -1,7 +1,7 @@
-"""Environment variables of child processes, and where programs are looked up.
+"""Environment variables for child processes, and the search path for programs.
 
-The current folder is whatever folder a user happens to be in, often filled by somebody else. No
-program, module or setting is loaded from it.
+A user may start the program in any folder, and other people may be able to write to that folder.
+Therefore no program, module or setting is loaded from the current folder.
 """
 
 import os
@@ -35,8 +35,10 @@ _PASSED_ON: Final = re.compile(
     """,
     re.VERBOSE,
 )
-"""Names of variables passed on. Not included: variables that load a program or module, like
-LD_PRELOAD, PYTHONSTARTUP, MPLBACKEND.
+"""Pattern of the variable names that are passed on.
+
+Variables that load a program or module, such as LD_PRELOAD, PYTHONSTARTUP and MPLBACKEND, are not
+included.
 """
 
 _FOLDER_LISTS: Final = (
@@ -50,10 +52,10 @@ _PACKAGE_PARENT: Final = str(Path(__file__).parents[3])
 
 
 def child_environment(**more: str) -> dict[str, str]:
-    """Return the variables for a child process: an allow-list of this process's own, plus `more`.
+    """Return the variables for a child process: the allowed variables of this process, and `more`.
 
-    A Python child finds the modules that this process finds, and none in its current folder; the
-    same is true of Pythons that it starts (``PYTHONSAFEPATH``).
+    A Python child process finds the same modules as this process, but none in its current folder.
+    The same applies to Python processes that the child starts (``PYTHONSAFEPATH``).
     """
     passed = {name: value for name, value in os.environ.items() if _PASSED_ON.fullmatch(name)}
     for name in _FOLDER_LISTS:
@@ -65,15 +67,15 @@ def child_environment(**more: str) -> dict[str, str]:
 
 
 def module_folders() -> tuple[str, ...]:
-    """Return the folders in which this Python looks for modules, without the current folder.
+    """Return the folders in which this Python searches for modules, without the current folder.
 
-    The current folder stays if this software or Python itself is in it.
+    The current folder is included only if this software or Python itself is installed in it.
     """
     return _filter_entries(sys.path, (_PACKAGE_PARENT, sys.prefix, sys.base_prefix))
 
 
 def find_program(name: str) -> str | None:
-    """Return the absolute path of a program, None if there is none; never in the current folder.
+    """Return the absolute path of a program, or None if it is not found; skip the current folder.
 
     Empty and relative entries of ``PATH`` mean the current folder and are ignored.
     """
@@ -86,10 +88,10 @@ def find_program(name: str) -> str | None:
 
 
 def leave_out_current_folder() -> None:
-    """Keep this process, and libraries that start processes, from loading from the current folder.
+    """Stop this process, and libraries that start processes, from loading from the current folder.
 
-    Called first in the program's own process: modules and programs are not looked up there
-    afterwards.
+    The program calls this function first. Afterwards, modules and programs are no longer looked up
+    in the current folder.
     """
     sys.path[:] = module_folders()
     for name in _FOLDER_LISTS:
@@ -99,13 +101,13 @@ def leave_out_current_folder() -> None:
 
 
 def _list_folders(name: str) -> tuple[str, ...]:
-    """Return a variable's folders; the current one only if it is a system folder."""
+    """Return a variable's folders, with the current folder only if it is a system folder."""
     entries = os.environ.get(name, "").split(os.pathsep)
     return _filter_entries(entries, (*_SYSTEM_FOLDERS, sys.prefix, sys.base_prefix))
 
 
 def _filter_entries(entries: Iterable[str], known: Sequence[str]) -> tuple[str, ...]:
-    """Return the absolute paths; the current folder only if it is below a known one."""
+    """Return the absolute paths, with the current folder only if it is inside a known folder."""
     try:
         current = Path.cwd().resolve()
     except OSError:  # the current folder was removed

@@ -1,9 +1,10 @@
-"""The only module that starts other processes; it ends them with all their descendants.
+"""The only module that starts other processes; it also ends them and all their descendants.
 
-Every child starts in a fixed folder, with a filtered environment (`child_environment`) and, except
-the window, in a session of its own. Python children get ``-P``: no modules are loaded from the
-current folder. Not ``-I``, which also ignores packages in the user's own folder (``pip install
---user``) and in ``PYTHONPATH`` (which clusters use to load modules): those the user chose.
+Every child process starts in a fixed folder, with a filtered environment (`child_environment`) and,
+except for the window, in its own session. Python child processes get ``-P``, so that they load no
+modules from the current folder. They do not get ``-I``, because it would also disable packages in
+the user's own folder (``pip install --user``) and in ``PYTHONPATH`` (which clusters use to load
+modules).
 """
 
 import os
@@ -24,22 +25,22 @@ Process = subprocess.Popen[bytes]
 """A child process."""
 
 _FOLDER: Final = Path(sys.executable).anchor or os.sep
-"""Folder in which children start: it always exists, and other users cannot write to it."""
+"""Folder in which child processes start; it always exists, and other users cannot write to it."""
 _DRAIN_S: Final = 2.0
 
 
 class Errors(Enum):
-    """Where a child's error stream is sent."""
+    """The destination of a child process's error stream."""
 
     KEPT = subprocess.PIPE
-    """To a pipe that the caller reads."""
+    """The error stream goes to a pipe that the caller reads."""
     SHOWN = None
-    """To the error stream of this process."""
+    """The error stream goes to the error stream of this process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The output and exit code of a short program; `problem` says why there is none, else ""."""
+    """The output and exit code of a short program; `problem` says why it failed, or is ""."""
 
     code: int
     said: str = ""
@@ -48,7 +49,7 @@ class Answer:
 
     @property
     def is_good(self) -> bool:
-        """Whether it ran and exited with code 0."""
+        """Whether the program ran and exited with code 0."""
         return not self.problem and self.code == 0
 
 
@@ -65,24 +66,23 @@ def start(
     folder: Path | None = None,
     kept_files: Sequence[int] = (),
 ) -> Process:
-    """Start a program with pipes for its input and output; end it with `end_group`.
+    """Start a program with pipes for its input and output; stop it with `end_group`.
 
     Parameters
     ----------
     command
         The program's absolute path, and its arguments.
     environment
-        All of its variables; None takes `child_environment`.
+        All environment variables of the program; None uses `child_environment`.
     folder
-        Its current folder; None takes the root of the file system, whatever folder this process
-        is in.
+        The program's current folder; None uses the root of the file system.
     kept_files
-        Open files that it inherits.
+        Open files that the program inherits.
 
     Raises
     ------
     OSError
-        If it cannot be started.
+        If the program cannot be started.
     """
     return subprocess.Popen(  # noqa: S603 - a list from an absolute path on, no shell
         _require_absolute(command),
@@ -97,7 +97,7 @@ def start(
 
 
 def answer_of(command: Sequence[str], seconds: float, kept_files: Sequence[int] = ()) -> Answer:
-    """Return the output of a short program; it and its descendants are ended after `seconds`."""
+    """Return the output of a short program; kill it and its descendants after `seconds`."""
     try:
         process = start(command, kept_files=kept_files)
     except OSError as error:
@@ -105,7 +105,7 @@ def answer_of(command: Sequence[str], seconds: float, kept_files: Sequence[int] 
     try:
         output, errors = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
-        return Answer(-1, problem=f"no answer within {seconds:g} s")
+        return Answer(-1, problem=f"it did not finish within {seconds:g} s")
     finally:
         end_group(process)
     texts = (stream.decode("utf-8", errors="replace") for stream in (output, errors))
@@ -115,7 +115,7 @@ def answer_of(command: Sequence[str], seconds: float, kept_files: Sequence[int] 
 def become(command: Sequence[str], environment: Mapping[str, str], folder: Path) -> NoReturn:
     """Replace this process by a program, with the same process id if possible; never return.
 
-    So a signal, a hang-up or a kill reach the program, and its exit code is that of this process.
+    Signals then reach the program directly, and its exit code becomes that of this process.
     """
     program = _require_absolute(command)
     # Output that Python still buffers would be lost.
@@ -131,7 +131,7 @@ def become(command: Sequence[str], environment: Mapping[str, str], folder: Path)
 
 
 def wait_for(process: Process, seconds: float) -> bool:
-    """Wait up to `seconds` until a process has ended; return whether it has."""
+    """Wait up to `seconds` for a process to end, and return whether it has ended."""
     try:
         process.wait(seconds)
     except subprocess.TimeoutExpired:
@@ -140,17 +140,17 @@ def wait_for(process: Process, seconds: float) -> bool:
 
 
 def _require_absolute(command: Sequence[str]) -> list[str]:
-    """Return the command; refuse a program without a path, which the system would search for."""
+    """Return the command as a list; raise ValueError unless the program's path is absolute."""
     if not Path(command[0]).is_absolute():
-        raise ValueError(f"expected the absolute path of a program, got {command[0]}")
+        raise ValueError(f"expected the program's path to be absolute, but got {command[0]}")
     return list(command)
 
 
 def end_silent(process: Process, patience_s: float = _DRAIN_S) -> int | None:
-    """End a process that closed its pipe; return its own exit code, None if it had to be killed.
+    """End a process that closed its pipe; return its exit code, or None if it had to be killed.
 
-    It gets a moment to exit by itself: killed at once, it would seem to have been killed by the
-    system, as happens when memory is short.
+    The process gets a moment to exit by itself. If it were killed at once, its exit code would look
+    as if the system had killed it for lack of memory.
     """
     with suppress(subprocess.TimeoutExpired):
         process.wait(patience_s)
@@ -160,16 +160,18 @@ def end_silent(process: Process, patience_s: float = _DRAIN_S) -> int | None:
 
 
 def end_group(process: Process, readers: Sequence[Thread] = ()) -> None:
-    """End a process and its descendants, wait until it is gone, and close its streams.
+    """End a process and its descendants, wait for the process, and close its streams.
 
-    The process must have been started in a session of its own (``start_new_session``); on Windows
-    only the process itself is ended. A process that has ended already is no error.
+    The process must have been started in its own session (``start_new_session``). On Windows only
+    the process itself is ended. A process that has already ended is ignored.
 
     Parameters
     ----------
     readers
-        Threads that read its streams: they get time to read the rest. While one of
-        them is still running, because another process holds the other end, its stream stays open.
+        Threads that read the process's streams; they get time to read the remaining output. If a
+        thread is still running because another process holds the other end of its stream, that
+        stream
+        stays open.
     """
     with suppress(OSError):
         end_session(process.pid)

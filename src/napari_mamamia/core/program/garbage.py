@@ -1,10 +1,10 @@
-"""Limit garbage collections while a window is open, and choose their time.
+"""Limit garbage collections while a window is open, and choose when they run.
 
-A full collection of Python visits all objects with the interpreter's lock held: 0.2 s for the
-300,000 objects of napari's window, and 40 ms for those of a case, possibly in the middle of a
-stroke. `set_aside` excludes the former; the latter are collected when the window calls
-`collect_if_due`. The collector belongs to the whole process, and so does the state of this module:
-asking Python for its counts would take 40 ms.
+A full collection visits all Python objects while holding the interpreter lock. It takes 0.2 s for
+the 300,000 objects of napari's window and 40 ms for the objects of a case, possibly during a brush
+stroke. `set_aside` excludes the window's objects; the others are collected when the window calls
+`collect_if_due`. The collector belongs to the whole process, so this module keeps module-level
+state: asking Python for its counts would take 40 ms.
 """
 
 import gc
@@ -15,22 +15,23 @@ from typing import Final
 
 _IS_SET_ASIDE = threading.Event()
 _ORDINARY: list[int] = []
-"""Python's thresholds before `set_aside`."""
+"""Python's collection thresholds before `set_aside`."""
 # The largest that `gc.set_threshold` takes: a C int.
 _NEVER: Final = 2**31 - 1
 _DUE: Final = 3
-"""Middle collections after which a full one is due: earlier than Python's 10, so that each is
-shorter.
+"""Number of middle-generation collections after which a full collection is due.
+
+It is lower than Python's 10, so that each collection takes less time.
 """
 _MANY: Final = 30_000
-"""Number of objects made in a block above which they are aged: visiting as many takes 1 ms."""
+"""Number of new objects in a block above which they are aged; visiting this many takes 1 ms."""
 
 
 def set_aside() -> None:
-    """Exclude all present objects from collections until `take_back`.
+    """Exclude all existing objects from collections until `take_back`.
 
-    Reference cycles among them are not freed. Full collections no longer happen by themselves:
-    call `collect_if_due` when nobody waits.
+    Reference cycles among these objects are not freed. Full collections no longer run
+    automatically: call `collect_if_due` when the user is not waiting.
     """
     gc.freeze()
     # A second call must not store our own thresholds as Python's.
@@ -41,7 +42,7 @@ def set_aside() -> None:
 
 
 def collect_if_due() -> bool:
-    """Collect objects made since `set_aside` if there are many; return whether a collection ran."""
+    """Collect objects created since `set_aside` if there are many; return whether it was done."""
     if not _IS_SET_ASIDE.is_set() or gc.get_count()[2] < _DUE:
         return False
     gc.collect()
@@ -49,10 +50,10 @@ def collect_if_due() -> bool:
 
 
 def take_back() -> None:
-    """Include all objects in automatic collections again, except those that other code froze.
+    """Include all objects in automatic collections again, except objects frozen by other code.
 
-    Never called from a destructor or by Qt's `destroyed`: during a collection that would crash the
-    program.
+    Never call it from a destructor or from Qt's `destroyed` signal: during a collection it would
+    crash the program.
     """
     if not _IS_SET_ASIDE.is_set():
         return
@@ -68,10 +69,11 @@ def is_set_aside() -> bool:
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Suspend collections in a block that makes very many objects, none of which is garbage.
+    """Suspend collections in a block that creates very many objects, none of which is garbage.
 
-    Each collection would visit all of them again: a sixth of the time of reading 300,000 records.
-    After the block they count as old, or the next collection of young objects would visit them all.
+    Each collection would visit all of them again, which takes a sixth of the time for reading
+    300,000 records. After the block the objects count as old, so that the next collection of young
+    objects does not visit them.
     """
     was_on = gc.isenabled()
     gc.disable()

@@ -1,4 +1,4 @@
-"""Importing a package as if another one were not installed."""
+"""Import of a package as if a second package were not installed."""
 
 import sys
 from collections.abc import Iterator
@@ -7,11 +7,12 @@ from contextlib import contextmanager
 
 @contextmanager
 def without_package(name: str) -> Iterator[None]:
-    """Hide a package from imports in the block, unless it was imported before.
+    """Hide a package from imports in the block, unless it has already been imported.
 
-    pydicom loads `requests` to fetch its test files, whose urllib3 opens a socket on import, to see
-    whether this computer has IPv6. It sends nothing; but a program that claims to use no network
-    should open no socket. So pydicom, and nibabel, which imports it, are first imported in here.
+    To fetch its test files, pydicom imports `requests`, whose dependency urllib3 opens a socket on
+    import to check whether this computer has IPv6. It sends no data, but a program that claims not
+    to use the network should open no socket. Therefore pydicom, and nibabel, which imports pydicom,
+    are first imported inside this block.
     """
     if name in sys.modules:
         yield

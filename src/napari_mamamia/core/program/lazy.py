@@ -1,19 +1,18 @@
-"""Names of a package that are imported on first use, so that importing the package is cheap."""
+"""Lazy import of a package's names on first use, so that importing the package is fast."""
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
 
 
 def lazy_names(package: str, homes: Mapping[str, tuple[str, ...]]) -> Callable[[str], object]:
-    """Return the ``__getattr__`` of a package whose names live in other modules.
+    """Return the ``__getattr__`` function of a package whose names are defined in other modules.
 
     Parameters
     ----------
     package
         The package's ``__name__``.
     homes
-        Names by module, relative to the package. A module without names is
-        itself the name.
+        Names by module, relative to the package. A module without names is exported itself.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""The process that owns a temporary path, encoded in its name, and whether it still runs.
+"""The owner of a temporary path: a process whose identity is encoded in the path's name.
 
-A process is identified by computer, process id and start time, since ids are reused. A process in a
-container with its own process ids counts as one of another computer.
+A process is identified by its computer, process id and start time, because process ids are reused.
+A process in a container with its own process ids counts as a process on a different computer.
 """
 
 import functools
@@ -21,24 +21,24 @@ _UNKNOWN: Final = "0"
 _DIGITS: Final = 8
 _PATTERN: Final = re.compile(r"(?P<host>[0-9a-f]{8})-(?P<pid>[0-9]{1,10})-(?P<start>[0-9a-f]{1,8})")
 _STATE, _START_TICKS = 0, 19
-"""Fields of /proc/PID/stat after the name. Source: proc_pid_stat(5), fields 3 and 22."""
+"""Indices of fields after the name in /proc/PID/stat. Source: proc_pid_stat(5), fields 3 and 22."""
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A process: short codes of its computer and its start; start "0" if it cannot be known."""
+    """A process, with short codes for its computer and start time; an unknown start time is "0"."""
 
     host: str
     pid: int
     start: str
 
     def __str__(self) -> str:
-        """Return its text in a file name, such as ``1f0c2a9b-4711-83ac01de``."""
+        """Return the owner as text for a file name, such as ``1f0c2a9b-4711-83ac01de``."""
         return f"{self.host}-{self.pid}-{self.start}"
 
     @property
     def runs(self) -> bool | None:
-        """Whether it still runs; None if that cannot be known, as on another computer."""
+        """Whether the process is still running; None if unknown, as for another computer."""
         if self.host != _this_host():
             return None
         if not process_lives(self.pid):
@@ -48,13 +48,13 @@ class Owner:
 
 
 def this_process() -> Owner:
-    """Return the calling process; a forked child differs from its parent."""
+    """Return the current process as an owner, which differs between a parent and a forked child."""
     pid = os.getpid()
     return Owner(_this_host(), pid, _start_of(pid))
 
 
 def owner_named(text: str) -> Owner | None:
-    """Return the owner whose text `text` begins with, None if there is none."""
+    """Return the owner encoded at the start of a string, or None if there is none."""
     match = _PATTERN.match(text)
     return None if match is None else Owner(match["host"], int(match["pid"]), match["start"])
 
@@ -69,7 +69,7 @@ def _this_host() -> str:
 
 
 def _start_of(pid: int) -> str:
-    """Return a code for the start of a process of this computer; "" if it has ended."""
+    """Return a code for the start time of a process on this computer, or "" if it has ended."""
     # The name before is in brackets and may itself hold blanks and brackets.
     fields = _read_text(_PROC / str(pid) / "stat").rpartition(")")[2].split()
     if len(fields) <= _START_TICKS:

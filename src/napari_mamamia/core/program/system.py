@@ -1,6 +1,6 @@
-"""Differences between Linux, macOS and Windows: the only module that asks for the system.
+"""Differences between Linux, macOS and Windows; no other module checks the operating system.
 
-`docs/platforms.md` lists each difference, what happens on each system, and how it is tested.
+`docs/platforms.md` lists each difference, the behaviour on each system, and how it is tested.
 """
 
 import errno
@@ -22,9 +22,9 @@ else:
 CAN_REPLACE_OPEN_FILES: Final = sys.platform != "win32"
 """Whether a file can be replaced or removed while another process has it open."""
 RENAMING_REPLACES: Final = sys.platform != "win32"
-"""Whether renaming onto an existing name replaces that file instead of failing."""
+"""Whether renaming a file to an existing name replaces the existing file instead of failing."""
 CAN_LOAD_BESIDE: Final = sys.platform != "win32"
-"""Whether a package uses a library that was loaded before by its path."""
+"""Whether a package uses a library that has already been loaded by its path."""
 IS_LINUX: Final = sys.platform == "linux"
 """Whether /proc describes other processes."""
 CAN_BECOME: Final = sys.platform != "win32"
@@ -32,17 +32,17 @@ CAN_BECOME: Final = sys.platform != "win32"
 PROGRAM_ENDINGS: Final = (
     tuple(os.environ.get("PATHEXT", ".EXE").split(os.pathsep)) if sys.platform == "win32" else ("",)
 )
-"""Endings of the names of programs."""
+"""File-name extensions of executable programs."""
 
 _MEMINFO: Final = Path("/proc/meminfo")
 _KIBIBYTE: Final = 1024
 _BUSY_S: Final = 2.0
-"""How long a virus scanner or a backup may hold a file that is to be replaced, in seconds."""
+"""Maximum time in seconds that a virus scanner or backup may hold a file that is to be replaced."""
 _BUSY_STEP_S: Final = 0.05
 _LONGEST_WINDOWS_PATH: Final = 259
-"""Source: Microsoft, Maximum Path Length Limitation: 260 with the terminating NUL, unless long
-paths
-are enabled.
+"""Maximum path length in characters, unless long paths are enabled.
+
+Source: Microsoft, Maximum Path Length Limitation: 260 including the terminating NUL.
 """
 _STILL_ACTIVE: Final = 259
 _MAY_ASK: Final = 0x1000
@@ -66,7 +66,7 @@ def private_memory(n_bytes: int) -> mmap.mmap:
 
 
 def limit_memory(n_bytes: int) -> None:
-    """Limit this process to `n_bytes` more memory than now; Windows has no such limit."""
+    """Limit this process to `n_bytes` of additional memory; do nothing on Windows."""
     if sys.platform != "win32":
         pages = Path("/proc/self/statm")
         taken = int(pages.read_text("utf-8").split()[0]) * mmap.PAGESIZE if pages.is_file() else 0
@@ -76,35 +76,36 @@ def limit_memory(n_bytes: int) -> None:
 
 
 def open_own(path: Path, flags: int, mode: int = 0o666) -> int:
-    """Open a file without following links, without waiting and without changing a byte.
+    """Open a file without following links, without blocking and without converting line endings.
 
     Raises
     ------
     OSError
-        If the system refuses, or the path is a link.
+        If the system refuses access, or the path is a link.
     """
     careful = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     if not hasattr(os, "O_NOFOLLOW") and path.is_symlink():
-        raise OSError(errno.ELOOP, "the path is a link", str(path))
+        raise OSError(errno.ELOOP, "the path must not be a link", str(path))
     # without O_BINARY Windows writes \r\n for each \n, in a key or a mask too
     return os.open(path, flags | careful | getattr(os, "O_BINARY", 0), mode)
 
 
 def claim(handle: int, at: int = 0) -> bool:
-    """Lock an open file; return False if another process holds the lock. Do not wait.
+    """Lock an open file without waiting; return False if another process holds the lock.
 
     The system releases the lock when the file is closed or the process ends.
 
     Parameters
     ----------
     at
-        The byte that is locked on Windows, where others then cannot read it; other systems lock
-        all.
+        Offset of the byte that is locked on Windows, where other processes then cannot read it;
+        other
+        systems lock the whole file.
 
     Raises
     ------
     OSError
-        If this file system has no locks.
+        If this file system does not support locks.
     """
     try:
         if sys.platform == "win32":
@@ -119,9 +120,10 @@ def claim(handle: int, at: int = 0) -> bool:
 
 
 def force_to_disk(handle: int) -> None:
-    """Wait until the disk itself has stored the data of an open file.
+    """Wait until the data of an open file are stored on the disk itself.
 
-    On macOS fsync returns when the disk's cache has them. Source: fsync(2) of macOS, F_FULLFSYNC.
+    On macOS, fsync returns as soon as the data are in the disk's cache, so F_FULLFSYNC is used.
+    Source: fsync(2) of macOS.
     """
     if sys.platform == "darwin":
         with suppress(OSError):  # not supported by this file system
@@ -141,15 +143,15 @@ def force_folder_to_disk(folder: Path) -> None:
 
 
 def put_in_place(source: Path, target: Path) -> None:
-    """Rename a file, replacing the file at `target`.
+    """Rename a file, replacing an existing file at `target`.
 
-    If an open file cannot be replaced, try again for two seconds: virus scanners and backups hold
-    files that were just written.
+    If an open file cannot be replaced, keep trying for two seconds, because virus scanners and
+    backups briefly hold newly written files.
 
     Raises
     ------
     OSError
-        If the system refuses; `target` is unchanged.
+        If the file cannot be renamed; `target` is then unchanged.
     """
     end = time.monotonic() + (0.0 if CAN_REPLACE_OPEN_FILES else _BUSY_S)
     while True:
@@ -164,7 +166,7 @@ def put_in_place(source: Path, target: Path) -> None:
 
 
 def refusal_remedy(path: Path, error: OSError) -> str:
-    """Return how to fix a refusal that is specific to this system, "" if there is none."""
+    """Return how to fix a system-specific file error, or "" if there is no specific fix."""
     if CAN_REPLACE_OPEN_FILES:
         return ""
     if len(str(path.absolute())) > _LONGEST_WINDOWS_PATH:
@@ -178,7 +180,7 @@ def refusal_remedy(path: Path, error: OSError) -> str:
 
 
 def process_lives(pid: int) -> bool:
-    """Return whether a process of this computer runs; True if that is unknown."""
+    """Return whether a process on this computer is running, or True if this is unknown."""
     if sys.platform == "win32":
         return _lives_on_windows(pid)  # on Windows os.kill(pid, 0) would end it
     else:
@@ -212,7 +214,7 @@ def _lives_on_windows(pid: int) -> bool:
 
 
 def end_process(pid: int) -> None:
-    """End a process at once, whatever it is doing.
+    """Kill a process immediately.
 
     Raises
     ------
@@ -223,24 +225,24 @@ def end_process(pid: int) -> None:
 
 
 def stop_process(pid: int) -> None:
-    """Suspend a process; Windows cannot, so it continues there.
+    """Suspend a process; do nothing on Windows, which cannot suspend one.
 
     Raises
     ------
     OSError
-        As `end_process`.
+        If there is no such process, or it belongs to another user.
     """
     if sys.platform != "win32":
         os.kill(pid, signal.SIGSTOP)
 
 
 def end_session(pid: int) -> None:
-    """End the leader of a session and all its processes; on Windows only the leader.
+    """Kill a session leader and all processes of its session; on Windows, kill only the leader.
 
     Raises
     ------
     OSError
-        As `end_process`.
+        If there is no such process, or it belongs to another user.
     """
     if sys.platform == "win32":
         end_process(pid)
@@ -249,7 +251,7 @@ def end_session(pid: int) -> None:
 
 
 def account() -> tuple[int, int] | None:
-    """Return the ids of this user and group; None on Windows, which has no such ids."""
+    """Return the ids of the current user and group, or None on Windows, which has no such ids."""
     if sys.platform == "win32":
         return None
     else:
@@ -257,7 +259,7 @@ def account() -> tuple[int, int] | None:
 
 
 def is_root() -> bool:
-    """Return whether this process runs as root; False on Windows."""
+    """Return whether this process runs as root; always False on Windows."""
     if sys.platform == "win32":
         return False
     else:
@@ -265,7 +267,7 @@ def is_root() -> bool:
 
 
 def total_memory_bytes() -> int | None:
-    """Return the computer's memory in bytes, None if it is unknown. Source: sysconf(3)."""
+    """Return the computer's total memory in bytes, or None if it is unknown. Source: sysconf(3)."""
     with suppress(OSError, ValueError):
         if sys.platform != "win32":
             return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -273,7 +275,7 @@ def total_memory_bytes() -> int | None:
 
 
 def free_memory_bytes() -> int | None:
-    """Return the memory in bytes that programs can still allocate, None if it is unknown.
+    """Return the available memory in bytes, or None if it is unknown.
 
     Source: proc_meminfo(5), MemAvailable in KiB.
     """
@@ -285,14 +287,14 @@ def free_memory_bytes() -> int | None:
 
 
 def file_system_use(folder: str) -> tuple[int, int]:
-    """Return the used bytes and the number of files on the file system of a folder; 0 on Windows.
+    """Return the used bytes and the number of files on a folder's file system; zeros on Windows.
 
     Source: statvfs(3).
 
     Raises
     ------
     OSError
-        If the system refuses.
+        If the system cannot report them.
     """
     if sys.platform == "win32":
         return 0, 0
@@ -302,9 +304,9 @@ def file_system_use(folder: str) -> tuple[int, int]:
 
 
 def process_peak_memory_bytes() -> int | None:
-    """Return the highest resident memory of this process so far, None if it is unknown.
+    """Return the peak resident memory of this process in bytes, or None if it is unknown.
 
-    Source: getrusage(2), ru_maxrss, which Linux counts in KiB and macOS in bytes.
+    Source: getrusage(2), ru_maxrss, which is in KiB on Linux and in bytes on macOS.
     """
     if sys.platform == "win32":
         return None

@@ -16,6 +16,7 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.choices import Interpolation, TransformKind
 from napari_mamamia.core.errors import CaseError, GridMismatchError, Remedy
+from napari_mamamia.core.names import count_of
 from napari_mamamia.core.progress import Progress, forward_progress, part, report_progress
 from napari_mamamia.kinetics.background import bright_from
 from napari_mamamia.kinetics.registration.itk import (
@@ -432,8 +433,8 @@ def _require_values(volume: NDArray[Any], index: int, name: str) -> None:
     if np.issubdtype(volume.dtype, np.floating) and not np.isfinite(volume).all():
         bad = int(volume.size - np.count_nonzero(np.isfinite(volume)))
         raise CaseError(
-            f"expected phase {index} of {name} to have only finite values, but {bad} voxels are "
-            "not finite; export that phase again"
+            f"expected phase {index} of {name} to have only finite values, but found "
+            f"{count_of(bad, 'voxel')} with NaN or infinity; export that phase again"
         )
     if volume.min() == volume.max():
         raise CaseError(

@@ -67,7 +67,7 @@ def few_cases(n_cases: int) -> str:
     Examples
     --------
     >>> few_cases(1), few_cases(FEWEST_CASES)
-    ('1 case is too few to tell', '')
+    ('1 case is too few for a conclusion', '')
     """
     if n_cases >= FEWEST_CASES:
         return ""

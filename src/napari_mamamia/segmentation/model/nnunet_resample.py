@@ -1,10 +1,10 @@
-"""nnU-Net's resampling with the same result, but several times faster.
+"""Resampling with the same result as nnU-Net, but several times faster.
 
 nnU-Net resizes with scikit-image, which evaluates a tensor product of cubic splines voxel by voxel.
-The product is separable: along each axis the same matrix, computed by SciPy's zoom from unit
-impulses, gives the same sums in another order. Sums are in double precision, so that after rounding
-to single precision the results equal those of nnU-Net (except for one voxel in about ten million,
-by one unit in the last place). Source: nnunetv2 2.8.1,
+The product is separable: SciPy's zoom of unit impulses gives one matrix for each axis, and applying
+these matrices gives the same sums in a different order. Sums are in double precision, so that after
+rounding to single precision the results equal those of nnU-Net (except for about one voxel in ten
+million, by one unit in the last place). Source: nnunetv2 2.8.1,
 preprocessing/resampling/default_resampling.py; the idea of the separable form: TotalSegmentator,
 pull request 606.
 """
@@ -31,19 +31,20 @@ Shape = Sequence[int]
 
 
 def separate_axis(how: Resampling, spacing: Sequence[float], wanted: Sequence[float]) -> int | None:
-    """Return the axis of thick slices, which are resampled one by one, or None.
+    """Return the axis along which slices are thick and are resampled separately, or None.
 
-    The present spacing decides if its largest and smallest differ by more than the factor,
-    otherwise the wanted one. Two axes with the largest spacing are not thick slices.
+    The present spacing decides if its maximum exceeds its minimum by more than the given factor;
+    otherwise, the target spacing decides. If two axes share the maximum spacing, there is no such
+    axis.
 
     Parameters
     ----------
     how
-        The resampling of the plans.
+        The resampling settings of the plans.
     spacing
-        Present spacing along three axes, mm.
+        The present spacing along the three axes, in mm.
     wanted
-        Spacing of the model along three axes, mm.
+        The model's spacing along the three axes, in mm.
     """
     if how.separate_z is False:
         return None
@@ -60,21 +61,20 @@ def separate_axis(how: Resampling, spacing: Sequence[float], wanted: Sequence[fl
 def resample_channel(
     channel: NDArray[np.float32], shape: Shape, how: Resampling, axis: int | None
 ) -> Any:
-    """Return one volume on a new grid: a float32 tensor of `shape`.
+    """Return one volume on a new grid as a float32 tensor of `shape`.
 
-    `axis` is the result of `separate_axis`. Values stay within the range that the volume (or, with
-    thick slices, the slice) had before.
+    Values stay within the original range of the volume or, with thick slices, of the slice.
 
     Parameters
     ----------
     channel
         One volume, float32.
     shape
-        Extents of the new grid.
+        Size of the new grid in voxels.
     how
-        The resampling of the plans.
+        The resampling settings of the plans.
     axis
-        Axis of thick slices, see `separate_axis`.
+        The axis of thick slices, as returned by `separate_axis`.
     """
     if tuple(channel.shape) == tuple(shape) or how.method == "none":
         return torch.from_numpy(np.ascontiguousarray(channel))
@@ -90,17 +90,17 @@ def resample_channel(
 
 @lru_cache(maxsize=32)
 def spline_operator(before: int, after: int, order: int) -> Any:
-    """Return the matrix, float64 ``(after, before)``, that resamples one axis.
+    """Return the float64 matrix ``(after, before)`` that resamples one axis.
 
-    Its columns are the result of SciPy's zoom on unit impulses: spline of `order`, edges repeated,
-    voxels as blocks and not as points.
+    Its columns are SciPy's zoom of unit impulses, with splines of the given order, repeated edges,
+    and voxels treated as blocks rather than points.
 
     Parameters
     ----------
     before
-        Extent of the present axis in voxels.
+        Number of voxels before resampling.
     after
-        Extent of the new axis in voxels.
+        Number of voxels after resampling.
     order
         Order of the spline, 0 to 5.
     """
@@ -113,14 +113,14 @@ def spline_operator(before: int, after: int, order: int) -> Any:
 
 
 def thick_slices(before: int, after: int) -> NDArray[np.intp]:
-    """Return, for each slice of the new grid, the nearest slice of the old grid.
+    """Return, for each slice of the new grid, the index of the nearest slice of the old grid.
 
     Parameters
     ----------
     before
-        Extent of the present axis in voxels.
+        Number of slices before resampling.
     after
-        Extent of the new axis in voxels.
+        Number of slices after resampling.
 
     Source: nnunetv2 2.8.1, default_resampling.py (coordinates), SciPy map_coordinates of order 0.
     """
@@ -132,18 +132,18 @@ def thick_slices(before: int, after: int) -> NDArray[np.intp]:
 def resize_as_stock(
     volume: NDArray[Any], shape: Shape, how: Resampling, axis: int | None
 ) -> NDArray[np.float64]:
-    """Return one volume on a new grid by scikit-image: slow, for rare settings.
+    """Return one volume on a new grid, resized by scikit-image; slow, used only for rare settings.
 
     Parameters
     ----------
     volume
         One volume.
     shape
-        Extents of the new grid.
+        Size of the new grid in voxels.
     how
-        The resampling of the plans.
+        The resampling settings of the plans.
     axis
-        Axis of thick slices, see `separate_axis`.
+        The axis of thick slices, as returned by `separate_axis`.
     """
     extents = np.array(shape)
     as_float = volume.astype(np.float64)
@@ -160,31 +160,32 @@ def resample_labels(
 ) -> NDArray[Any]:
     """Return a label map on a new grid, for the second stage of a cascade.
 
-    The binary volume of each label is resized and the largest value wins; of equal values the label
-    of the nearest voxel wins, otherwise the smaller label. Source: batchgenerators 0.25.5,
-    augmentations/utils.py, resize_segmentation; nnunetv2 2.8.1, default_resampling.py.
+    The binary volume of each label is resized, and each voxel gets the label with the largest
+    value. If values are equal, the label of the nearest voxel is chosen if it is among them,
+    otherwise the smallest label. Source: batchgenerators 0.25.5, augmentations/utils.py,
+    resize_segmentation; nnunetv2 2.8.1, default_resampling.py.
 
     Parameters
     ----------
     labels
-        Label map.
+        The label map.
     shape
-        Extents of the new grid.
+        Size of the new grid in voxels.
     how
-        The resampling of the plans.
+        The resampling settings of the plans.
     axis
-        Axis of thick slices, see `separate_axis`.
+        The axis of thick slices, as returned by `separate_axis`.
 
     Raises
     ------
     ModelError
-        If the plans use another resampling.
+        If the plans do not use nnU-Net's default resampling.
     """
     if tuple(labels.shape) == tuple(shape) or how.method == "none":
         return labels
     if how.method != "spline" or (axis is not None and how.order_z != 0):
         raise ModelError(
-            "expected nnU-Net's default resampling for a cascade's first stage, but got "
+            "expected a cascade's first stage to use nnU-Net's default resampling, but it uses "
             f"{how.method} of order {how.order} and {how.order_z} across slices; run this model "
             "with nnU-Net itself"
         )
@@ -255,7 +256,7 @@ def _by_slice(channel: NDArray[np.float32], shape: Shape, order: int, axis: int)
 
 
 def _in_planes(channel: NDArray[np.float32], rows: int, columns: int, order: int) -> Any:
-    """Return ``(slice, rows, columns)`` in double precision, resampled in plane only."""
+    """Return double-precision ``(slice, rows, columns)``, resampled only within slices."""
     depth, height, width = channel.shape
     down, across = spline_operator(height, rows, order), spline_operator(width, columns, order)
     out = torch.empty((depth, rows, columns), dtype=torch.float64)
@@ -271,7 +272,7 @@ def _in_planes(channel: NDArray[np.float32], rows: int, columns: int, order: int
 
 
 def _apply_operator(operator: Any, lines: Any) -> Any:
-    """Return ``operator @ lines`` without entries of zero weight: the operator is a band."""
+    """Return ``operator @ lines``, skipping zero weights, because the operator is a band matrix."""
     if operator.shape[0] == operator.shape[1]:
         return lines  # equal extents: the operator is the identity
     out = torch.empty((operator.shape[0], lines.shape[1]), dtype=torch.float64)
@@ -284,7 +285,7 @@ def _apply_operator(operator: Any, lines: Any) -> Any:
 
 
 def _resize_linear(volume: Any, shape: Shape, axis: int | None) -> Any:
-    """Return torch's own linear interpolation, which "torchres" plans use.
+    """Return a volume resized by torch's linear interpolation, for plans with "torchres".
 
     Source: nnunetv2 2.8.1, preprocessing/resampling/resample_torch.py.
     """

@@ -1,10 +1,10 @@
-"""The network over a volume, tile by tile, on nnU-Net's own grid of tiles.
+"""Run a network tile by tile over a volume, with the same tile positions as nnU-Net.
 
-Tiles overlap; each is weighted by a Gaussian and added to half-precision sums in nnU-Net's order,
-so that the sums equal nnU-Net's bit for bit. Only for a GPU a thread cuts the next tile, and it
-ends with the loop, so cancelled work leaves nothing behind. Source: nnunetv2 2.8.1,
-inference/sliding_window_prediction.py and predict_from_raw_data.py; padding: acvl_utils 0.2.6,
-cropping_and_padding/padding.py.
+Tiles overlap. Each output is weighted by a Gaussian and added to half-precision sums in nnU-Net's
+order, so that the sums equal those of nnU-Net bit for bit. On a GPU, a thread prepares the next
+tile; it ends with the loop, so that nothing keeps running after a cancellation. Source: nnunetv2
+2.8.1, inference/sliding_window_prediction.py and predict_from_raw_data.py; padding: acvl_utils
+0.2.6, cropping_and_padding/padding.py.
 """
 
 import itertools
@@ -40,29 +40,30 @@ from napari_mamamia.segmentation.model.nnunet_plans import Plans
 from napari_mamamia.segmentation.model.planner import OutOfMemoryError
 
 Forward = Callable[[Any], Any]
-"""A function from a batch of one, ``(1, channel, ...)`` float32, to float32 outputs of these
-extents.
+"""A function from a float32 batch of one tile, ``(1, channel, ...)``, to float32 outputs of the
+same
+size.
 """
 
 Weigh = Callable[[tuple[int, ...], str], Any]
-"""A function from a patch and a device to the weight of each voxel of a tile."""
+"""A function from a patch size and a device to the weight of each voxel of a tile."""
 
 _SIGMA: Final = 1 / 8
 _SCALE: Final = 10
-"""Width of the Gaussian as a fraction of the patch (1/10), and its largest value (10)."""
+"""Width of the Gaussian as a fraction of the patch (1/10), and its maximum value (10)."""
 
 
 class TimeIsUp(Exception):  # noqa: N818 - an outcome, not a fault
-    """The time limit was reached within a pass, whose incomplete sums are not used."""
+    """Raised when the time limit is reached during a pass; its incomplete sums are not used."""
 
 
 @dataclass(frozen=True, slots=True)
 class TileGrid:
     """The positions of tiles in a padded volume.
 
-    `shape` is the volume's shape before padding, `padded` after it, `offset` the position of the
-    volume in the padded one. `places` are the indices of the tiles to compute, `skipped` is the
-    number of others.
+    `shape` is the size of the volume before padding and `padded` its size after padding. `offset`
+    is the position of the volume in the padded volume. `places` are the index ranges of the tiles
+    to compute, and `skipped` is the number of tiles that are not computed.
     """
 
     shape: tuple[int, int, int]
@@ -74,7 +75,7 @@ class TileGrid:
 
     @property
     def inner(self) -> tuple[slice, slice, slice]:
-        """Index of the volume within the padded one."""
+        """Index of the original volume within the padded volume."""
         a, b, c = (slice(o, o + n) for o, n in zip(self.offset, self.shape, strict=True))
         return (a, b, c)
 
@@ -82,19 +83,19 @@ class TileGrid:
 def tile_grid(
     shape: Sequence[int], patch: Sequence[int], step: float, region: Box | None = None
 ) -> TileGrid:
-    """Return the tiles of a volume; with `region`, only those that overlap it.
+    """Return the tiles of a volume, or with `region` only the tiles that overlap this box.
 
-    The grid is that of the whole volume in both cases, so that the result inside the region is the
-    same. A patch of two axes goes through the slices of the first.
+    The tile positions are the same in both cases, so the result inside the region is the same too.
+    A two-dimensional patch is applied to each slice along the first axis.
 
     Parameters
     ----------
     shape
-        Extents of the volume in voxels.
+        Size of the volume in voxels.
     patch
-        Extents of a tile in voxels.
+        Size of a tile in voxels.
     step
-        Distance of tiles as a share of the patch.
+        Distance between tiles as a fraction of the patch size.
     region
         Box to which the result is limited, or None.
     """
@@ -128,23 +129,21 @@ def region_tiles(
 ) -> TileGrid:
     """Return the tiles of a case on the model's grid that overlap a box of the case.
 
-    `crop` is the part of the case, along the model's axes, that was resampled to `shape`; None
-    stands for the whole case. Without `region` every tile is returned.
-
     Parameters
     ----------
     shape
-        Extents of the volume in voxels.
+        Size of the resampled volume in voxels.
     plans
         The plans of the model.
     step
-        Distance of tiles as a share of the patch.
+        Distance between tiles as a fraction of the patch size.
     grid
         The grid of the case.
     region
-        Box to which the result is limited, or None.
+        Box to which the result is limited; None returns all tiles.
     crop
-        The cropped part of the case, or None.
+        Box along the model's axes that was cropped from the case and resampled to `shape`; None
+        stands for the whole case.
     """
     patch = plans.configuration.patch
     if region is None:
@@ -157,16 +156,16 @@ def region_tiles(
 
 
 def flips_of(axes: Sequence[int], most: int | None = None) -> tuple[tuple[int, ...], ...]:
-    """Return the sets of batch axes along which mirrored copies are flipped, in order.
+    """Return, for each mirrored copy, the set of batch axes along which it is flipped.
 
-    With `most` copies, including the tile itself, the last axes are used.
+    If `most` limits the number of copies, the last axes are used.
 
     Parameters
     ----------
     axes
         Axes along which copies may be mirrored.
     most
-        Largest number of copies, including the tile; None for all.
+        Maximum number of copies, including the original tile; None for all.
     """
     n_axes = len(axes) if most is None else min(most.bit_length() - 1, len(axes))
     moved = [axis + 2 for axis in axes[len(axes) - n_axes :]]
@@ -188,7 +187,7 @@ def sum_tiles(
     text: str = "Predicting",
     weigh: Weigh | None = None,
 ) -> Any:
-    """Return the weighted mean of a network's outputs: ``(heads, a, b, c)``.
+    """Return the weighted mean of a network's outputs as a tensor ``(heads, a, b, c)``.
 
     Parameters
     ----------
@@ -197,30 +196,31 @@ def sum_tiles(
     data
         ``(channel, a, b, c)`` float32 tensor on the CPU.
     grid
-        The result of `tile_grid` for its shape.
+        The result of `tile_grid` for this size.
     heads
         Number of outputs.
     flips
-        Mirrored copies to average in addition to the tile; see `flips_of`.
+        Mirrored copies to average in addition to the original tile; see `flips_of`.
     device, sums_on
-        The device of the network and that of the sums. If a card's memory does not suffice, the
-        sums move to the CPU and the same tile is tried again.
+        The devices of the network and of the sums. If the GPU memory is too small, the sums are
+        moved
+        to the CPU and the same tile is repeated.
     deadline
-        Value of ``time.monotonic()`` after which no tile is begun.
+        Value of ``time.monotonic()`` after which no tile is started.
     text
-        Text of the progress before the number of the tile.
+        Progress text before the number of the tile.
     weigh
-        The weight of each voxel of a tile; sums have its precision. None stands for `gaussian` in
-        half precision.
+        Function that returns the weight of each voxel of a tile; the sums have the same precision.
+        None uses `gaussian` in half precision.
 
     Raises
     ------
     TimeIsUp
-        At the deadline.
+        If the deadline is reached.
     ModelError
         If a sum is NaN or infinite (damaged weights, or outputs too large for half precision).
     OutOfMemoryError
-        If a tile does not fit the card's memory.
+        If a tile does not fit into the GPU memory.
     """
     data = _pad_image(data, grid)
     sums = _Sums(grid, heads, sums_on, weigh or gaussian)
@@ -253,7 +253,7 @@ def sum_tiles(
 def _cut_tiles(
     data: Any, places: Sequence[tuple[Any, ...]], device: str
 ) -> Generator[Any, None, None]:
-    """Yield the tiles on the CPU; for a GPU each is cut and pinned while the last is computed."""
+    """Yield the tiles; for a GPU, cut and pin each tile while the previous tile is computed."""
 
     def cut(place: tuple[Any, ...]) -> Any:
         tile = data[place][None].clone(memory_format=torch.contiguous_format)
@@ -291,7 +291,7 @@ class _Sums:
         self._weights = torch.zeros(self._grid.padded, dtype=kind, device=device)
 
     def moved_to_processor(self) -> bool:
-        """Move the sums from GPU memory to the CPU; return False if they are not on the GPU."""
+        """Move the sums from the GPU to the CPU; return False if they are already on the CPU."""
         if self._sums.device.type == "cpu":
             return False
         self._sums, self._weights = self._sums.cpu(), self._weights.cpu()
@@ -299,7 +299,7 @@ class _Sums:
         return True
 
     def add(self, output: Any, place: tuple[Any, ...], copies: int) -> None:
-        """Add the mean of `copies` outputs at a tile's position."""
+        """Add the mean of the outputs of `copies` copies at a tile's position."""
         with torch.no_grad():
             if copies > 1:
                 output /= copies
@@ -309,7 +309,7 @@ class _Sums:
             self._weights[place[1:]] += self._importance
 
     def mean(self) -> Any:
-        """Return sums over weights, on the CPU and without the padding."""
+        """Return the sums divided by the weights, on the CPU and without the padding."""
         if self._grid.skipped:  # voxels that no tile covers become background: every output 0
             self._weights[self._weights == 0] = 1
         for total in self._sums:
@@ -319,15 +319,15 @@ class _Sums:
 
 
 def require_finite(outputs: Any) -> None:
-    """Raise `ModelError` if outputs are NaN or infinite: such numbers give no labels.
+    """Raise `ModelError` if outputs are NaN or infinite, because they define no labels.
 
-    NaN compares as "not above background", so a broken network would seem to find nothing.
+    NaN compares as "not above background", so a broken network would seem to find no tumour.
     """
     if bool(torch.isfinite(outputs).all()):
         return
     strange = int((~torch.isfinite(outputs)).sum())
     raise ModelError(
-        f"expected the network's outputs to be numbers below 65504, but {strange} of "
+        f"expected all outputs of the network to be below 65504, but {strange} of "
         f"{outputs.numel()} are NaN or infinite; the weights are damaged, the images differ from "
         "the training images, or the model needs its own software"
     )
@@ -340,7 +340,7 @@ def gaussian(patch: tuple[int, ...], device: str) -> Any:
     Parameters
     ----------
     patch
-        Extents of a tile in voxels.
+        Size of a tile in voxels.
     device
         ``"cpu"``, ``"cuda"`` or ``"mps"``.
     """
@@ -350,7 +350,7 @@ def gaussian(patch: tuple[int, ...], device: str) -> Any:
 
 
 def gaussian_peak(patch: tuple[int, ...]) -> NDArray[np.float64]:
-    """Return a Gaussian around the centre of a tile, at most 10, 0 far away."""
+    """Return a Gaussian around the centre of a tile, with a maximum of at most 10."""
     peak = np.zeros(patch)
     peak[tuple(n // 2 for n in patch)] = 1
     weight = gaussian_filter(peak, [n * _SIGMA for n in patch], 0, mode="constant", cval=0)
@@ -380,8 +380,8 @@ def _no_memory(device: str, tile: Any) -> str:
     free = free_bytes(device)
     left = "an unknown amount" if free is None else f"{free / 1e9:.1f} GB"
     return (
-        f"a tile of {' x '.join(map(str, tile.shape[2:]))} voxels does not fit into the memory of "
-        f"{device}, of which {left} is free after the sums were moved to the CPU; close other "
+        f"expected a tile of {' x '.join(map(str, tile.shape[2:]))} voxels to fit into the memory "
+        f"of {device}, but only {left} is free after the sums were moved to the CPU; close other "
         "programs that use the GPU, or choose the device cpu"
     )
 

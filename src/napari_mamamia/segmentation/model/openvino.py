@@ -1,8 +1,8 @@
-"""Networks compiled by OpenVINO for the CPU: nnU-Net's, IR files, ONNX files, and torch's.
+"""Networks compiled by OpenVINO for the CPU: nnU-Net, IR, ONNX and torch networks.
 
-They are faster and not bit-identical to torch: voxels may differ where two outputs are within two
-steps of half precision. nnU-Net's compiled networks are stored in the cache, named after weights,
-patch and versions.
+Compiled networks are faster than torch but not bit-identical: a voxel's label may differ if two
+outputs are within two half-precision steps. nnU-Net's compiled networks are cached under a name
+derived from the weights, the patch and the versions.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ _KINDS: Final = {"fp32": "f32", "bf16": "bf16"}
 def compiled_network(
     network: nn.Module, plans: Plans, weights_sha256: str, settings: EngineSettings
 ) -> Forward:
-    """Return the network, compiled for tiles of the model's patch, as a function of tensors.
+    """Return the network, compiled for tiles of the model's patch size, as a function of tensors.
 
     Parameters
     ----------
@@ -62,18 +62,18 @@ def compiled_network(
 
 
 def computed_precision(asked: str) -> str:
-    """Return the precision that OpenVINO uses if `asked` is requested.
+    """Return the precision that OpenVINO really uses if `asked` is requested.
 
-    A CPU without bf16 computes in single precision, and OpenVINO does not report it.
+    On a CPU without bf16 it computes in single precision without reporting it.
     """
     has_bf16 = "BF16" in ov.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
     return asked if has_bf16 else "fp32"
 
 
 def core_with_cache() -> tuple[Any, Path]:
-    """Return OpenVINO's core, and the folder for its compiled networks.
+    """Return OpenVINO's core, and the cache folder for compiled networks.
 
-    The path is empty if the folder cannot be created; nothing is stored then.
+    If the folder cannot be created, the path is empty and nothing is cached.
     """
     folder = model_cache() / "openvino"
     core = ov.Core()
@@ -87,21 +87,21 @@ def core_with_cache() -> tuple[Any, Path]:
 
 
 def compiled_forward(core: Any, model: Any, settings: EngineSettings) -> Forward:
-    """Return a network of OpenVINO, compiled for the CPU, as a function of tensors.
+    """Return an OpenVINO network, compiled for the CPU, as a function of tensors.
 
     Parameters
     ----------
     core
         OpenVINO's core.
     model
-        OpenVINO's form of the network.
+        The network as an OpenVINO model.
     settings
         Settings of the run.
 
     Raises
     ------
     RuntimeError
-        If OpenVINO cannot compile it.
+        If OpenVINO cannot compile the network.
     """
     options: dict[str, Any] = {"INFERENCE_PRECISION_HINT": _KINDS[settings.precision]}
     if settings.threads is not None:
@@ -119,7 +119,7 @@ def compiled_forward(core: Any, model: Any, settings: EngineSettings) -> Forward
 def _translate_network(
     network: nn.Module, shape: tuple[int, ...], stored: Path | None, core: Any
 ) -> Any:
-    """Return OpenVINO's form of the network, from the cache if possible."""
+    """Return a network as an OpenVINO model, read from the cache if possible."""
     if stored is not None and stored.is_file() and stored.with_suffix(".bin").is_file():
         return core.read_model(stored)
     example = torch.zeros(shape)
@@ -138,7 +138,7 @@ def _translate_network(
 
 
 def _find_cache_path(folder: Path, weights_sha256: str, shape: tuple[int, ...]) -> Path | None:
-    """Return the path of a translated network; None without a checksum or a folder."""
+    """Return the cache path of a translated network, or None without a checksum or a folder."""
     if not weights_sha256 or folder == Path():
         return None
     key = f"{weights_sha256} {shape} {ov.__version__} {torch.__version__}"
@@ -147,12 +147,13 @@ def _find_cache_path(folder: Path, weights_sha256: str, shape: tuple[int, ...]) 
 
 @reads("a network that OpenVINO reads", "copy it again from its source", ModelError)
 def opened_file(path: Path, shape: tuple[int, ...], settings: EngineSettings) -> Forward:
-    """Return an IR (``.xml``) or ONNX file as a function of tiles of `shape`.
+    """Return an IR (``.xml``) or ONNX file as a function of tiles with the given shape.
 
     Raises
     ------
     ModelError
-        If OpenVINO cannot read or compile it, or it takes tiles of another shape.
+        If OpenVINO cannot read or compile the file, or the network takes tiles of a different
+        shape.
     """
     core, _ = core_with_cache()
     for file in (path, path.with_suffix(".bin")):
@@ -163,7 +164,7 @@ def opened_file(path: Path, shape: tuple[int, ...], settings: EngineSettings) ->
     except RuntimeError as error:
         raise ModelError(
             f"OpenVINO {ov.__version__} cannot read the network {path}: {_first_line(error)}; "
-            "copy both its files again, or export it again"
+            "copy all its files again, or export it again"
         ) from error
     return _compile_model(core, model, path, shape, settings)
 
@@ -171,12 +172,12 @@ def opened_file(path: Path, shape: tuple[int, ...], settings: EngineSettings) ->
 def translated(
     network: nn.Module, path: Path, shape: tuple[int, ...], settings: EngineSettings
 ) -> Forward:
-    """Return a network of torch as a function of tiles of `shape`.
+    """Return a torch network as a function of tiles with the given shape.
 
     Raises
     ------
     ModelError
-        If OpenVINO cannot translate or compile it.
+        If OpenVINO cannot translate or compile the network.
     """
     core, _ = core_with_cache()
     try:
@@ -198,13 +199,14 @@ def _compile_model(
     if len(model.inputs) != 1 or len(model.outputs) != 1:
         raise ModelError(
             f"expected {path} to have one input and one output, but it has {len(model.inputs)} "
-            f"and {len(model.outputs)}; export the network without the others"
+            f"and {len(model.outputs)}; export the network with only one of each"
         )
     taken = model.input(0).partial_shape
     if not taken.compatible(ov.PartialShape(shape)):
         raise ModelError(
-            f"{path} takes tiles of {taken} (batch, channels, voxels), but its recipe describes "
-            f"{list(shape)}; give that patch and its channels, or export it again"
+            f"expected {path} to take tiles of {list(shape)} (batch, channels, voxels), as in its "
+            f"recipe, but it takes {taken}; correct the patch and channels of the recipe, or "
+            "export it again"
         )
     try:
         if taken.is_dynamic:

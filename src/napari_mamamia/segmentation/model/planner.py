@@ -1,8 +1,8 @@
-"""Plan a run within a time limit: estimate its cost and reduce it if allowed.
+"""Plan a run within a time limit: estimate its cost and, if allowed, reduce it.
 
-This module does not use torch. Cost = tiles x mirrored copies x folds x seconds of one, plus
-preparation and export. Nothing is reduced unless the caller allows that step; another model is
-never used.
+This module does not use torch. Cost = tiles x mirrored copies x folds x seconds per tile, plus the
+time for preparation and export. The run is reduced only in ways that the caller allows, and no
+other model is ever used.
 """
 
 from collections.abc import Callable
@@ -14,16 +14,17 @@ from napari_mamamia.core.errors import ModelError
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings, TilePlan
 
 WORKING_SHARE: Final = 0.9
-"""Share of a time limit that the network may use; the rest is for reading and writing."""
+"""Fraction of a time limit that the network may use; the rest is for reading and writing."""
 
 OTHER_S_PER_MEGAVOXEL: Final = 0.15
-"""Seconds of preparation and export per million voxels of the model's grid, until measured."""
+"""Assumed seconds of preparation and export per million voxels of the model's grid, until measured.
+"""
 
 _WIDE_STEP: Final = 0.75
 
 
 class Rung(StrEnum):
-    """A way to save time by reducing the run, in the order of use."""
+    """The ways to save time by reducing the run, in the order in which they are tried."""
 
     TILES = "tiles outside the breast"
     PRECISION = "bf16"
@@ -36,16 +37,16 @@ LADDER: Final = tuple(Rung)
 
 
 class OutOfMemoryError(ModelError):
-    """A run did not fit into memory; the message has the numbers."""
+    """Raised if a run does not fit into memory; the message contains the figures."""
 
 
 class OverLimitError(ModelError):
-    """A case takes longer than its time limit, and no further reduction is allowed."""
+    """Raised if a case exceeds its time limit and no further reduction is allowed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The time limit of one case, and the allowed reductions in the order of `Rung`.
+    """The time limit for one case, and the allowed reductions in the order of `Rung`.
 
     Raises
     ------
@@ -59,19 +60,20 @@ class Budget:
     def __post_init__(self) -> None:
         if self.limit_s is not None and not self.limit_s > 0:
             raise ModelError(
-                f"expected a time limit above 0 s, but got {self.limit_s:g}; give more, or no limit"
+                f"expected the time limit to be above 0 s, but it is {self.limit_s:g}; set a "
+                "longer limit, or none"
             )
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Seconds of one tile through one network, and of all other work per million voxels."""
+    """The seconds per tile and network, and the seconds of all other work per million voxels."""
 
     forward_s: float
     other_s_per_megavoxel: float = OTHER_S_PER_MEGAVOXEL
 
     def seconds(self, tiles: TilePlan) -> float:
-        """Return the seconds of a run.
+        """Return the estimated duration of a run in seconds.
 
         Examples
         --------
@@ -85,8 +87,9 @@ class Pace:
 class RunPlan:
     """The plan for a case.
 
-    `in_breast` is true if tiles outside the breast are skipped; `seconds` is the estimate and
-    `given_up` has one sentence for each reduction, with the estimate after it.
+    `in_breast` is whether tiles outside the breast are skipped. `seconds` is the estimated
+    duration. `given_up` contains one sentence for each reduction, with the estimate after this
+    reduction.
     """
 
     settings: EngineSettings
@@ -103,21 +106,22 @@ def plan_run(
     pace_of: Callable[[EngineSettings], Pace],
     budget: Budget,
 ) -> RunPlan:
-    """Return the run with the fewest reductions that fits the limit, or the cheapest allowed run.
+    """Return the run with the fewest reductions that meets the limit, or the cheapest allowed run.
 
     Parameters
     ----------
     asked
         The settings of the user and the recipe.
     folds
-        Names of the folds of `asked`.
+        The names of the folds in `asked`.
     tiles_of
-        A function that returns the tiles of a run with other settings; True skips those outside the
-        breast.
+        A function that returns the tiles of a run for given settings; True as its second argument
+        skips tiles outside the breast.
     pace_of
-        A function that returns the pace of other settings, called only for the runs compared.
+        A function that returns the pace for given settings; it is called only for the compared
+        runs.
     budget
-        The limit and the allowed reductions. Reductions without a gain are not used.
+        The limit and the allowed reductions. Reductions that save no time are not used.
     """
     settings = replace(asked, folds=folds)
     plan = _estimate_plan(settings, False, tiles_of, pace_of, ())
@@ -142,7 +146,7 @@ def plan_run(
 def require_within(plan: RunPlan, budget: Budget, name: str) -> None:
     """Raise `OverLimitError` if the estimate exceeds the limit.
 
-    The full limit counts here, not its `WORKING_SHARE`.
+    Here the full limit applies, not its `WORKING_SHARE`.
 
     Parameters
     ----------
@@ -167,9 +171,9 @@ def require_within(plan: RunPlan, budget: Budget, name: str) -> None:
 
 
 def within_memory(plan: RunPlan, budget: Budget) -> RunPlan | None:
-    """Return the next run to try after one that did not fit into memory, or None.
+    """Return the next run to try if a run did not fit into memory, or None if there is none.
 
-    Only bf16 makes a tile smaller; skipping tiles or folds does not.
+    Only bf16 reduces the memory of a tile; skipping tiles or folds does not.
 
     Parameters
     ----------
@@ -187,7 +191,7 @@ def within_memory(plan: RunPlan, budget: Budget) -> RunPlan | None:
 
 
 def duration_text(seconds: float) -> str:
-    """Return a duration as text.
+    """Return a duration as text with units.
 
     Examples
     --------
@@ -206,7 +210,7 @@ def duration_text(seconds: float) -> str:
 
 
 def _list_choices(rung: Rung, now: RunPlan) -> tuple[tuple[EngineSettings, bool, str], ...]:
-    """Return the steps of one reduction, smallest loss first: settings, in-breast flag, text."""
+    """Return a reduction's steps, smallest first, as (settings, in-breast flag, text)."""
     settings, here = now.settings, now.in_breast
     if rung is Rung.TILES:
         return ((settings, True, "tiles outside the breast skipped"),)
@@ -241,6 +245,6 @@ def _estimate_plan(
 
 
 def _drop_sentence(given_up: tuple[str, ...], rung: Rung) -> tuple[str, ...]:
-    """Drop the sentence of an earlier step of the same reduction, which the next one replaces."""
+    """Remove the sentence about an earlier step of a reduction that a further step replaces."""
     mark = {Rung.FLIPS: " mirrored copies of ", Rung.FOLDS: " folds: "}.get(rung)
     return tuple(sentence for sentence in given_up if mark is None or mark not in sentence)

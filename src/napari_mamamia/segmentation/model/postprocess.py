@@ -1,7 +1,7 @@
-"""Steps after a model, in the user's order, each with a line on the changed voxels.
+"""Postprocessing steps in the user's order, each with a summary of the changed voxels.
 
-Of several regions the largest is often the heart, so that "largest component" before the breast
-step is refused.
+The largest region is often the heart. Therefore the "largest component" step may not come before
+the breast step.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ Bools = NDArray[np.bool_]
 
 
 class PostKind(StrEnum):
-    """The kind of a step."""
+    """The kind of a postprocessing step."""
 
     BREAST_MASK = "breast mask"
     BREAST_BOX = "breast box"
@@ -36,12 +36,12 @@ class PostKind(StrEnum):
 
 _BREAST: Final = (PostKind.BREAST_MASK, PostKind.BREAST_BOX)
 UNITS: Final = {PostKind.MINIMUM: "mm3", PostKind.CLOSE: "mm"}
-"""Steps that need a value above 0, and its unit."""
+"""Kinds of steps that need a value above 0, and the unit of this value."""
 
 
 @dataclass(frozen=True, slots=True)
 class PostStep:
-    """One step; `value` is a smallest volume in mm3, a closing radius in mm, or 0.
+    """One postprocessing step; `value` is a minimum volume in mm3, a closing radius in mm, or 0.
 
     Raises
     ------
@@ -55,14 +55,14 @@ class PostStep:
     def __post_init__(self) -> None:
         if self.kind in UNITS and not 0 < self.value < np.inf:
             raise ModelError(
-                f"the step {self.kind.value} needs a value above 0 {UNITS[self.kind]}, but got "
-                f"{self.value}; give one, or leave the step out"
+                f"expected the step {self.kind.value} to have a value above 0 {UNITS[self.kind]}, "
+                f"but it has {self.value}; give a value, or leave the step out"
             )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BreastArea:
-    """The breast: a bool ``(z, y, x)`` mask, or only its `box`."""
+    """The breast as a bool ``(z, y, x)`` mask, or only as its bounding `box`."""
 
     box: Box
     mask: Bools | None = None
@@ -70,7 +70,7 @@ class BreastArea:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The voxels that one step changed, also in mm3."""
+    """The number and volume in mm3 of the voxels that one step changed."""
 
     kind: PostKind
     removed: int
@@ -80,7 +80,7 @@ class Change:
 
     @property
     def text(self) -> str:
-        """The change in one line."""
+        """A one-line summary of the change."""
         if not self.removed and not self.added:
             return f"{self.kind.value}: nothing changed"
         parts = []
@@ -92,42 +92,44 @@ class Change:
 
 
 def check_order(steps: Sequence[PostStep]) -> None:
-    """Raise `ModelError` if "largest component" comes before the breast."""
+    """Raise `ModelError` if a "largest component" step comes before the breast step."""
     kinds = [step.kind for step in steps]
     if PostKind.LARGEST in kinds and any(
         kind in _BREAST for kind in kinds[kinds.index(PostKind.LARGEST) :]
     ):
         raise ModelError(
-            f"the step {PostKind.LARGEST.value} comes before the step breast "
-            f"({', '.join(kind.value for kind in kinds)}), so the heart could remain; put the "
-            "step breast first"
+            f"expected the step {PostKind.LARGEST.value} to come after the step breast, but it "
+            f"comes before it ({', '.join(kind.value for kind in kinds)}), so the heart could "
+            "remain; put the step breast first"
         )
 
 
 def apply_steps(
     mask: Bools, grid: Grid, steps: Sequence[PostStep], breast: BreastArea | None = None
 ) -> tuple[Bools, tuple[Change, ...]]:
-    """Return a mask after all steps, and the change of each step.
+    """Return a mask after all steps, and the change made by each step.
 
     Parameters
     ----------
     mask
-        bool ``(z, y, x)``; not changed.
+        bool ``(z, y, x)``; not modified.
     grid
-        Its grid.
+        The grid of the mask.
     steps
-        The steps in order of application.
+        The steps in the order in which they are applied.
     breast
         The breast, needed by the two steps that crop to it.
 
     Raises
     ------
     ModelError
-        If the order is refused or the breast is missing.
+        If the steps are in an invalid order or the breast is missing.
     """
     check_order(steps)
     if breast is None and any(step.kind in _BREAST for step in steps):
-        raise ModelError("cropping to the breast needs its position; give its mask or box")
+        raise ModelError(
+            "cropping to the breast requires its position, which is missing; give its mask or box"
+        )
     current = mask.copy()
     changes = []
     for step in steps:

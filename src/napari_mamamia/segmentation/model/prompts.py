@@ -1,4 +1,4 @@
-"""Prompts in the patient frame, and the conversion of boxes to the file's order."""
+"""Prompts in the patient frame, and the conversion of boxes to the axis order of the file."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from napari_mamamia.segmentation.model.segmenter import BoxPrompt, Click, Prompt
 def clicked_voxel(
     case: Case, frame: DisplayFrame, prompt: Prompt | None
 ) -> tuple[int, int, int] | None:
-    """Return the clicked voxel in the patient frame, None if the prompt is no click.
+    """Return the clicked voxel in the patient frame, or None if the prompt is not a click.
 
     Parameters
     ----------
@@ -26,27 +26,27 @@ def clicked_voxel(
     Raises
     ------
     CaseError
-        If it is outside the image.
+        If the click is outside the image.
     """
     if not isinstance(prompt, Click):
         return None
     shape = case.grid.shape
     if not all(0 <= i < n for i, n in zip(prompt.voxel, shape, strict=True)):
         raise CaseError(
-            f"the click at voxel {prompt.voxel} (z, y, x) is outside {case.case_id}, whose shape "
-            f"is {shape}; click inside the image"
+            f"expected the click to be inside {case.case_id}, whose shape is {shape}, but it is "
+            f"at voxel {prompt.voxel} (z, y, x); click inside the image"
         )
     a, b, c = frame.point_to_display(prompt.voxel, shape)
     return (int(a), int(b), int(c))
 
 
 def prompt_box(case: Case, frame: DisplayFrame, prompt: Prompt, click_region_mm: float) -> Box:
-    """Return the box of the patient frame that a prompt selects, cropped to the image.
+    """Return the box in the patient frame that a prompt selects, cropped to the image.
 
     Raises
     ------
     CaseError
-        If a box prompt is empty or not inside the image.
+        If a box prompt is empty or outside the image.
     """
     shape = case.grid.shape
     if isinstance(prompt, Click):
@@ -56,14 +56,15 @@ def prompt_box(case: Case, frame: DisplayFrame, prompt: Prompt, click_region_mm:
     box = prompt.box
     if box.is_empty or any(b > n for b, n in zip(box.stop, shape, strict=True)):
         raise CaseError(
-            f"the box {box.start} to {box.stop} (z, y, x) holds no voxels of {case.case_id}, "
-            f"whose shape is {shape}; draw it inside the image"
+            f"expected the box {box.start} to {box.stop} (z, y, x) to contain voxels of "
+            f"{case.case_id}, whose shape is {shape}, but it contains none; draw it inside the "
+            "image"
         )
     return box_to_frame(box, frame, shape)
 
 
 def box_to_frame(box: Box, frame: DisplayFrame, shape: Sequence[int]) -> Box:
-    """Return a box of a (z, y, x) array of `shape` in the frame.
+    """Return a box given in (z, y, x) array indices as a box in the patient frame.
 
     Parameters
     ----------
@@ -72,7 +73,7 @@ def box_to_frame(box: Box, frame: DisplayFrame, shape: Sequence[int]) -> Box:
     frame
         The patient frame.
     shape
-        Extents of the volume in voxels.
+        Size of the volume in voxels.
     """
     return _span_box(
         frame.point_to_display(box.start, shape),
@@ -81,7 +82,7 @@ def box_to_frame(box: Box, frame: DisplayFrame, shape: Sequence[int]) -> Box:
 
 
 def box_from_frame(box: Box, frame: DisplayFrame, shape: Sequence[int]) -> Box:
-    """Return a box of the frame in the (z, y, x) array of `shape`.
+    """Return a box in the patient frame as a box in (z, y, x) array indices.
 
     Parameters
     ----------
@@ -90,7 +91,7 @@ def box_from_frame(box: Box, frame: DisplayFrame, shape: Sequence[int]) -> Box:
     frame
         The patient frame.
     shape
-        Extents of the volume in voxels.
+        Size of the volume in voxels.
     """
     return _span_box(
         frame.point_from_display(box.start, shape),
@@ -99,7 +100,7 @@ def box_from_frame(box: Box, frame: DisplayFrame, shape: Sequence[int]) -> Box:
 
 
 def described(prompt: Prompt | None) -> str:
-    """Return a text of the prompt for provenance, in voxels (z, y, x); "none" without one."""
+    """Return the prompt as provenance text, in voxels (z, y, x), or "none" without a prompt."""
     if isinstance(prompt, Click):
         return f"click at {tuple(int(i) for i in prompt.voxel)}"
     if isinstance(prompt, BoxPrompt):

@@ -1,7 +1,7 @@
-"""Recipes: the steps around a network, which make a published pipeline reproducible.
+"""Recipes: the steps before and after a network that make a published pipeline reproducible.
 
-A recipe is the file ``mamamia_model.json`` next to a model. Without one, channel k is phase k and
-there are no steps before or after the network.
+A recipe is the file ``mamamia_model.json`` next to a model. Without a recipe, channel k is phase k
+and there are no further steps.
 """
 
 import json
@@ -36,11 +36,11 @@ class Scope(StrEnum):
 
 
 class RegionKind(StrEnum):
-    """The part of the volume that the network gets.
+    """The part of the volume that is passed to the network.
 
-    "breast crop" crops the volume before the network, as the published pipelines do: its result
-    differs from that of the whole volume. "breast tiles" skips tiles that do not overlap the
-    breast: inside, the result is that of the whole volume.
+    "breast crop" crops the volume before the network, as the published pipelines do, so the result
+    differs from the result for the whole volume. "breast tiles" skips tiles that do not overlap the
+    breast; inside the breast, the result is the same as for the whole volume.
     """
 
     WHOLE = "whole volume"
@@ -52,9 +52,9 @@ class RegionKind(StrEnum):
 class Normalise:
     """Normalisation before the network: (value - mean) / standard deviation.
 
-    `percentiles` (low, high; 0 to 100) clip each channel first, None does not clip; with `nonzero`
-    they are computed over voxels that are not zero. A mean and deviation shared by all channels are
-    those before clipping.
+    `percentiles` are the low and high percentile (0 to 100) to which each channel is first clipped;
+    None does not clip. With `nonzero`, percentiles are computed over nonzero voxels. If all
+    channels share a mean and standard deviation, these are computed before clipping.
     """
 
     scope: Scope
@@ -66,14 +66,14 @@ class Normalise:
             low, high = self.percentiles
             if not 0 <= low < high <= 100:
                 raise ModelError(
-                    f"expected percentiles from 0 to 100, the lower one first, but got {low} and "
-                    f"{high}; {_REPAIR}"
+                    f"expected percentiles from 0 to 100, with the lower one first, but got {low} "
+                    f"and {high}; {_REPAIR}"
                 )
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """The steps around a network.
+    """The steps before and after a network.
 
     Parameters
     ----------
@@ -81,31 +81,34 @@ class Recipe:
         The name shown to users.
     channels
         One expression for each channel: ``p0`` .. ``p99``, ``first_post``, ``last_post``, a
-        difference such as ``p1-p0``, ``pe`` (of the first phase after contrast) or ``pe(p2)`` in
-        percent, ``ser``. Empty: channel k is phase k.
+        difference
+        such as ``p1-p0``, ``pe`` (percent enhancement of the first post-contrast phase) or
+        ``pe(p2)``, or ``ser``. If empty, channel k is phase k.
     whole_numbers
         Whether phases are converted to int16 before subtraction, as some pipelines do.
     normalise
-        The normalisation before the network's own.
+        The normalisation before the network's own normalisation.
     spacing_mm
         Spacing along (z, y, x), or along the network's axes if `network` gives their orientation.
-        The volume is resampled to it before the network, and the mask back to the nearest voxel.
-        None keeps the grid.
+        The
+        volume is resampled to this spacing before the network, and the mask is resampled back to
+        the
+        case by nearest neighbour. None keeps the grid.
     region, margin_mm
-        The part of the volume for the network, and a margin around it.
+        The part of the volume that is passed to the network, and a margin around it.
     post
         The steps after the network.
     folds, checkpoint, step, mirroring, accept_trainer
-        As in `EngineSettings`; None and "" do not change them.
+        As in `EngineSettings`; None and "" do not change the settings.
     tumour_labels
-        Values that form the mask; empty for all except background.
+        Label values that form the mask; empty for all labels except background.
     network
-        Input and output of a network in a single file; None for a model that states them itself.
+        Input and output of a network in a single file; None for a model that describes them itself.
 
     Raises
     ------
     ModelError
-        If an expression is unknown, a number is out of range, or steps are in a refused order.
+        If an expression is unknown, a number is out of range, or the steps are in an invalid order.
     """
 
     title: str = ""
@@ -128,23 +131,23 @@ class Recipe:
         for expression in self.channels:
             if not _EXPRESSION.match(expression):
                 raise ModelError(
-                    "expected p0, p1 ..., first_post, last_post, a difference such as p1-p0, pe, "
-                    f"pe(p2) or ser for a channel, but got {expression!r}; {_REPAIR}"
+                    "expected a channel to be p0, p1 ..., first_post, last_post, a difference "
+                    f"such as p1-p0, pe, pe(p2) or ser, but it is {expression!r}; {_REPAIR}"
                 )
         if self.spacing_mm is not None and not all(0.05 <= s <= 50 for s in self.spacing_mm):
             raise ModelError(
-                f"expected a spacing of 0.05 to 50 mm, but got {self.spacing_mm}; {_REPAIR}"
+                f"expected the spacing to be 0.05 to 50 mm, but it is {self.spacing_mm}; {_REPAIR}"
             )
         if not 0 <= self.margin_mm <= 200:
             raise ModelError(
-                f"expected a margin of 0 to 200 mm, but got {self.margin_mm}; {_REPAIR}"
+                f"expected the margin to be 0 to 200 mm, but it is {self.margin_mm}; {_REPAIR}"
             )
         check_order(self.post)
         if self.network is not None:
             self._require_for_network(self.network)
 
     def settings(self, given: EngineSettings) -> EngineSettings:
-        """Return `given` with the recipe's values, where `given` has the default."""
+        """Return `given` with its default values replaced by the recipe's values."""
         default = EngineSettings()
         engine_settings = given
         choices: tuple[tuple[str, Any], ...] = (
@@ -171,19 +174,20 @@ class Recipe:
         names = ", ".join(name for name, is_asked in asked.items() if is_asked)
         if names:
             raise ModelError(
-                f"a network in a single file has no {names}; {_REPAIR}; mirrored copies are set "
-                'by "mirror_axes" in its section "network"'
+                f"a network in a single file has no {names}, but the recipe sets them; {_REPAIR}; "
+                "mirrored "
+                'copies are set by "mirror_axes" in its section "network"'
             )
         strange = set(self.tumour_labels) - {value for _, value in network.labels}
         if strange:
             raise ModelError(
-                f"expected tumour_labels to be among the network's labels, but {sorted(strange)} "
-                f"are not; {_REPAIR}"
+                "expected tumour_labels to be labels of the network, but it has no "
+                f"{sorted(strange)}; {_REPAIR}"
             )
 
     @property
     def needs_breast(self) -> bool:
-        """Whether the position of the breast is needed."""
+        """Whether the recipe needs the position of the breast."""
         cuts = (PostKind.BREAST_BOX, PostKind.BREAST_MASK)
         return self.region is not RegionKind.WHOLE or any(s.kind in cuts for s in self.post)
 
@@ -191,13 +195,13 @@ class Recipe:
 def presets() -> tuple[tuple[str, Recipe], ...]:
     """Return the published pipelines by name.
 
-    Sources: the challenge's sample submission (first phase after contrast, fold 0, mirroring,
-    breast box); the MAMA-MIA data set's repository (baseline: z-score with mean and standard
-    deviation of all phases, 1 mm); team FME, code_submission_7 (first subtraction in int16,
-    checkpoint_best, five folds, mirroring, breast box, largest component); team ViCOROB, VICTORIA
-    commit 7f3619f (breast crop, percentiles 0.1 to 99.9 of voxels that are not zero, statistics of
-    phase 0, 1 mm); team MIC (p0, p1, p2, breast box; its program is not public). "Breast box" is
-    the one that the case's patient file gives.
+    Sources: the challenge's sample submission (first post-contrast phase, fold 0, mirroring, breast
+    box); the MAMA-MIA data set's repository (baseline: z-score with the mean and standard deviation
+    of all phases, 1 mm); team FME, code_submission_7 (first subtraction in int16, checkpoint_best,
+    five folds, mirroring, breast box, largest component); team ViCOROB, VICTORIA commit 7f3619f
+    (breast crop, percentiles 0.1 to 99.9 of nonzero voxels, statistics of phase 0, 1 mm); team MIC
+    (p0, p1, p2, breast box; its program is not public). "Breast box" means the box in the case's
+    patient file.
     """
     box, largest = PostStep(PostKind.BREAST_BOX), PostStep(PostKind.LARGEST)
     one_mm = (1.0, 1.0, 1.0)
@@ -247,22 +251,24 @@ def presets() -> tuple[tuple[str, Recipe], ...]:
 
 
 def channels_recipe(text: str) -> Recipe | None:
-    """Return the recipe of channels separated by commas, such as ``p1-p0``; None for other text."""
+    """Return the recipe for channels such as ``p0,p1-p0``, or None for any other string."""
     channels = tuple(part.strip() for part in text.split(","))
     return Recipe(channels=channels) if all(map(_EXPRESSION.match, channels)) else None
 
 
 def preset(name: str) -> Recipe:
-    """Return the preset called `name`, or raise a `ModelError` that lists all presets."""
+    """Return the preset with the given name, or raise a `ModelError` that lists all presets."""
     recipes = dict(presets())
     if name not in recipes:
-        raise ModelError(f"expected one of the recipes {', '.join(recipes)}, but got {name!r}")
+        raise ModelError(
+            f"expected the name of a recipe to be one of {', '.join(recipes)}, but it is {name!r}"
+        )
     return recipes[name]
 
 
 @reads("a readable recipe", "correct it, or remove it", ModelError)
 def read_recipe(path: Path) -> Recipe:
-    """Return the recipe of a ``mamamia_model.json``, or raise `ModelError`."""
+    """Return the recipe in a ``mamamia_model.json``; raise `ModelError` if it is invalid."""
     try:
         with open_plain(path) as stream:
             text = stream.read().decode("utf-8")
@@ -272,24 +278,26 @@ def read_recipe(path: Path) -> Recipe:
 
 
 def recipe_from(text: str, where: str) -> Recipe:
-    """Return the recipe of a JSON text; error messages name it as `where`.
+    """Return the recipe in a JSON string.
 
     Parameters
     ----------
     text
-        The text.
+        The JSON string.
     where
-        Name of the model or file in messages.
+        Name of the model or file in error messages.
 
     Raises
     ------
     ModelError
-        If it is not a recipe, has a later version, or holds an unknown key or value.
+        If the text is not a recipe, has a later version, or contains an unknown key or value.
     """
     with explained(where, "a recipe", _REPAIR, ModelError):
         content = parsed_json(text)
         if not isinstance(content, dict) or content.get("format") != _FORMAT:
-            raise ModelError(f'{where} should have "format": "{_FORMAT}"; {_REPAIR}')
+            raise ModelError(
+                f'expected {where} to have "format": "{_FORMAT}", but it does not; {_REPAIR}'
+            )
         if content.get("version") != _VERSION:
             raise ModelError(
                 f"expected {where} to have version {_VERSION}, but it has "
@@ -302,28 +310,28 @@ def recipe_from(text: str, where: str) -> Recipe:
 
 
 def recipe_text(recipe: Recipe) -> str:
-    """Return a recipe as the JSON text that `recipe_from` reads."""
+    """Return a recipe as a JSON string that `recipe_from` can read."""
     content = {"format": _FORMAT, "version": _VERSION, **_CODEC.plain(recipe)}
     return json.dumps(content, indent=2) + "\n"
 
 
 def write_recipe(recipe: Recipe, path: Path, *, overwrite: bool = False) -> None:
-    """Write a recipe next to a model; raise `SaveConflictError` or `SaveError`.
+    """Write a recipe next to a model; raise `SaveConflictError` or `SaveError` on failure.
 
     Parameters
     ----------
     recipe
         The recipe of the model.
     path
-        The path of the file or folder.
+        The path of the model's file or folder.
     overwrite
-        Whether to replace an existing file.
+        Whether to replace an existing recipe.
     """
     write_text_atomically(path, recipe_text(recipe), overwrite=overwrite)
 
 
 def _read_channels(items: Any) -> tuple[str, ...]:
-    """Return channel expressions without spaces: "p1 - p0" becomes "p1-p0"."""
+    """Return channel expressions without spaces, such as "p1-p0" for "p1 - p0"."""
     return tuple(str(item).replace(" ", "") for item in items)
 
 
@@ -332,7 +340,7 @@ def _plain_folds(folds: tuple[str, ...] | None) -> list[str] | None:
 
 
 def _read_folds(items: Any) -> tuple[str, ...] | None:
-    """Return the names of folds; numbers are accepted as names."""
+    """Return the names of folds; numbers are also accepted."""
     return None if items is None else tuple(str(item) for item in items)
 
 

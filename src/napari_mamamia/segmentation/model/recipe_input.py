@@ -1,4 +1,4 @@
-"""Convert a case to the input of a model's recipe, and labels back to the case."""
+"""Conversion of a case to the input of a recipe's model, and of labels back to the case."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ _LOOKED_AT: Final = 1_000_000  # voxels used to check the order of phases
 _SLAB: Final = 8
 _SPLINE: Final = 3
 _EXTENT_TOLERANCE_MM: Final = 1e-5
-"""Tolerance in mm that is added to extents before rounding.
+"""Tolerance in mm per voxel that is added to the size before rounding.
 
 Source: VICTORIA-project/MAMA-MIA_Challenge 7f3619f, preprocessing/src/preprocessing.py,
 resample_sitk (`tol`), which is taken from the data set's repository.
@@ -39,11 +39,11 @@ Respacing = tuple[tuple[float, ...], tuple[float, ...]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelInput:
-    """The input of a network for a case: `arrays` on `grid`, and `crop`, its part of the case.
+    """The network input for a case: `arrays` on `grid`, and `crop`, the box cropped from the case.
 
-    `region` is the box of `grid` that the network uses, None for the whole grid. `notes` are shown.
-    `spacing_mm` is the spacing of the case and of `grid` along (z, y, x) if the recipe resamples,
-    as in the files.
+    `region` is the box of `grid` that the network uses; None stands for the whole grid. `notes` are
+    shown to the user. If the recipe resamples, `spacing_mm` is the spacing of the case and of
+    `grid` along (z, y, x), as in the files.
     """
 
     arrays: Volumes
@@ -55,7 +55,7 @@ class ModelInput:
 
 
 def channel_names(recipe: Recipe, channels: int) -> tuple[str, ...]:
-    """Return the expression of each channel; by default channel k is phase k.
+    """Return the expression of each channel; by default, channel k is phase k.
 
     Parameters
     ----------
@@ -67,15 +67,14 @@ def channel_names(recipe: Recipe, channels: int) -> tuple[str, ...]:
     Raises
     ------
     ModelError
-        If the recipe has another number of channels than the model.
+        If the recipe and the model have different numbers of channels.
     """
     if not recipe.channels:
         return tuple(f"p{k}" for k in range(channels))
     if len(recipe.channels) != channels:
         raise ModelError(
-            f"the model has {count_of(channels, 'channel')}, but its recipe makes "
-            f"{len(recipe.channels)} "
-            f"({', '.join(recipe.channels)}); correct the recipe"
+            f"expected the recipe to make {count_of(channels, 'channel')}, as the model has, but "
+            f"it makes {len(recipe.channels)} ({', '.join(recipe.channels)}); correct the recipe"
         )
     return recipe.channels
 
@@ -98,17 +97,17 @@ def model_input(
     channels
         Number of channels of the network.
     breast
-        The breast, needed if the recipe uses the breast only.
+        The breast; needed if the recipe uses only the breast.
     look_in
-        A box of the case to which the result is limited; it replaces the breast.
+        A box of the case to which the result is limited; replaces the breast.
 
     Raises
     ------
     CaseError
         If the case has too few phases.
     ModelError
-        If recipe and model do not fit each other, the breast is missing, or the case has several
-        phases and nothing states which one a model with one channel needs.
+        If the recipe does not fit the model, the breast is missing, or it is not specified which of
+        several phases a single-channel model needs.
     """
     names = channel_names(recipe, channels)
     _require_channel(case, recipe, channels)
@@ -121,7 +120,9 @@ def model_input(
     region = look_in
     if recipe.region is not RegionKind.WHOLE:
         if breast is None:
-            raise ModelError("the recipe uses only the breast; give its mask or box")
+            raise ModelError(
+                "the recipe uses only the breast, but its position is missing; give its mask or box"
+            )
         reach = [round(recipe.margin_mm / s) for s in case.grid.spacing_mm]
         around = breast.box.grown(reach, case.grid.shape)
         if recipe.region is RegionKind.CROP:
@@ -147,7 +148,7 @@ def model_input(
 def input_grid(grid: Grid, recipe: Recipe, breast: Box | None = None) -> tuple[Grid, Box | None]:
     """Return the grid of a model's input for a case, and the box that the network uses.
 
-    `model_input` gives the same; without `breast` the whole volume is used.
+    `model_input` returns the same grid and box. Without `breast`, the whole volume is used.
 
     Parameters
     ----------
@@ -156,7 +157,7 @@ def input_grid(grid: Grid, recipe: Recipe, breast: Box | None = None) -> tuple[G
     recipe
         The recipe of the model.
     breast
-        Box of the breast, or None.
+        Bounding box of the breast, or None.
     """
     box, region = Box.whole(grid.shape), None
     if breast is not None and recipe.region is not RegionKind.WHOLE:
@@ -175,11 +176,11 @@ def input_grid(grid: Grid, recipe: Recipe, breast: Box | None = None) -> tuple[G
 
 
 def labels_on_case(labels: NDArray[Any], made: ModelInput, grid: Grid) -> NDArray[Any]:
-    """Return labels ``(z, y, x)`` on the case's `grid`, each voxel from the nearest one.
+    """Return labels ``(z, y, x)`` on the case's `grid` by nearest-neighbour interpolation.
 
-    Beyond the last voxel of the labels everything is background. Source: ITK's nearest-neighbour
+    Voxels outside the label volume become background. Source: ITK's nearest-neighbour
     interpolation, which rounds halves up and extends an image by half a voxel beyond its outermost
-    centres.
+    voxel centres.
     """
     if made.spacing_mm is not None:
         crop_labels = np.zeros(made.crop.shape, dtype=labels.dtype)
@@ -200,12 +201,12 @@ def labels_on_case(labels: NDArray[Any], made: ModelInput, grid: Grid) -> NDArra
 
 
 def _require_channel(case: Case, recipe: Recipe, channels: int) -> None:
-    """Raise `ModelError` if nothing states which of several phases a model's one channel is."""
+    """Raise `ModelError` if it is not specified which phase a single-channel model needs."""
     if not recipe.channels and channels == 1 and len(case.phases) > 1:
         # Phase 0 is without contrast: a tumour model that received it would silently find nothing.
         raise ModelError(
             f"expected the model or its recipe to state which of the {len(case.phases)} phases, "
-            "or which subtraction, the model's one channel is, but neither does",
+            "or which subtraction, is the model's only channel, but neither does",
             remedies=(
                 Remedy("recipe", ("first_post",)),
                 Remedy("recipe", ("p1-p0",)),
@@ -215,10 +216,10 @@ def _require_channel(case: Case, recipe: Recipe, channels: int) -> None:
 
 
 def phase_order_warning(case: Case) -> str:
-    """Return a sentence if phase 1 is not brighter than phase 0 on average, otherwise "".
+    """Return a warning if phase 1 is not brighter than phase 0 on average, otherwise "".
 
-    Contrast agent brightens tissue; with phases in reverse order a trained model silently finds
-    nothing.
+    Contrast agent makes tissue brighter. If the phases are in reverse order, a trained model finds
+    no tumour and gives no warning.
     """
     if len(case.phases) < 2:
         return ""
@@ -227,18 +228,18 @@ def phase_order_warning(case: Case) -> str:
     if after > before:
         return ""
     return (
-        f"phase 1 is not brighter than phase 0 (mean {after:.4g} and {before:.4g}): phases may be "
-        "in the wrong order, with which a trained model finds nothing"
+        f"phase 1 is not brighter than phase 0 (mean {after:.4g} and {before:.4g}): the phases "
+        "may be in the wrong order, in which case a trained model finds no tumour"
     )
 
 
 def phases_needed(names: Sequence[str], recipe: Recipe) -> int:
-    """Return the number of phases that a case needs for channels of these expressions.
+    """Return the number of phases that a case needs for the given channel expressions.
 
     Parameters
     ----------
     names
-        The expressions of the channels.
+        The channel expressions.
     recipe
         The recipe of the model.
     """
@@ -260,15 +261,15 @@ def _find_phase(case: Case, name: str) -> int:
 
 
 def channel_image(case: Case, name: str, whole_numbers: bool = False) -> NDArray[Any]:
-    """Return one channel ``(z, y, x)``, before normalising.
+    """Return one channel ``(z, y, x)`` before normalisation.
 
     Parameters
     ----------
     case
-        The case or a part of it: each voxel depends only on its own phases.
+        The case, or a crop of the case; each voxel depends only on the same voxel of the phases.
     name
-        An expression as in `Recipe.channels`; PE in percent, the others in the signal's own unit.
-        Undefined PE and SER become 0.
+        An expression as in `Recipe.channels`. PE is in percent; phases and differences are in the
+        signal's own unit. Undefined PE and SER values become 0.
     whole_numbers
         As in `Recipe`.
     """
@@ -307,7 +308,7 @@ def _compute_statistics(values: NDArray[Any]) -> tuple[float, float]:
     std = float(values.std(dtype=np.float64))
     if not std > 0:
         raise CaseError(
-            f"every voxel of the images has the value {mean:g}; open the images of the case"
+            f"every voxel of the images has the value {mean:g}; choose the images of the case"
         )
     return mean, std
 
@@ -331,7 +332,7 @@ def _part_of(grid: Grid, box: Box) -> Grid:
 
 
 def _find_respacing(grid: Grid, recipe: Recipe) -> Respacing | None:
-    """Return the spacing of the case and of the recipe along the case's axes; None without one."""
+    """Return the spacings of the case and the recipe along the case's axes, or None without one."""
     spacing = recipe.spacing_mm
     axes = "" if recipe.network is None else recipe.network.orientation
     if spacing is None:
@@ -344,10 +345,10 @@ def _find_respacing(grid: Grid, recipe: Recipe) -> Respacing | None:
 
 
 def _respace_grid(grid: Grid, spacing_mm: Respacing) -> Grid:
-    """Return the grid of another spacing that starts at the same voxel centre.
+    """Return a grid with a different spacing that starts at the same voxel centre.
 
-    Extents are rounded after adding a hundredth of a micrometre to each voxel, as the preprocessing
-    of the MAMA-MIA data set does.
+    The size is rounded after a hundredth of a micrometre is added to each voxel, as in the
+    preprocessing of the MAMA-MIA data set.
     """
     shape = [
         max(round(n * (s + _EXTENT_TOLERANCE_MM) / t), 1)
@@ -362,9 +363,9 @@ def _respace_grid(grid: Grid, spacing_mm: Respacing) -> Grid:
 def _resample_array(
     array: NDArray[Any], shape: Sequence[int], spacing_mm: Respacing
 ) -> NDArray[np.float32]:
-    """Return cubic B-spline values at the voxel centres of the new spacing, with mirrored edges.
+    """Return the array at the new voxel centres by cubic B-splines with mirrored edges.
 
-    Centres half a voxel or more outside the volume become 0, as in ITK's resampling.
+    Voxel centres half a voxel or more outside the volume become 0, as in ITK's resampling.
     """
     report_progress(0, shape[0], "Resampling to the recipe's spacing")
     knots = ndimage.spline_filter(array.astype(np.float32), _SPLINE, np.float32, mode="mirror")
@@ -391,10 +392,10 @@ def _resample_array(
 
 
 def _places_within(n: int, among: int, step_mm: float, spacing_mm: float) -> NDArray[np.float64]:
-    """Return the positions, in voxels of `spacing_mm`, of centres that are `step_mm` apart.
+    """Return the positions of up to `n` centres `step_mm` apart, in voxels of `spacing_mm`.
 
-    The positions lie within `among` voxels. At most `n` positions are returned; the first is the
-    centre of the first voxel.
+    The first position is the centre of the first voxel, and all positions are inside a volume of
+    `among` voxels.
     """
     places: NDArray[np.float64] = np.arange(n, dtype=np.float64) * step_mm / spacing_mm
     return places[places < among - 0.5]

@@ -1,4 +1,4 @@
-"""The `Segmenter` protocol, with one adapter for each kind of model."""
+"""The `Segmenter` protocol, which every kind of model implements through an adapter."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -21,7 +21,7 @@ class Click:
 
 @dataclass(frozen=True, slots=True)
 class BoxPrompt:
-    """A prompt: a box that contains the tumour; only the box is searched."""
+    """A prompt: a box that contains the tumour; only this box is searched."""
 
     box: Box
 
@@ -33,8 +33,8 @@ Prompt = Click | BoxPrompt
 class Candidate:
     """One region that may be the tumour.
 
-    `crop` is bool and of `box`'s shape. `score` orders candidates and has no unit. `reasons` are
-    plain sentences with numbers and units that explain the rank.
+    `crop` is a bool array with the shape of `box`. `score` orders the candidates and has no unit.
+    `reasons` are sentences with numbers and units that explain the rank.
     """
 
     rank: int
@@ -45,7 +45,7 @@ class Candidate:
     reasons: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        """Return rank, size and position."""
+        """Return a short description with rank, size and position."""
         return (
             f"Candidate({self.rank}, {self.volume_mm3 / 1000:.3f} ml, {self.box.start} to "
             f"{self.box.stop})"
@@ -56,14 +56,28 @@ class Candidate:
 class Prediction:
     """The result of a segmenter for one case.
 
-    `mask` is that of the best candidate, on the case's own grid, and may be empty. `candidates` are
-    ranked from 1. `parameters` go into the provenance; `notes` are shown to the user. `device` is
-    the computing device; `peak_memory_bytes` is the peak of the computing process, None if it is
-    this one. `probability` is float16 ``(z, y, x)``, 0 to 1, None unless requested; voxels removed
-    by the model's own last steps are 0, voxels added by them are 1. For several models,
-    `probability` is the mean of their probabilities or of their masks. `variance` is the variance
-    of their probabilities, float16, 0 to 0.25; None for one model. `unsure` says why the first
-    candidate may not be the tumour, "" without doubts.
+    Parameters
+    ----------
+    mask
+        The mask of the best candidate on the case's own grid; it may be empty.
+    candidates
+        The candidates, ranked from 1.
+    parameters
+        Parameters for the provenance.
+    notes
+        Remarks that are shown to the user.
+    device
+        The computing device.
+    peak_memory_bytes
+        Peak memory of the computing process; None if it is this process.
+    probability
+        float16 ``(z, y, x)``, 0 to 1; None unless requested. The model's own last steps set voxels
+        that they remove to 0 and voxels that they add to 1. For several models, it is the mean of
+        their probabilities or of their masks.
+    variance
+        Variance of the probabilities of several models, float16, 0 to 0.25; None for one model.
+    unsure
+        Reason why the first candidate may not be the tumour; "" if there is none.
     """
 
     case_id: str
@@ -79,7 +93,7 @@ class Prediction:
     unsure: str = ""
 
     def __repr__(self) -> str:
-        """Return the result in one line, without its arrays of millions of voxels."""
+        """Return a one-line description without the arrays, which have millions of voxels."""
         return (
             f"Prediction({self.case_id!r}, {self.mask!r}, "
             f"{count_of(len(self.candidates), 'candidate')}, "
@@ -88,26 +102,27 @@ class Prediction:
 
 
 class Segmenter(Protocol):
-    """Protocol of everything that makes a prediction from a case.
+    """Protocol of an object that segments a case.
 
-    `name` is used for folders and files; `title` is shown; `note` must be shown with every result.
+    `name` is used for folders and files, `title` is displayed, and `note` must be shown with every
+    result.
     """
 
     @property
     def name(self) -> str:
-        """Short name, suitable for a folder."""
+        """Short name that is suitable for a folder."""
         ...
 
     @property
     def title(self) -> str:
-        """Name shown to people."""
+        """Name that is displayed to users."""
         ...
 
     @property
     def note(self) -> str:
-        """The caveat that is shown with every result, in one line."""
+        """One-line caveat that is shown with every result."""
         ...
 
     def predict(self, case: Case, prompt: Prompt | None = None) -> Prediction:
-        """Segment `case`; raise `CaseError` or `ModelError`."""
+        """Segment `case`; raise `CaseError` or `ModelError` on failure."""
         ...

@@ -1,6 +1,5 @@
-"""Networks in one file: TorchScript, torch.export, ONNX, OpenVINO, safetensors.
+"""Networks in a single file: TorchScript, torch.export, ONNX, OpenVINO and safetensors.
 
-`engine` is the entry point; `files`, `shapes` and `onnx` read a file's description as data;
-`script` checks TorchScript before it is opened, `exported` reads torch.export without torch's
-loader.
+`engine` is the entry point. `card` and `onnx` read a file's description as data. `script` checks
+TorchScript before it is opened, and `exported` reads torch.export files without torch's loader.
 """

@@ -1,4 +1,4 @@
-"""Networks in one file with any number of inputs, as functions of arrays."""
+"""Single-file networks with any number of inputs, as functions of arrays."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ from napari_mamamia.segmentation.network.runtime import first_line, open_session
 from napari_mamamia.segmentation.network.script import read_script
 
 ArrayForward = Callable[[Sequence[NDArray[Any]]], list[NDArray[Any]]]
-"""Returns the outputs of a network for its inputs, in the order of the file."""
+"""A function from a network's inputs to its outputs, both in the order of the file."""
 
 _NUMPY_TYPES = {
     "tensor(float)": np.float32,
@@ -31,7 +31,7 @@ _NUMPY_TYPES = {
 
 
 def open_arrays(kind: str, path: Path, settings: EngineSettings) -> ArrayForward:
-    """Return a TorchScript or ONNX file as a function of arrays; it runs no Python of the file.
+    """Return a TorchScript or ONNX file as a function of arrays; no Python code in it is run.
 
     Parameters
     ----------
@@ -45,7 +45,8 @@ def open_arrays(kind: str, path: Path, settings: EngineSettings) -> ArrayForward
     Raises
     ------
     ModelError
-        If the file is damaged or cannot be run safely; from the function, if it fails.
+        If the file is damaged or cannot be run safely. The returned function raises it if a run
+        fails.
     MissingExtraError
         If the runtime is not installed.
     """
@@ -95,8 +96,8 @@ def _open_onnx(path: Path, settings: EngineSettings) -> ArrayForward:
     for each in inputs:
         if each.type not in _NUMPY_TYPES:
             raise ModelError(
-                f"expected {path} to take numbers, but its input {each.name} is {each.type}: "
-                "export it with float32 or int64 inputs"
+                f"expected {path} to take numeric inputs, but its input {each.name} is "
+                f"{each.type}: export it with float32 or int64 inputs"
             )
 
     def forward(arrays: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:

@@ -1,7 +1,7 @@
-"""The card and files of a single-file network before it is loaded, with shapes and recipe.
+"""The card, files, shapes and recipe of a single-file network, before the network is loaded.
 
-Everything is read as data (JSON, XML, the bytes of ONNX): nothing is built or run, and torch is not
-needed.
+Everything is read as data (JSON, XML, the bytes of ONNX). No network is built or run, and torch is
+not needed.
 """
 
 import re
@@ -37,12 +37,12 @@ _PARAMETER: Final = re.compile(r'<layer\b[^>]*type="Parameter"[^>]*>\s*<data\b[^
 
 @reads("a readable network", "copy it again from its source", ModelError)
 def shapes_of(path: Path, kind: str) -> tuple[Shape, Shape]:
-    """Return the shapes of a network's input and output, () if its file does not state them.
+    """Return the shapes of a network's input and output, or () for a shape that is not in the file.
 
     Parameters
     ----------
     path
-        The path of the file or folder.
+        The path of the file.
     kind
         The kind of model.
 
@@ -56,8 +56,8 @@ def shapes_of(path: Path, kind: str) -> tuple[Shape, Shape]:
         if len(facts.inputs) != 1 or len(facts.outputs) != 1:
             raise ModelError(
                 f"expected {path} to have one input and one output, but it has "
-                f"{len(facts.inputs)} and {len(facts.outputs)}; export the network without the "
-                "others"
+                f"{len(facts.inputs)} and {len(facts.outputs)}; export the network with only one "
+                "of each"
             )
         return facts.inputs[0][1], facts.outputs[0][1]
     if kind is ModelKind.OPENVINO:
@@ -72,12 +72,12 @@ def shapes_of(path: Path, kind: str) -> tuple[Shape, Shape]:
 
 @reads("a readable network", "copy it again from its source", ModelError)
 def own_spec(path: Path, kind: str) -> NetworkSpec | None:
-    """Return the spec in the header of a safetensors file, None if it has none.
+    """Return the spec in the header of a safetensors file, or None if there is none.
 
     Parameters
     ----------
     path
-        The path of the file or folder.
+        The path of the file.
     kind
         The kind of model.
 
@@ -95,7 +95,7 @@ def own_spec(path: Path, kind: str) -> NetworkSpec | None:
         content = parsed_json(text)
     except (ValueError, RecursionError) as error:
         raise ModelError(
-            f"{path}: expected {_METADATA_KEY} of its header to be the section of a recipe, but "
+            f"expected {_METADATA_KEY} in the header of {path} to be the section of a recipe, but "
             f"{error}; write a recipe next to it"
         ) from error
     return network_from(content, f"{_METADATA_KEY} of {path}")
@@ -112,7 +112,7 @@ def _read_extents(text: str) -> Shape:
 
 
 def _exported_shape(path: Path) -> Shape:
-    """Return the extents of the one input of a torch.export file, read from its JSON."""
+    """Return the shape of the only input of a torch.export file, read from the file's JSON."""
     try:
         with open_zip(path) as archive:
             require_stored(archive, path)
@@ -130,7 +130,7 @@ def _exported_shape(path: Path) -> Shape:
 
 
 def _read_header(path: Path) -> dict[str, Any]:
-    """Return the header of a safetensors file: eight bytes of length, then JSON."""
+    """Return the JSON header of a safetensors file, which follows eight bytes with its length."""
     try:
         with open_plain(path) as stream:
             length = int.from_bytes(stream.read(8), "little")
@@ -141,7 +141,9 @@ def _read_header(path: Path) -> dict[str, Any]:
             f"({error}); copy it again"
         ) from error
     if not isinstance(header, dict) or not isinstance(header.get("__metadata__", {}), dict):
-        raise ModelError(f"expected {path} to have a table as its header; copy the file again")
+        raise ModelError(
+            f"expected the header of {path} to be a table, but it is not; copy the file again"
+        )
     return header
 
 
@@ -149,8 +151,8 @@ def _read_header(path: Path) -> dict[str, Any]:
 class NetworkFiles:
     """The files of a network as (name, bytes), with its main file first.
 
-    `missing` are the reasons in plain words why it cannot be run, as in `ModelCard.missing`, and
-    `has_recipe` says whether a recipe is next to it.
+    `missing` lists the reasons why the network cannot be run, as in `ModelCard.missing`.
+    `has_recipe` is whether a recipe is next to the network.
     """
 
     sizes: tuple[tuple[str, int], ...]
@@ -169,13 +171,16 @@ def find_network(files: ModelFiles, kind: str) -> NetworkFiles:
         The kind of model.
     """
     if files.is_zip:
-        message = f"{files.path} holds a network ({kind}); unpack the zip and choose its folder"
+        message = (
+            f"expected the network ({kind}) in {files.path} to be unpacked, but it is in a zip; "
+            "unpack the zip and choose its folder"
+        )
         return NetworkFiles((), (message,))
     names = network_names(files)
     folder = files.path if files.path.is_dir() else files.path.parent
     if len(names) > 1:
         message = (
-            f"expected one network in {files.path}, but found {len(names)}: "
+            f"expected {files.path} to contain one network, but found {len(names)}: "
             f"{', '.join(names[:5])}. Choose one of these files; each needs its own folder for "
             "its recipe"
         )
@@ -194,34 +199,34 @@ def find_network(files: ModelFiles, kind: str) -> NetworkFiles:
 
 
 def network_path(path: Path, name: str) -> Path:
-    """Return the path of a file of a model; `path` is the model's folder, or the file itself.
+    """Return the path of one of a model's files.
 
     Parameters
     ----------
     path
-        The path of the file or folder.
+        The path of the model's file or folder.
     name
-        The name of the model.
+        The name of the file.
     """
     return path / name if path.is_dir() else path.parent / name
 
 
 def fitted_spec(spec: NetworkSpec, path: Path, kind: str) -> NetworkSpec:
-    """Return the spec of a recipe, completed by the file itself.
+    """Return a recipe's spec, completed with information from the network file.
 
     Parameters
     ----------
     spec
         Input and output of the network.
     path
-        The path of the file or folder.
+        The path of the file.
     kind
         The kind of model.
 
     Raises
     ------
     ModelError
-        If the two contradict each other, or neither gives the patch.
+        If the spec and the file contradict each other, or neither specifies the patch.
     """
     taken, given = shapes_of(path, kind)
     _require_channels(spec, taken, given, path)
@@ -231,45 +236,49 @@ def fitted_spec(spec: NetworkSpec, path: Path, kind: str) -> NetworkSpec:
         sizes = tuple(n for n in extents if n is not None)
         if len(sizes) != len(extents) or len(sizes) not in (2, 3):
             raise ModelError(
-                f"{path} does not define the voxels of a tile (it takes {shape_text(taken)}); "
-                'give "patch" in the section "network" of its recipe'
+                f"expected {path} or its recipe to define the size of a tile, but neither does "
+                "(the file takes "
+                f'{shape_text(taken)}); give "patch" in the section "network" of its recipe'
             )
         return replace(spec, patch=sizes)
     if extents and (
         len(extents) != len(patch) or any(a not in (None, b) for a, b in zip(extents, patch))  # noqa: B905
     ):
         raise ModelError(
-            f"the recipe's patch is {' x '.join(map(str, patch))} voxels, but {path} takes "
-            f"{shape_text(extents)} (fixed when it was exported); give that patch, or export it "
-            "with variable extents"
+            f"expected the recipe's patch to be the size that {path} takes, {shape_text(extents)} "
+            f"(fixed when it was exported), but it is {' x '.join(map(str, patch))} voxels; "
+            "correct the patch, or export the network with a variable size"
         )
     if kind is ModelKind.SAFETENSORS and spec.architecture is None:
         raise ModelError(
-            f"{path} holds weights without a network; give its class and arguments as "
+            f"{path} contains weights without a network; give its class and arguments as "
             '"architecture" in the section "network" of the recipe, as in nnU-Net\'s '
             "plans.json"
         )
     if kind is not ModelKind.SAFETENSORS and spec.architecture is not None:
-        raise ModelError(f'{path} holds the network itself; leave "architecture" out of its recipe')
+        raise ModelError(
+            f'{path} contains the network itself; remove "architecture" from its recipe'
+        )
     return spec
 
 
 def without_recipe(path: Path, kind: str) -> str:
-    """Return a sentence on the information that a recipe must provide.
+    """Return a sentence that lists what a recipe for this network must specify.
 
     Parameters
     ----------
     path
-        The path of the file or folder.
+        The path of the file.
     kind
         The kind of model.
     """
     built = ', and "architecture" as in nnU-Net\'s plans' if _is_bare(kind) else ""
     return (
-        f"{path} is a network ({kind}) that does not state its input and output; write a "
-        f'recipe ({_RECIPE}) next to it with the section "network": names of the channels, '
-        f"labels with their values, voxels of a tile, and the meaning of the outputs{built}, for "
-        f"example {_EXAMPLE}"
+        f"{path} is a network ({kind}) that does not describe its input and output; write a "
+        f'recipe ({_RECIPE}) next to it with the section "network", which contains the names of '
+        "the "
+        f"channels, the labels with their values, the size of a tile, and the meaning of the "
+        f"outputs{built}, for example {_EXAMPLE}"
     )
 
 
@@ -288,26 +297,27 @@ def _has_recipe(files: ModelFiles, folder: Path) -> bool:
     others = set(network_names(beside)) - {files.path.name}
     if others:
         raise ModelError(
-            f"{files.path} shares its folder and a recipe with other networks "
-            f"({', '.join(sorted(others)[:3])}), so that it is not clear which one the recipe "
-            "describes; put each network with its recipe in its own folder"
+            f"expected {files.path} to be the only network in its folder, but the folder also "
+            f"contains {', '.join(sorted(others)[:3])}, so that it is not clear which network the "
+            "recipe describes; put each network with its recipe in its own folder"
         )
     return True
 
 
 def list_weight_files(path: Path, kind: str) -> list[str]:
-    """Return the names of the files next to a network that hold its weights.
+    """Return the names of the files next to a network that contain its weights.
 
     Raises
     ------
     ModelError
-        If one is missing or lies outside the folder, or an ONNX file has operators of its own.
+        If a file is missing or outside the folder, or an ONNX file has custom operators.
     """
     if kind is ModelKind.OPENVINO:
         weights = path.with_suffix(".bin")
         if not weights.is_file():
             raise ModelError(
-                f"the weights {weights.name} of {path} are missing next to it; copy that file too"
+                f"expected the weights {weights.name} of {path} to be next to it, but they are "
+                "missing; copy that file too"
             )
         return [weights.name]
     if kind is not ModelKind.ONNX:
@@ -324,23 +334,26 @@ def list_weight_files(path: Path, kind: str) -> list[str]:
 
 
 def _require_beside(path: Path, name: str) -> None:
-    """Raise `ModelError` unless a file named by a network is in its own folder."""
+    """Raise `ModelError` unless a file that a network refers to is in the network's own folder."""
     posix_path = PurePosixPath(name)
     plain = (
         name and not posix_path.is_absolute() and ".." not in posix_path.parts and "\\" not in name
     )
     if not plain or ":" in name:
         raise ModelError(
-            f"{path} names {name!r} as its weights, which is outside its folder; it was not "
-            "opened; ask its author for a clean file"
+            f"expected the weights of {path} to be in its folder, but {name!r} is outside its "
+            "folder; it was not opened; ask its author for a clean file"
         )
     file = path.parent / name
     if not file.is_file():
-        raise ModelError(f"{path} stores its weights in {name!r}, which is missing; copy it too")
+        raise ModelError(
+            f"expected the weights {name!r} of {path} to be next to it, but they are missing; "
+            "copy that file too"
+        )
     if not file.resolve().is_relative_to(path.parent.resolve()):
         raise ModelError(
-            f"the weights {name!r} of {path} are a link that points outside the folder; it was "
-            "not opened; copy the file itself there"
+            f"the weights {name!r} of {path} are a link that points outside the folder; the file "
+            "was not opened; copy the file itself there"
         )
 
 
@@ -363,7 +376,7 @@ def _require_channels(spec: NetworkSpec, taken: Shape, given: Shape, path: Path)
 
 
 def network_card(files: ModelFiles, kind: str, checksums: bool) -> ModelCard:
-    """Return the card of a single-file network, completed by the recipe next to it.
+    """Return the card of a single-file network, completed with the recipe next to it.
 
     Parameters
     ----------
@@ -399,26 +412,26 @@ def network_card(files: ModelFiles, kind: str, checksums: bool) -> ModelCard:
 
 
 def with_network(card: ModelCard, spec: NetworkSpec | None) -> ModelCard:
-    """Return the card of a network with the `spec` of a recipe; None keeps the card unchanged.
+    """Return the card of a network, completed with a recipe's `spec`.
 
     Parameters
     ----------
     card
         The card of the model.
     spec
-        Input and output of the network, or None.
+        Input and output of the network; None returns the card unchanged.
 
     Raises
     ------
     ModelError
-        If the recipe contradicts the file, or this kind of model states its input itself.
+        If the recipe contradicts the file, or this kind of model describes its input itself.
     """
     if spec is None:
         return card
     if card.kind not in NETWORK_KINDS:
         raise ModelError(
-            f"{card.path} is of the kind {card.kind}, which states its input and output "
-            'itself; leave the section "network" out of its recipe'
+            f"{card.path} is a model of the kind {card.kind}, which describes its input and output "
+            'itself; remove the section "network" from its recipe'
         )
     missing = tuple(
         reason for reason in card.missing if reason != without_recipe(card.path, card.kind)

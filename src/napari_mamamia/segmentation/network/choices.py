@@ -1,4 +1,4 @@
-"""The settings that a single-file network supports; other settings are refused."""
+"""Checks that only settings supported by a single-file network are used."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from napari_mamamia.segmentation.model.planner import Rung
 
 
 def require_network_choices(card: ModelCard, settings: EngineSettings) -> None:
-    """Raise `ModelError` for settings that a network does not support; other kinds pass.
+    """Raise `ModelError` if a single-file network does not support a setting; ignore other kinds.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ def require_network_choices(card: ModelCard, settings: EngineSettings) -> None:
     Raises
     ------
     ModelError
-        If folds, a checkpoint or a trainer are chosen, or bf16 for a format without it.
+        If folds, a checkpoint or a trainer are set, or bf16 for a format that does not support it.
     """
     if card.kind not in NETWORK_KINDS:
         return
@@ -34,18 +34,18 @@ def require_network_choices(card: ModelCard, settings: EngineSettings) -> None:
     choices = ", ".join(name for name, is_asked in asked.items() if is_asked)
     if choices:
         raise ModelError(
-            f"{card.name} is one network in a file ({card.kind}), which has no folds, "
-            f"checkpoints or trainers, but got {choices}; leave it out"
+            f"{card.name} is a single-file network ({card.kind}), which has no folds, "
+            f"checkpoints or trainers, but got {choices}; remove this setting"
         )
     if settings.precision == "bf16" and not _has_bf16(card, settings):
         raise ModelError(
-            f"{card.name} cannot run in bf16, because ONNX Runtime does not have it on a "
-            "CPU; choose the backend openvino, or leave bf16 out"
+            f"{card.name} cannot run in bf16, because ONNX Runtime does not support it on a "
+            "CPU; choose the backend openvino, or do not use bf16"
         )
 
 
 def rungs_of(card: ModelCard, settings: EngineSettings, rungs: Sequence[Rung]) -> tuple[Rung, ...]:
-    """Return the reductions among `rungs` that a model supports.
+    """Return the reductions from `rungs` that a model supports.
 
     Parameters
     ----------

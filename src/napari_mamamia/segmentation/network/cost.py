@@ -1,4 +1,4 @@
-"""The grid and cost of a single-file network, without loading it and without torch."""
+"""The grid and cost of a single-file network, computed without loading it and without torch."""
 
 import math
 from typing import Final
@@ -14,14 +14,14 @@ _OPPOSITE: Final = dict(zip("LRPAIS", "RLAPSI", strict=True))
 
 
 def network_frame(grid: Grid, orientation: str) -> Frame:
-    """Return the transform from volumes on `grid` to the network's axes; "" keeps them as stored.
+    """Return the transform from volumes on `grid` to the network's axes.
 
     Parameters
     ----------
     grid
         The grid of the case.
     orientation
-        Directions of the network's axes, such as ``"RAS"``; "" as stored.
+        Directions of the network's axes, such as ``"RAS"``; "" keeps the stored order.
     """
     letters = grid.orientation[::-1]  # along (z, y, x)
     axes = orientation or letters
@@ -38,14 +38,14 @@ def network_frame(grid: Grid, orientation: str) -> Frame:
 
 
 def network_bytes(numbers: int, padded: tuple[int, ...], grid: Grid) -> int:
-    """Return the memory of a run: `numbers` float32 for each voxel, and the labels of the case.
+    """Return the memory of a run in bytes, including the labels of the case.
 
     Parameters
     ----------
     numbers
-        Numbers for each voxel.
+        Number of float32 values for each voxel.
     padded
-        Extents of the padded volume.
+        Size of the padded volume in voxels.
     grid
         The grid of the case.
     """
@@ -53,7 +53,7 @@ def network_bytes(numbers: int, padded: tuple[int, ...], grid: Grid) -> int:
 
 
 def tiles_of_network(card: ModelCard, settings: EngineSettings, grid: Grid) -> TilePlan | None:
-    """Return the tiles of a whole case on `grid`; None without a recipe.
+    """Return the tiles of a whole case on `grid`, or None if the network has no recipe.
 
     Parameters
     ----------

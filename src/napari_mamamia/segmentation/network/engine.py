@@ -1,7 +1,7 @@
-"""`NetworkEngine`: a network in a single file, loaded once and run tile by tile.
+"""`NetworkEngine`: a single-file network that is loaded once and run tile by tile.
 
-Tiles are on nnU-Net's grid of tiles and are averaged as in nnU-Net, but in single precision. The
-recipe defines all steps before and after.
+Tiles have the same positions as in nnU-Net and are averaged in the same way, but in single
+precision. The recipe defines all steps before and after the network.
 """
 
 import math
@@ -49,9 +49,9 @@ _SLICES: Final = 16
 
 
 def labels_of(outputs: Any, spec: NetworkSpec, region: Box | None = None) -> NDArray[Any]:
-    """Return labels ``(a, b, c)`` of float32 outputs ``(heads, a, b, c)``.
+    """Return the labels ``(a, b, c)`` for float32 outputs ``(heads, a, b, c)``.
 
-    Outside `region` everything is background.
+    Voxels outside `region` are background.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def labels_of(outputs: Any, spec: NetworkSpec, region: Box | None = None) -> NDA
 def probability_of(
     outputs: Any, spec: NetworkSpec, region: Box | None = None
 ) -> NDArray[np.float16]:
-    """Return the probability that a voxel is not background; 0 outside `region`.
+    """Return the probability that each voxel is not background; 0 outside `region`.
 
     Parameters
     ----------
@@ -97,8 +97,9 @@ def probability_of(
 def decided(outputs: Any, spec: NetworkSpec) -> NDArray[Any]:
     """Return the label of each voxel.
 
-    With background the largest output wins, the first of equal ones. Independent labels count above
-    the threshold, later ones over earlier ones.
+    If background is an output, the largest output determines the label, and the first one if
+    several are equal. Independent labels apply where their output is above the threshold, and later
+    labels override earlier ones.
 
     Parameters
     ----------
@@ -120,7 +121,7 @@ def decided(outputs: Any, spec: NetworkSpec) -> NDArray[Any]:
 
 
 def foreground(outputs: Any, spec: NetworkSpec) -> NDArray[Any]:
-    """Return 1 - the probability of background, or the largest of the independent labels.
+    """Return one minus the background probability, or the maximum over independent labels.
 
     Parameters
     ----------
@@ -145,7 +146,7 @@ def foreground(outputs: Any, spec: NetworkSpec) -> NDArray[Any]:
 
 
 def volumes_of(arrays: Sequence[NDArray[Any]], grid: Grid, frame: Frame, spec: NetworkSpec) -> Any:
-    """Return the channels as one float32 tensor ``(channel, a, b, c)``, reoriented.
+    """Return the channels as one reoriented float32 tensor ``(channel, a, b, c)``.
 
     Parameters
     ----------
@@ -154,21 +155,21 @@ def volumes_of(arrays: Sequence[NDArray[Any]], grid: Grid, frame: Frame, spec: N
     grid
         The grid of the case.
     frame
-        How the network sees the case.
+        Transform between the case's axes and the network's axes.
     spec
         Input and output of the network.
 
     Raises
     ------
     ModelError
-        If their number or a shape differs from the recipe or the case.
+        If the number of volumes or a shape does not match the recipe or the case.
     CaseError
-        If every voxel is zero, or one is not finite.
+        If every voxel is zero, or a voxel is not finite.
     """
     if len(arrays) != len(spec.channels):
         raise ModelError(
-            f"the network has {count_of(len(spec.channels), 'channel')} "
-            f"({', '.join(spec.channels)}), but got "
+            f"expected one image for each of the network's "
+            f"{count_of(len(spec.channels), 'channel')} ({', '.join(spec.channels)}), but got "
             f"{len(arrays)}; choose one image for each channel"
         )
     data = torch.empty((len(arrays), *frame.shape), dtype=torch.float32)
@@ -176,19 +177,21 @@ def volumes_of(arrays: Sequence[NDArray[Any]], grid: Grid, frame: Frame, spec: N
         report_progress(index, len(arrays), "Preparing")
         if array.shape != grid.shape:
             raise ModelError(
-                f"channel {name} has shape {array.shape}, but the case has {grid.shape} (z, y, "
-                "x); every channel must be on the case's own grid"
+                f"expected channel {name} to have the shape of the case, {grid.shape} (z, y, x), "
+                f"but its shape is {array.shape}; use channels on the case's own grid"
             )
         data[index] = torch.from_numpy(
             np.ascontiguousarray(frame.to_model(array), dtype=np.float32)
         )
         if not bool(torch.isfinite(data[index]).all()):
             raise CaseError(
-                f"expected channel {name} to be finite everywhere, but it holds NaN or infinity; "
-                "export the images again"
+                f"expected channel {name} to be finite everywhere, but it contains NaN or "
+                "infinity; export the images again"
             )
     if not bool(data.any()):
-        raise CaseError("every voxel of the input is zero; open the images that belong to the case")
+        raise CaseError(
+            "every voxel of the input is zero; choose the images that belong to the case"
+        )
     return data
 
 
@@ -199,7 +202,7 @@ _PREDICTED = 970
 
 @dataclass(slots=True, eq=False)
 class NetworkEngine:
-    """A loaded network. Create it with `load_network`; release it with `close`."""
+    """A loaded network; create it with `load_network` and release it with `close`."""
 
     card: ModelCard
     spec: NetworkSpec
@@ -208,7 +211,7 @@ class NetworkEngine:
 
     @property
     def flips(self) -> tuple[tuple[int, ...], ...]:
-        """Mirrored copies in addition to the tile, as sets of batch axes."""
+        """Mirrored copies in addition to the original tile, each as a set of batch axes."""
         axes = self.spec.mirror_axes if self.settings.mirroring else ()
         return flips_of(axes, self.settings.most_copies)
 
@@ -226,20 +229,20 @@ class NetworkEngine:
         )
 
     def predict(self, given: EngineInput) -> EngineResult:
-        """Label one case, as `Engine.predict`; the pass must be complete at the deadline.
+        """Label one case as in `Engine.predict`; the whole pass must finish before the deadline.
 
         Raises
         ------
         ModelError
             If channels or outputs do not fit the recipe.
         OverLimitError, CaseError
-            As `Engine.predict`.
+            As in `Engine.predict`.
         """
         with threads_set(self.settings.threads) as threads:
             return self._predict_case(given, threads)
 
     def run_one_tile(self) -> None:
-        """Run the network once on an empty tile, to measure its time."""
+        """Run the network once on an empty tile to measure its time."""
         runtime = self._require_runtime()
         shape = (1, len(self.spec.channels), *self.spec.patch)
         with threads_set(self.settings.threads):
@@ -247,7 +250,7 @@ class NetworkEngine:
             output.flatten()[:1].cpu()  # a GPU returns before it has finished
 
     def close(self) -> None:
-        """Release the network and the memory of a GPU."""
+        """Release the network and its GPU memory."""
         runtime, self.runtime = self.runtime, None
         if runtime is not None:
             on = runtime.tiles_on
@@ -282,7 +285,7 @@ class NetworkEngine:
     def _average_tiles(
         self, runtime: NetworkRuntime, data: Any, tiles: TileGrid, deadline: float | None
     ) -> Any:
-        """Return the mean output of the tiles, float32 on the CPU."""
+        """Return the mean output of the tiles as float32 on the CPU."""
         needed = 4 * (self.spec.heads + 1) * math.prod(tiles.padded)
         weigh = _make_gaussian if self.spec.weight is TileWeight.GAUSSIAN else _make_constant
         try:
@@ -311,7 +314,7 @@ class NetworkEngine:
 
     def _require_runtime(self) -> NetworkRuntime:
         if self.runtime is None:
-            raise ModelError(f"{self.card.name} was closed; load it again")
+            raise ModelError(f"{self.card.name} is closed; load it again")
         return self.runtime
 
     def _describe_run(
@@ -337,7 +340,7 @@ class NetworkEngine:
 
 
 def load_network(card: ModelCard, settings: EngineSettings) -> NetworkEngine:
-    """Load a network from its file; see `network_runtime`.
+    """Load a network from its file; see `open_network`.
 
     Parameters
     ----------
@@ -349,13 +352,16 @@ def load_network(card: ModelCard, settings: EngineSettings) -> NetworkEngine:
     Raises
     ------
     ModelError
-        If no recipe describes it, a setting is not supported, or the file is damaged, contains
+        If the network has no recipe, a setting is not supported, or the file is damaged, contains
         forbidden code, or contradicts the recipe.
     MissingExtraError
         If the runtime is not installed.
     """
     if card.missing or card.network is None:
-        reason = f"no recipe describes {card.path}; write {card.name}'s recipe next to it"
+        reason = (
+            f"expected {card.path} to have a recipe, but found none; write a recipe for "
+            f"{card.name} next to it"
+        )
         raise ModelError("; ".join(card.missing) or reason)
     require_network_choices(card, settings)
     report_progress(0, 1, "Loading the network")
@@ -366,7 +372,7 @@ def load_network(card: ModelCard, settings: EngineSettings) -> NetworkEngine:
 
 
 def _make_gaussian(patch: tuple[int, ...], device: str) -> Any:
-    """Return nnU-Net's weight of each voxel of a tile in single precision."""
+    """Return nnU-Net's tile weights in single precision."""
     weight = torch.from_numpy(gaussian_peak(patch)).to(device=device, dtype=torch.float32)
     weight[weight == 0] = torch.min(weight[weight != 0])
     return weight

@@ -1,10 +1,10 @@
-"""Networks of torch.export (``.pt2``), run step by step from the contents of the file.
+"""Networks saved by torch.export (``.pt2``), run step by step from the contents of the file.
 
-torch's own loader is not used: it unpickles sample inputs and constants, evaluates expressions and
-guards, looks up dotted names below ``torch`` and writes Python code with the file's names, so that
-a file can run any program. Here the graph is read as JSON, weights as bytes, and each step calls
-one operator of ATen. Sample inputs, guards and metadata are not read. Source: torch 2.13,
-_export/serde/schema.py (version 8) and export/pt2_archive.
+torch's own loader is not used, because a file could make it run any program: it unpickles sample
+inputs and constants, evaluates expressions and guards, looks up dotted names below ``torch`` and
+writes Python code with names from the file. Here, the graph is read as JSON, weights are read as
+bytes, and each step calls one ATen operator. Sample inputs, guards and metadata are not read.
+Source: torch 2.13, _export/serde/schema.py (version 8) and export/pt2_archive.
 """
 
 import operator
@@ -39,7 +39,7 @@ _STRIDED: Final = 7
 
 
 def names_in(value: Mapping[str, Any]) -> set[str]:
-    """Return the names of the values that an argument refers to."""
+    """Return the names of the values to which an argument refers."""
     ((kind, content),) = value.items()
     items = content if isinstance(content, list) else [content]
     if kind in ("as_tensor", "as_tensors"):
@@ -52,7 +52,7 @@ def names_in(value: Mapping[str, Any]) -> set[str]:
 
 
 def filled(value: Mapping[str, Any], values: Mapping[str, Any], tile: Any) -> Any:
-    """Return an argument as a value for an operator."""
+    """Return an argument as a value that can be passed to an operator."""
     ((kind, content),) = value.items()
     if kind in ("as_none", "as_layout"):
         if kind == "as_layout" and content != _STRIDED:
@@ -72,7 +72,7 @@ def filled(value: Mapping[str, Any], values: Mapping[str, Any], tile: Any) -> An
 
 
 def _read_numbers(said: Any, values: Mapping[str, Any]) -> Any:
-    """Return a number, or a list of numbers, that may depend on the extents of the input."""
+    """Return a number or a list of numbers, which may depend on the size of the input."""
     if isinstance(said, list):
         return [_read_numbers(item, values) for item in said]
     return values[said["as_name"]] if "as_name" in said else next(iter(said.values()))
@@ -131,9 +131,9 @@ Step = tuple[
 
 
 class ExportedNetwork(nn.Module):  # type: ignore[misc]  # torch is Any to mypy
-    """A graph of ATen operators with its weights; make it with `read_exported`.
+    """A graph of ATen operators with its weights; create it with `read_exported`.
 
-    `input_shape` has None for a variable extent; `forward` takes one tensor and returns one.
+    `input_shape` contains None for a variable size. `forward` takes and returns one tensor.
     """
 
     def __init__(
@@ -173,13 +173,13 @@ class ExportedNetwork(nn.Module):  # type: ignore[misc]  # torch is Any to mypy
 
 @reads("a whole file of torch.export", "copy it again from its source", ModelError)
 def read_exported(path: Path) -> ExportedNetwork:
-    """Return the network of a ``.pt2`` file; nothing of the file is executed.
+    """Return the network in a ``.pt2`` file without executing anything in it.
 
     Raises
     ------
     ModelError
-        If the file is damaged or of another version, holds pickled objects, or has a step that is
-        not an operator of ATen.
+        If the file is damaged or of an unsupported version, contains pickled objects, or has a step
+        that is not an ATen operator.
     """
     try:
         with open_zip(path) as archive:
@@ -193,7 +193,7 @@ def read_exported(path: Path) -> ExportedNetwork:
             raise
         reason = f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}"
         raise ModelError(
-            f"expected {path} to be a complete file of torch.export, but it cannot be read "
+            f"expected {path} to be a complete torch.export file, but it cannot be read "
             f"({reason}); copy it again, or {_AGAIN}"
         ) from error
 
@@ -231,7 +231,7 @@ def _read_network(archive: zipfile.ZipFile, path: Path) -> ExportedNetwork:
 def _read_inputs(
     specs: Sequence[Mapping[str, Any]], stored: Mapping[str, Any], path: Path
 ) -> tuple[dict[str, Any], str]:
-    """Return the weights by name in the graph, and the name of the only input."""
+    """Return the weights by their name in the graph, and the name of the only input."""
     keys = {
         "parameter": "parameter_name",
         "buffer": "buffer_name",
@@ -265,7 +265,7 @@ def _find_output(specs: Sequence[Mapping[str, Any]], path: Path) -> str:
 
 
 def _read_tensors(archive: zipfile.ZipFile, folder: str, what: str, path: Path) -> dict[str, Any]:
-    """Return the stored tensors by name; several may share one file."""
+    """Return the stored tensors by name; several tensors may share one file."""
     config = _read_json(archive, f"{folder}/model_{what}_config.json", path)["config"]
     files: dict[str, Any] = {}
     tensors = {}
@@ -273,7 +273,7 @@ def _read_tensors(archive: zipfile.ZipFile, folder: str, what: str, path: Path) 
         file = str(entry["path_name"])
         if entry["use_pickle"] or not file.startswith(("weight_", "tensor_")):
             raise ModelError(
-                f"expected {path} to hold only numbers, but {name!r} is a pickled object "
+                f"expected {path} to contain only numbers, but {name!r} is a pickled object "
                 f"({file}), which could run any program; it was not opened; {_AGAIN}"
             )
         meta = entry["tensor_meta"]
@@ -289,7 +289,7 @@ def _read_tensors(archive: zipfile.ZipFile, folder: str, what: str, path: Path) 
 
 
 def _read_steps(nodes: Sequence[Mapping[str, Any]], output: str) -> list[Step]:
-    """Return the steps of the graph, each with the names that are not used later."""
+    """Return the steps of the graph, each with the names that no later step uses."""
     steps: list[Step] = []
     needed = {output}
     for node in reversed(nodes):
@@ -305,7 +305,7 @@ def _read_steps(nodes: Sequence[Mapping[str, Any]], output: str) -> list[Step]:
 
 
 def _find_operator(target: str) -> Callable[..., Any] | None:
-    """Return the operator of a step, or None unless it is an ATen or number operator."""
+    """Return the operator of a step, or None unless it is an ATen operator or a number operator."""
     if target in _ON_NUMBERS:
         return _ON_NUMBERS[target]
     parts = target.removeprefix(_ATEN).split(".")
@@ -320,7 +320,7 @@ def _find_operator(target: str) -> Callable[..., Any] | None:
 def _read_json(archive: zipfile.ZipFile, name: str, path: Path) -> dict[str, Any]:
     if name not in archive.namelist():
         raise ModelError(
-            f"expected {path} to hold {name.partition('/')[2]}, as recent versions of torch save "
-            f"it; {_AGAIN}"
+            f"expected {path} to contain {name.partition('/')[2]}, as recent versions of torch "
+            f"save it, but it is missing; {_AGAIN}"
         )
     return dict(parsed_json(archive.read(name).decode("utf-8")))

@@ -1,6 +1,6 @@
-"""Read the description of an ONNX file from its bytes; nothing is built or run.
+"""Reading of an ONNX file's description from its bytes; no network is built or run.
 
-Only the few fields that are needed are read; tensors are skipped. Source: the message numbers of
+Only the few necessary fields are read; tensors are skipped. Source: the message numbers in
 onnx.proto (ONNX 1.19, IR version 11) and the wire format of Protocol Buffers (types 0 varint, 1
 eight bytes, 2 length and bytes, 5 four bytes).
 """
@@ -15,10 +15,12 @@ from napari_mamamia.core.errors import ModelError
 from napari_mamamia.io.files.foreign import open_plain, reads
 
 Shape = tuple[int | None, ...]
-"""Extents of an input or output, None if variable."""
+"""Size of an input or output along each axis; None if variable."""
 
 _BUILT_IN: Final = frozenset(("", "ai.onnx", "ai.onnx.ml", "com.microsoft"))
-"""Domains of the operators in ONNX Runtime. Source: onnxruntime, docs/ContribOperators.md"""
+"""Domains of the operators that ONNX Runtime includes. Source: onnxruntime,
+docs/ContribOperators.md
+"""
 
 _VARINT, _EIGHT, _BYTES, _FOUR = 0, 1, 2, 5
 _DEEPEST: Final = 16
@@ -31,8 +33,8 @@ Span = tuple[int, int]
 class OnnxFacts:
     """Facts about an ONNX model.
 
-    Inputs and outputs are (name, shape); further fields are the domains of foreign operators, and
-    the files with tensors.
+    Inputs and outputs are (name, shape). The other fields are the domains of custom operators and
+    the files that contain tensors.
     """
 
     inputs: tuple[tuple[str, Shape], ...]
@@ -60,7 +62,7 @@ def read_onnx(path: Path) -> OnnxFacts:
 
 
 class _Reader:
-    """A reader of the messages of a file, which is read and not mapped."""
+    """A reader of the messages in a file, which is read into memory rather than mapped."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -80,7 +82,7 @@ class _Reader:
             elif field == 25:  # ModelProto.functions
                 self._read_function(span)
         if graphs != 1 or not outputs:
-            raise ValueError("it holds no graph")
+            raise ValueError("it contains no graph")
         return OnnxFacts(
             tuple(item for item in inputs if item[0] not in weights),
             tuple(outputs),
@@ -136,7 +138,7 @@ class _Reader:
                 self._read_node(part, 0)
 
     def _read_tensor(self, span: Span) -> str:
-        """Return a tensor's name; note the file that holds its values."""
+        """Return a tensor's name, and record the file that contains its values."""
         name = ""
         for field, part in self._list_fields(span):
             if field == 8:
@@ -161,7 +163,7 @@ class _Reader:
         return name, tuple(shape)
 
     def _find_below(self, span: Span, *fields: int) -> Iterator[Span]:
-        """Yield the messages at a chain of field numbers."""
+        """Yield the messages that a chain of field numbers leads to."""
         for field, part in self._list_fields(span):
             if field == fields[0]:
                 if len(fields) == 1:
@@ -170,7 +172,7 @@ class _Reader:
                     yield from self._find_below(part, *fields[1:])
 
     def _list_fields(self, span: Span) -> Iterator[tuple[int, Span]]:
-        """Yield the field number and byte span of each field; numbers are given as (value, 0)."""
+        """Yield the number and byte span of each field; an integer is yielded as (value, 0)."""
         at, stop = span
         while at < stop:
             key, at = self._read_number(at)
@@ -200,7 +202,7 @@ class _Reader:
             if byte < 128:
                 return value, at
             if shift > 63:
-                raise ValueError(f"a number at byte {at} is too long")
+                raise ValueError(f"the number at byte {at} is too long")
 
     def _read_text(self, span: Span) -> str:
         return self._read_bytes(*span).decode("utf-8", errors="replace")

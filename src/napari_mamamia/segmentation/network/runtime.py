@@ -1,4 +1,4 @@
-"""Runtimes of single-file networks: one function for each format, which returns a `Forward`."""
+"""Runtimes for single-file networks, each with one function that returns a `Forward`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -37,8 +37,8 @@ _ORT_ERRORS: Final = (
 class NetworkRuntime:
     """A network as a function of tiles, with its runtime and device.
 
-    `tiles_on` is the device of the tiles; `threads` is None if torch's own number applies.
-    `precision` is the one used, "" for the requested one.
+    `tiles_on` is the device of the tiles. `threads` is None if torch's own number of threads
+    applies. `precision` is the precision in use, or "" if it is the requested precision.
     """
 
     forward: Forward
@@ -52,16 +52,16 @@ class NetworkRuntime:
 def open_network(
     kind: str, path: Path, spec: NetworkSpec, settings: EngineSettings
 ) -> NetworkRuntime:
-    """Return a network ready to run.
+    """Return a network that is ready to run.
 
-    The `Forward` raises `ModelError` for outputs of another shape or not finite.
+    The `Forward` raises `ModelError` if outputs have an unexpected shape or are not finite.
 
     Parameters
     ----------
     kind
         The kind of model.
     path
-        The path of the file or folder.
+        The path of the file.
     spec
         Input and output of the network.
     settings
@@ -106,14 +106,14 @@ def _read_weights(path: Path, spec: NetworkSpec) -> nn.Module:
     Raises
     ------
     ModelError
-        If the file is damaged, the network is not on the list of `nnunet.network`, or the weights
-        do not fit it.
+        If the file is damaged, the network is not listed in `nnunet.network`, or the weights do not
+        fit the network.
     """
     from napari_mamamia.segmentation.nnunet.network import build_network, put_weights
     from napari_mamamia.segmentation.nnunet.safetensors import Checkpoint, read_tensors
 
     if spec.architecture is None:
-        raise ModelError(f'{path} holds weights only; give "architecture" in its recipe')
+        raise ModelError(f'{path} contains only weights; give "architecture" in its recipe')
     weights, _ = read_tensors(path)
     network = build_network(spec.architecture, len(spec.channels), spec.heads, "", str(path))
     put_weights(network, Checkpoint(path, _add_shared(network, weights), "", "", ()))
@@ -121,7 +121,7 @@ def _read_weights(path: Path, spec: NetworkSpec) -> nn.Module:
 
 
 def _add_shared(network: nn.Module, weights: dict[str, Any]) -> dict[str, Any]:
-    """Return the weights with all names that the network has for the same tensor."""
+    """Return the weights under every name that the network uses for the same tensor."""
     stored = {
         value.data_ptr(): weights[name]
         for name, value in network.state_dict().items()
@@ -149,7 +149,7 @@ def _torch_forward(module: nn.Module, device: str, precision: str) -> Forward:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OnnxSession:
-    """An open ONNX file, the device and threads that run it, and the errors that it raises."""
+    """An open ONNX file, with its device and threads and the errors that a run may raise."""
 
     session: Any
     device: str
@@ -200,13 +200,13 @@ def open_session(path: Path, settings: EngineSettings) -> OnnxSession:
     if device == "cuda" and _CUDA not in session.get_providers():
         raise ModelError(
             f"ONNX Runtime cannot use the GPU for {path.name}; choose the device cpu, or install "
-            "CUDA libraries that fit this onnxruntime"
+            "CUDA libraries that are compatible with this version of onnxruntime"
         )
     return OnnxSession(session, device, threads, errors)
 
 
 def _with_onnxruntime(path: Path, settings: EngineSettings) -> NetworkRuntime:
-    """Run an ONNX file with one input."""
+    """Return the runtime of an ONNX file with one input."""
     opened = open_session(path, settings)
     session = opened.session
     taken = session.get_inputs()[0]
@@ -233,15 +233,15 @@ def _onnx_device(wanted: str, providers: list[str]) -> str:
     if device == "cpu" or (device == "cuda" and _CUDA in providers):
         return device
     raise ModelError(
-        f"the device {wanted} was chosen, but this ONNX Runtime has only {', '.join(providers)}; "
-        "choose auto or cpu, or install onnxruntime-gpu"
+        f"the device {wanted} was chosen, but this ONNX Runtime supports only "
+        f"{', '.join(providers)}; choose auto or cpu, or install onnxruntime-gpu"
     )
 
 
 def _with_openvino(
     kind: str, path: Path, spec: NetworkSpec, settings: EngineSettings
 ) -> NetworkRuntime:
-    """Run a file with OpenVINO on the CPU; networks of torch are translated first."""
+    """Return OpenVINO's CPU runtime of a file; torch networks are translated first."""
     from napari_mamamia.segmentation.model.device import require_openvino
 
     require_openvino()
@@ -253,7 +253,7 @@ def _with_openvino(
 
     if settings.device not in ("auto", "cpu"):
         raise ModelError(
-            f"OpenVINO runs on the CPU here, but the device {settings.device} was chosen; "
+            f"the device {settings.device} was chosen, but OpenVINO runs only on the CPU here; "
             "choose auto or cpu, or a format that torch runs"
         )
     shape = (1, len(spec.channels), *spec.patch)
@@ -279,8 +279,8 @@ def _check_outputs(forward: Forward, spec: NetworkSpec, path: Path) -> Forward:
             )
         if tuple(output.shape) != shape:
             raise ModelError(
-                f"{path} should return {' x '.join(map(str, shape))} numbers for a tile (batch, "
-                "outputs, voxels), as in its recipe, but returns "
+                f"expected {path} to return {' x '.join(map(str, shape))} numbers for a tile "
+                "(batch, outputs, voxels), as in its recipe, but it returns "
                 f"{' x '.join(map(str, output.shape))}; correct labels, output or patch in the "
                 'section "network"'
             )
@@ -288,7 +288,7 @@ def _check_outputs(forward: Forward, spec: NetworkSpec, path: Path) -> Forward:
         if not bool(torch.isfinite(output).all()):
             raise ModelError(
                 f"some outputs of {path} are NaN or infinite; the weights are damaged, or the "
-                "input must be normalised as in its training (recipe: normalise)"
+                "input must be normalised as in training (recipe: normalise)"
             )
         _require_shares(output, spec, path)
         return output
@@ -297,14 +297,14 @@ def _check_outputs(forward: Forward, spec: NetworkSpec, path: Path) -> Forward:
 
 
 def _require_shares(found: Any, spec: NetworkSpec, path: Path) -> None:
-    """Raise `ModelError` if outputs declared as probabilities are outside 0 to 1."""
+    """Raise `ModelError` if outputs that are declared as probabilities are outside 0 to 1."""
     if spec.output not in (OutputKind.PROBABILITIES, OutputKind.LABEL_PROBABILITIES):
         return
     low, high = float(found.min()), float(found.max())
     if low < -_ROUNDING or high > 1 + _ROUNDING:
         logits = OutputKind.LOGITS if spec.has_background else OutputKind.LABEL_LOGITS
         raise ModelError(
-            f"{path} should return probabilities of 0 to 1, as in its recipe, but returns "
+            f"expected {path} to return probabilities of 0 to 1, as in its recipe, but it returns "
             f'{low:.3g} to {high:.3g}; give "output": "{logits.value}" if these are logits'
         )
 
@@ -317,14 +317,15 @@ def _run_forward(forward: Callable[[Any], Any], tile: Any, path: Path) -> Any:
         if isinstance(error, ModelError) or lacks_memory(error) or is_device_failure(error):
             raise
         raise ModelError(
-            f"{path} should compute a tile of {' x '.join(map(str, tile.shape[1:]))} (channels, "
-            f"voxels), but {first_line(error)}; give the patch and channels of its export in the "
-            'section "network" of its recipe'
+            f"expected {path} to accept a tile of {' x '.join(map(str, tile.shape[1:]))} "
+            f"(channels, voxels), but {first_line(error)}; give the patch and channels that were "
+            "used for export in "
+            'the section "network" of its recipe'
         ) from error
 
 
 def first_line(error: BaseException) -> str:
-    """Return the most informative line of an error, which is the last one for TorchScript."""
+    """Return the most informative line of an error, which for TorchScript is the last line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if not lines:
         return type(error).__name__

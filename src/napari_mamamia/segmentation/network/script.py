@@ -1,10 +1,10 @@
 """TorchScript files, checked before torch opens them.
 
 TorchScript is a separate language: loading and running it executes no Python. Its text is first
-searched for the two operators that touch files, and for operators and classes outside torch's own;
-a file with one of them is not opened. The text is extracted by torch's own reader, which finds it
-under names in upper case and under duplicate names too, as loading does. There is no guarantee that
-torch's reader and its operators are free of faults.
+searched for the two operators that access files, and for operators and classes that do not belong
+to torch; a file that contains any of these is not opened. torch's own reader extracts the text,
+because it also finds text under upper-case names and duplicate names, as loading does. Faults in
+torch's reader and operators cannot be excluded.
 """
 
 import re
@@ -23,7 +23,7 @@ from napari_mamamia.io.files.zip_files import open_zip
 from napari_mamamia.segmentation.model.nnunet_files import require_stored
 
 _TOUCHES_FILES: Final = re.compile(r"\b(save|from_file)\b")
-"""Operators that touch files.
+"""Operators that access files.
 
 Source: every operator of torch 2.13 was searched for arguments that name a file.
 """
@@ -32,9 +32,9 @@ _OPERATORS: Final = re.compile(r"\bops\s*\.\s*(\w+)\s*\.")
 _KNOWN: Final = frozenset(("aten", "prim", "prims", "quantized", "prepacked", "mkldnn_prepacked"))
 _CLASSES: Final = re.compile(r"\btorch\s*\.\s*classes\s*\.\s*(\w+)")
 _NUMBERS: Final = frozenset(("quantized", "rnn", "sparse", "mkldnn"))
-"""Namespaces of torch's compiled classes that hold weights.
+"""Namespaces of torch's compiled classes that contain weights.
 
-Other namespaces hold processes, graphs of other programs, and measurements. Source:
+Other namespaces contain processes, graphs of other programs, and measurements. Source:
 torch._C._jit_get_custom_class_schemas() of torch 2.13.
 """
 
@@ -45,26 +45,26 @@ _COPY: Final = "copy it again from its source"
 
 @reads("a whole TorchScript file", "copy it again from its source", ModelError)
 def read_script(path: Path, device: str = "cpu") -> nn.Module:
-    """Return the network of a TorchScript file after a check of its text.
+    """Return the network in a TorchScript file after checking the file's text.
 
     Parameters
     ----------
     path
-        The path of the file or folder.
+        The path of the file.
     device
         ``"cpu"``, ``"cuda"`` or ``"mps"``.
 
     Raises
     ------
     ModelError
-        If the file is damaged, calls an operator that touches files, or one that torch does not
-        have.
+        If the file is damaged, or calls an operator that accesses files or does not belong to
+        torch.
     """
     refused = _find_refused(path)
     if refused:
         raise ModelError(
-            f"expected {path} to compute only, but it calls {', '.join(refused)}; it was not "
-            "opened and nothing was run; ask its author for a network without them"
+            f"expected {path} to contain only computations, but it calls {', '.join(refused)}; it "
+            "was not opened and nothing was run; ask its author for a network without these calls"
         )
     try:
         with warnings.catch_warnings():
@@ -90,7 +90,7 @@ def _find_refused(path: Path) -> list[str]:
 
 
 def _read_texts(path: Path) -> Iterator[str]:
-    """Yield the records that hold code, or name compiled classes, as torch's reader finds them."""
+    """Yield the records that contain code or name compiled classes, as found by torch's reader."""
     with open_zip(path) as archive:
         require_stored(archive, path)
     reader = torch._C.PyTorchFileReader(str(path))
@@ -98,7 +98,7 @@ def _read_texts(path: Path) -> Iterator[str]:
         low = name.casefold()
         if low == _OLD_FORM:
             raise ModelError(
-                f"{path} has the format of torch before 1.1, whose text may be anywhere; it was "
+                f"{path} has the format of torch before 1.1, in which code may be anywhere; it was "
                 "not opened; save it again with torch.jit.save of a recent torch"
             )
         if low.endswith((".py", ".pkl")):
@@ -106,7 +106,7 @@ def _read_texts(path: Path) -> Iterator[str]:
 
 
 def _find_calls(text: str) -> Iterator[str]:
-    """Yield the forbidden calls of one record; a comment may come between any two words."""
+    """Yield the forbidden calls in one record; a comment may come between any two words."""
     # Also without removing comments: a # inside a string does not begin a comment, and the text
     # after it counts.
     for one in (text, _COMMENT.sub(" ", text)):

@@ -1,7 +1,7 @@
-"""nnU-Net v2 models, with exactly the same result as nnU-Net's own command.
+"""nnU-Net v2 models, with exactly the same results as nnU-Net's own command.
 
-`load_nnunet` returns an `engine` that stays loaded; a case goes through `prepare`, the forward pass
-of the `engine` (a fold's network as a function) and `export`; `cascade` adds a first stage.
-`checkpoint` and `safetensors` read weights as plain numbers; a refused checkpoint is opened in a
-sandbox (`isolated`, and `unpickle`, which runs there and imports nothing of ours).
+`load_nnunet` returns an `engine` that stays loaded. A case is passed through `prepare`, the forward
+pass and `export`; a cascade has two stages. `checkpoint` and `safetensors` read weights as plain
+numbers. A refused checkpoint is opened in a sandbox by `isolated`; `unpickle` runs inside the
+sandbox and imports nothing from this package.
 """

@@ -1,4 +1,4 @@
-"""The description of an nnU-Net v2 model on the disk: trained folders, folds, channels, labels."""
+"""The description of an nnU-Net v2 model on disk: trained folders, folds, channels and labels."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ _FOLD: Final = re.compile(r"^fold_(all|\d+)$")
 
 
 def trained_folders(files: ModelFiles) -> Iterator[str]:
-    """Yield every folder that has plans.json with dataset.json or a fold next to it."""
+    """Yield every folder that contains plans.json and either dataset.json or a fold."""
     names = set(files.names)
     with_folds = {
         str(PurePosixPath(name).parent.parent)
@@ -38,7 +38,7 @@ def trained_folders(files: ModelFiles) -> Iterator[str]:
 
 
 def last_stages(files: ModelFiles, roots: Sequence[str]) -> list[str]:
-    """Return `roots` without the models that only prepare the input of another model."""
+    """Return `roots` without models that only prepare the input of another model."""
     first_stages = set()
     for root in roots:
         trainer, plans_name, configuration = _split_name(root or files.path.name)
@@ -53,23 +53,21 @@ def last_stages(files: ModelFiles, roots: Sequence[str]) -> list[str]:
 
 
 def find_nnunet(files: ModelFiles, inner: str | None, checksums: bool) -> ModelCard | None:
-    """Return the card of the only nnU-Net model at a path, or None without a model.
-
-    `inner` selects one of several trained folders.
+    """Return the card of the only nnU-Net model at a path, or None if there is no model.
 
     Parameters
     ----------
     files
         The files of the model.
     inner
-        The folder of one of several models.
+        The folder of one of several trained models.
     checksums
         Whether to compute the SHA-256 of the weights.
 
     Raises
     ------
     ModelError
-        If there are several and `inner` names none of them, or a text cannot be read.
+        If there are several models and `inner` matches none of them, or a text file cannot be read.
     """
     roots = list(trained_folders(files))
     if inner is not None and (inner or roots):
@@ -77,8 +75,8 @@ def find_nnunet(files: ModelFiles, inner: str | None, checksums: bool) -> ModelC
     roots = last_stages(files, roots)
     if len(roots) > 1:
         raise ModelError(
-            f"expected one model at {files.path}, but found {len(roots)}: {', '.join(roots)}. "
-            "Choose the folder of one of them"
+            f"expected one model at {files.path}, but found {len(roots)}: {', '.join(roots)}; "
+            "choose the folder of one of them"
         )
     return nnunet_card(files, roots[0], checksums) if roots else None
 
@@ -91,41 +89,41 @@ def nnunet_card_at(files: ModelFiles, root: str, checksums: bool) -> ModelCard:
     files
         The files of the model.
     root
-        Folder of the trained model below the path; "" for the path.
+        Relative path of the trained folder; "" for the model's path itself.
     checksums
         Whether to compute the SHA-256 of the weights.
 
     Raises
     ------
     ModelError
-        If it is not one of them, or its texts cannot be read.
+        If `root` is not a trained folder, or its text files cannot be read.
     """
     roots = list(trained_folders(files))
     if root not in roots:
         there = ", ".join(roots) or "none"
         raise ModelError(
-            f"expected {files.path} to hold a model at {root!r}, but it has {there}; choose one "
+            f"expected {files.path} to contain a model at {root!r}, but it has {there}; choose one "
             "of these"
         )
     return nnunet_card(files, root, checksums)
 
 
 def nnunet_card(files: ModelFiles, root: str, checksums: bool) -> ModelCard:
-    """Return the card of the model in the trained folder `root`, "" for the path itself.
+    """Return the card of the model in the trained folder `root`.
 
     Parameters
     ----------
     files
         The files of the model.
     root
-        Folder of the trained model below the path; "" for the path.
+        Relative path of the trained folder; "" for the model's path itself.
     checksums
         Whether to compute the SHA-256 of the weights.
 
     Raises
     ------
     ModelError
-        If its plans or dataset.json cannot be read.
+        If the model's plans or dataset.json cannot be read.
     """
     trainer, _, configuration = _split_name(_folder_name(files, root))
     plans_text = files.text(join_path(root, "plans.json"))
@@ -135,12 +133,18 @@ def nnunet_card(files: ModelFiles, root: str, checksums: bool) -> ModelCard:
     dataset_name = join_path(root, "dataset.json")
     plans: Plans | None = None
     if dataset_name not in files.names:
-        missing.append(f"dataset.json is not in {where}; copy it from the training's result folder")
+        missing.append(
+            f"expected {where} to contain dataset.json, but it does not; copy the file from the "
+            "training's result folder"
+        )
     elif configuration:
         plans = read_plans(plans_text, files.text(dataset_name), configuration, where)
     folds, checkpoints, weights = _find_folds(files, root)
     if not folds:
-        missing.append(f"no fold of {where} has a checkpoint; copy fold_0/checkpoint_final.pth")
+        missing.append(
+            f"expected a fold of {where} to have a checkpoint, but none has one; copy "
+            "fold_0/checkpoint_final.pth"
+        )
     if plans is not None and plans.configuration.previous_stage:
         missing.extend(_without_first_stage(files, root, plans))
     dataset = plans.dataset if plans else _folder_name(files, root)
@@ -178,7 +182,7 @@ def _list_facts(plans: Plans) -> Iterator[tuple[str, Setting]]:
 def _find_folds(
     files: ModelFiles, root: str
 ) -> tuple[tuple[str, ...], tuple[str, ...], list[tuple[str, int]]]:
-    """Return the folds, the names of their common checkpoints, and the weight files."""
+    """Return the folds, the names of the checkpoints that all folds have, and the weight files."""
     names_by_fold: dict[str, list[str]] = {}
     weights = []
     for name, n_bytes in files.sizes:
@@ -207,8 +211,8 @@ def _without_first_stage(files: ModelFiles, root: str, plans: Plans) -> Iterator
         there = str(parent / before / "plans.json") in files.names
     if not there:
         yield (
-            f"{plans.configuration.name} refines the result of {before}, which is not next to it; "
-            "copy that folder too"
+            f"{plans.configuration.name} refines the result of {before}, but that model's folder "
+            "is not next to it; copy that folder too"
         )
 
 
@@ -227,6 +231,6 @@ def _folder_name(files: ModelFiles, root: str) -> str:
 
 
 def _split_name(root: str) -> tuple[str, str, str]:
-    """Return trainer, plans and configuration from a folder's name; "" if absent."""
+    """Return the trainer, plans and configuration in a folder's name, or "" where missing."""
     parts = PurePosixPath(root).name.split("__")
     return (parts[0], parts[1], parts[2]) if len(parts) == 3 else ("", "", "")

@@ -1,9 +1,9 @@
-"""nnU-Net checkpoints, read as data; a checkpoint that contains code is refused.
+"""nnU-Net checkpoints, read as data; a checkpoint that contains code is not opened.
 
-A ``.pth`` file is a pickle: unpickling it can run any program. Here torch's restricted reader is
-used, with the few additional types that nnU-Net itself stores. Source of the list: the contents of
-a real checkpoint of nnunetv2 2.8.1 besides tensors (its log and best score are numpy scalars, its
-arguments hold a torch.device).
+A ``.pth`` file is a pickle, and unpickling it can run any program. This module uses torch's
+restricted reader with the few additional types that nnU-Net itself stores. Source of the list: the
+contents of a real checkpoint of nnunetv2 2.8.1 apart from tensors (its log and best score are numpy
+scalars, its arguments contain a torch.device).
 """
 
 import codecs
@@ -49,7 +49,7 @@ DAMAGE: Final = (
     RuntimeError, EOFError, OSError, ValueError, LookupError, AttributeError, TypeError,
     AssertionError, ArithmeticError, struct.error,
 )  # fmt: skip
-"""Exceptions of torch's restricted reader for files that are damaged or not checkpoints."""
+"""Exceptions that torch's restricted reader raises for damaged files and files of other types."""
 
 SAFE_SUFFIX: Final = ".safetensors"
 
@@ -57,7 +57,7 @@ SAFE_SUFFIX: Final = ".safetensors"
 def checkpoint_file(fold: Path, name: str) -> Path:
     """Return the path of a fold's checkpoint, or of the converted file that replaces it.
 
-    Recipes and settings name ``checkpoint_best.pth`` for the converted model too.
+    Recipes and settings also use the name ``checkpoint_best.pth`` for a converted model.
     """
     path = fold / name
     converted = path.with_suffix(SAFE_SUFFIX)
@@ -66,14 +66,14 @@ def checkpoint_file(fold: Path, name: str) -> Path:
 
 @reads("a whole checkpoint", "copy it again from its source", ModelError)
 def load_checkpoint(path: Path) -> Checkpoint:
-    """Return a checkpoint; the file is read, not memory-mapped, as in `read_tensors`.
+    """Return a checkpoint; the file is read rather than memory-mapped, as in `read_tensors`.
 
     Raises
     ------
     ModelError
         If the file is missing, truncated, or not an nnU-Net checkpoint.
     RefusedCheckpointError
-        If it contains code; the message lists the calls.
+        If the file contains code; the message lists the calls.
     """
     if path.suffix == SAFE_SUFFIX and path.is_file():
         return read_safetensors(path)
@@ -81,17 +81,19 @@ def load_checkpoint(path: Path) -> Checkpoint:
     if not isinstance(content, dict) or any(key not in content for key in _KEYS):
         has = ", ".join(map(str, content)) if isinstance(content, dict) else type(content).__name__
         raise ModelError(
-            f"expected {path} to hold {', '.join(_KEYS)}, as nnU-Net v2 saves them, but it has "
+            f"expected {path} to contain {', '.join(_KEYS)}, as nnU-Net v2 saves them, but it has "
             f"{has}; choose the checkpoint that nnU-Net wrote, or use the model's own format"
         )
     weights, arguments = content["network_weights"], content["init_args"]
     if not isinstance(weights, dict) or not all(torch.is_tensor(v) for v in weights.values()):
-        raise ModelError(f"{path}: expected network_weights to be a table of tensors; {_COPY}")
+        raise ModelError(
+            f"expected network_weights in {path} to be a table of tensors, but it is not; {_COPY}"
+        )
     axes = content.get("inference_allowed_mirroring_axes") or ()
     if not isinstance(arguments, dict) or not all(axis in range(_MOST_AXES) for axis in axes):
         raise ModelError(
-            f"expected {path} to name its configuration and mirroring axes 0 to 2, but it has "
-            f"axes {axes!r}; {_COPY}"
+            f"expected {path} to name its configuration and mirroring axes from 0 to 2, but its "
+            f"axes are {axes!r}; {_COPY}"
         )
     return Checkpoint(
         path=path,
@@ -103,7 +105,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
 
 
 def unwrapped(weights: Mapping[str, Any]) -> dict[str, Any]:
-    """Return weights without the prefixes that DataParallel and torch.compile add to all names."""
+    """Return weights without the name prefixes that DataParallel and torch.compile add."""
     for prefix in _WRAPPERS * 2:  # either may wrap the other
         if all(name.startswith(prefix) for name in weights):
             weights = {name.removeprefix(prefix): value for name, value in weights.items()}
@@ -112,7 +114,7 @@ def unwrapped(weights: Mapping[str, Any]) -> dict[str, Any]:
 
 @reads("a whole checkpoint", "copy it again from its source", ModelError)
 def unsafe_globals(path: Path) -> tuple[str, ...]:
-    """Return the forbidden names that loading a checkpoint would call, without running them."""
+    """Return the forbidden names that loading a checkpoint would call, without loading it."""
     with torch.serialization.safe_globals(_ALLOWED):
         try:
             with open_plain(path) as stream:
@@ -150,9 +152,9 @@ def _load_file(path: Path) -> Any:
                 f"({_first_line(error)}); {_COPY}"
             ) from error
         raise RefusedCheckpointError(
-            f"expected {path} to hold only numbers, but loading it would call {', '.join(names)}; "
-            "it was not opened and nothing was run. Ask its author for a clean file, or convert "
-            "it in a sandbox, which extracts only the numbers",
+            f"expected {path} to contain only numbers, but loading it would call "
+            f"{', '.join(names)}; it was not opened and nothing was run. Ask its author for a "
+            "clean file, or convert it in a sandbox, which extracts only the numbers",
             remedies=(Remedy(command="models convert", values=(str(path.parent.parent),)),),
         ) from error
     except DAMAGE as error:
@@ -163,7 +165,7 @@ def _load_file(path: Path) -> Any:
 
 
 def _globals_of_pickle(path: Path) -> Iterator[str]:
-    """Yield the names that a bare pickle would import, read from its opcodes without running."""
+    """Yield the names that a bare pickle would import, read from its opcodes as data."""
     texts: list[str] = []
     memo: list[str] = []
     with suppress(*DAMAGE), open_bounded(path) as stream:

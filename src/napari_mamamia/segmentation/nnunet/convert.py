@@ -1,4 +1,4 @@
-"""Conversion of a checkpoint to a safetensors file, checked against the plans' network."""
+"""Conversion of a checkpoint to a safetensors file, checked against the network in the plans."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -14,10 +14,10 @@ from napari_mamamia.segmentation.nnunet.safetensors import write_safetensors
 def rewrite(
     source: Path, checkpoint: Path, target: Path, plans: str, dataset: str, configuration: str
 ) -> tuple[int, str]:
-    """Convert a checkpoint to safetensors; return the number of tensors and its SHA-256.
+    """Convert a checkpoint to safetensors; return the number of tensors and the file's SHA-256.
 
-    Names and shapes must be those of the plans' network. The new file is read again and compared
-    bit for bit. It takes about a second for each 100 MB.
+    Names and shapes must match the network in the plans. The new file is read again and compared
+    bit for bit. Conversion takes about a second for each 100 MB.
 
     Parameters
     ----------
@@ -28,18 +28,18 @@ def rewrite(
     target
         The new file.
     plans, dataset
-        Texts of the model's plans.json and dataset.json.
+        Contents of the model's plans.json and dataset.json.
     configuration
         Configuration in the name of the model's folder; "" if there is none.
 
     Raises
     ------
     RefusedCheckpointError
-        If opening it would run code.
+        If opening the checkpoint would run code.
     ModelError
-        If it is damaged, or does not fit the plans.
+        If the checkpoint is damaged, or does not match the plans.
     SaveError
-        If it cannot be written.
+        If the new file cannot be written.
     """
     content = replace(load_checkpoint(source), path=checkpoint)
     if configuration and content.configuration not in ("", configuration):

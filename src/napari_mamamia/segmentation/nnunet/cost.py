@@ -1,4 +1,4 @@
-"""The cost of an nnU-Net run, computed from its plans without loading a network."""
+"""The cost of an nnU-Net run, computed from the plans without loading a network."""
 
 import math
 from collections.abc import Sequence
@@ -16,11 +16,12 @@ from napari_mamamia.segmentation.nnunet.card import nnunet_card_at
 
 
 def after_stage(own: TilePlan, first: TilePlan, card: ModelCard, grid: Grid) -> TilePlan:
-    """Return the plan of a second stage combined with the plan of the first stage.
+    """Return the plan of a cascade's second stage combined with the plan of its first stage.
 
-    The stages run one after the other: the larger volumes count, and the second stage also holds
-    the labels of the first (a byte for each voxel of the case). Both networks stay loaded; the
-    caller counts the weights of the second, those of the first (`card`) are counted here.
+    The stages run one after the other, so the larger memory of the two counts. The second stage
+    also holds the first stage's labels (one byte for each voxel of the case). Both networks stay
+    loaded: the caller counts the weights of the second stage, and this function those of the first
+    (`card`).
 
     Parameters
     ----------
@@ -29,7 +30,7 @@ def after_stage(own: TilePlan, first: TilePlan, card: ModelCard, grid: Grid) -> 
     first
         Plan of the first stage.
     card
-        The card of the model.
+        The card of the first stage.
     grid
         The grid of the case.
     """
@@ -39,7 +40,7 @@ def after_stage(own: TilePlan, first: TilePlan, card: ModelCard, grid: Grid) -> 
 
 
 def after_first(ran: Ran, first: Ran, seconds: float) -> Ran:
-    """Return the record of a cascade's second stage combined with that of the first stage.
+    """Return the record of a cascade's second stage combined with the record of its first stage.
 
     Parameters
     ----------
@@ -48,7 +49,7 @@ def after_first(ran: Ran, first: Ran, seconds: float) -> Ran:
     first
         Record of the first stage.
     seconds
-        Seconds of the first stage.
+        Duration of the first stage in seconds.
     """
     cut = [f"first stage: {first.cut_short}"] if first.cut_short else []
     cut += [ran.cut_short] if ran.cut_short else []
@@ -57,10 +58,10 @@ def after_first(ran: Ran, first: Ran, seconds: float) -> Ran:
 
 
 def tiles_from_plans(card: ModelCard, settings: EngineSettings, grid: Grid) -> TilePlan | None:
-    """Return an upper limit of the tiles of a case on `grid`, or None for another kind of model.
+    """Return an upper limit for the tiles of a case on `grid`, or None for other kinds of model.
 
-    The mirrored axes are stored in the checkpoint, which is not opened: all axes are counted, so
-    that the engine's own plan has at most as many copies.
+    The mirrored axes are stored in the checkpoint, which is not opened. All axes are counted, so
+    the engine's own plan never has more copies.
 
     Parameters
     ----------
@@ -101,14 +102,14 @@ def tiles_from_plans(card: ModelCard, settings: EngineSettings, grid: Grid) -> T
 
 
 def stage_bytes(plans: Plans, padded: Sequence[int], grid: Grid) -> int:
-    """Return the memory of one stage's volumes: data, half-precision sums, and resampling.
+    """Return the memory in bytes of one stage's data, half-precision sums and resampling.
 
     Parameters
     ----------
     plans
         The plans of the model.
     padded
-        Extents of the padded volume.
+        Size of the padded volume in voxels.
     grid
         The grid of the case.
     """
@@ -119,18 +120,18 @@ def stage_bytes(plans: Plans, padded: Sequence[int], grid: Grid) -> int:
 def tiles_at_most(
     shape: Sequence[int], patch: Sequence[int], step: float
 ) -> tuple[int, tuple[int, ...]]:
-    """Return the number of tiles of a whole volume, and its extents padded to one patch.
+    """Return the number of tiles of a whole volume, and its size padded to at least one patch.
 
-    A patch of two axes goes through the slices of the first.
+    A two-dimensional patch is applied to each slice along the first axis.
 
     Parameters
     ----------
     shape
-        Extents of the volume in voxels.
+        Size of the volume in voxels.
     patch
-        Extents of a tile in voxels.
+        Size of a tile in voxels.
     step
-        Distance of tiles as a share of the patch.
+        Distance between tiles as a fraction of the patch size.
 
     Examples
     --------
@@ -145,14 +146,14 @@ def tiles_at_most(
 
 
 def copies_at_most(axes: int, most: int | None) -> int:
-    """Return the number of mirrored copies along `axes`, including the tile itself.
+    """Return the number of mirrored copies along `axes`, including the original tile.
 
     Parameters
     ----------
     axes
         Number of mirrored axes.
     most
-        Largest number of copies, including the tile; None for all.
+        Maximum number of copies, including the original tile; None for all.
 
     Examples
     --------
@@ -167,21 +168,22 @@ def copies_at_most(axes: int, most: int | None) -> int:
 def first_stage_of(card: ModelCard, plans: Plans, checksums: bool = False) -> ModelCard:
     """Return the card of the model whose labels a cascade's second stage refines.
 
-    That model is next to the second stage's folder, under the same name with its own configuration.
+    That model's folder is next to the second stage's folder and has the same name, except for its
+    own configuration.
 
     Parameters
     ----------
     card
-        The card of the model.
+        The card of the second stage.
     plans
-        The plans of the model.
+        The plans of the second stage.
     checksums
         Whether to compute the SHA-256 of the weights.
 
     Raises
     ------
     ModelError
-        If it does not exist.
+        If the first stage's model does not exist.
     """
     root = PurePosixPath(card.inner) if card.inner else None
     folder_name = root.name if root else card.path.name

@@ -1,20 +1,20 @@
-"""The nnU-Net engine: checkpoints, plans and network are loaded once; input and output of cases.
+"""The nnU-Net engine, which loads checkpoints, plans and network once, and labels cases.
 
-Weights are read as data. A cascade also loads the engine of its first stage, from the neighbouring
-folder. With torch in single precision on the CPU its labels are those of nnunetv2's own
-predictor, voxel for voxel, in the same process and with the same number of threads.
+Weights are read as data. For a cascade, the engine of the first stage is also loaded, from the
+neighbouring folder. With torch in single precision on the CPU, the labels equal those of nnunetv2's
+own predictor voxel for voxel, in the same process and with the same number of threads.
 
 A voxel can become foreground only if, among the model voxels from which it is interpolated, some
-foreground output is above that of background (for regions: above 0), since the weights of linear
-interpolation are not negative and floating-point sums keep order. Therefore only the box of those
-voxels is resampled; everything else is background. Inside the box the same products and sums are
-computed in the same order as in SciPy, and rounded to half precision as in nnU-Net, so that ties
-are resolved equally. Source: nnunetv2 2.8.1, inference/export_prediction.py; SciPy 1.17, ndimage,
-NI_ZoomShift.
+foreground output exceeds the background output (for regions: exceeds 0), because the weights of
+linear interpolation are not negative and floating-point sums preserve order. Therefore only the
+bounding box of these voxels is resampled, and everything else is background. Inside the box, the
+same products and sums are computed in the same order as in SciPy and rounded to half precision as
+in nnU-Net, so that ties are resolved in the same way. Source: nnunetv2 2.8.1,
+inference/export_prediction.py; SciPy 1.17, ndimage, NI_ZoomShift.
 
-Channels are processed one at a time. Order of steps: reorient, crop to voxels that are not zero,
-normalise, resample. Normalisation works on float32 with the memory order of nnU-Net's own arrays,
-since a mean of float32 values depends on it. Source: nnunetv2 2.8.1,
+Channels are processed one at a time. Each is reoriented, cropped to nonzero voxels, normalised and
+resampled, in this order. Normalisation uses float32 arrays with the memory order of nnU-Net's own
+arrays, because the mean of float32 values depends on it. Source: nnunetv2 2.8.1,
 preprocessing/preprocessors/default_preprocessor.py, preprocessing/cropping,
 preprocessing/normalization/default_normalization_schemes.py.
 """
@@ -96,15 +96,16 @@ from napari_mamamia.segmentation.nnunet.safetensors import Checkpoint
 
 _STEPS: Final = 1000  # voxels of a channel at a time
 _EPSILON: Final = 1e-8
-"""Smallest divisor. Source: default_normalization_schemes.py, for float32."""
+"""Smallest divisor for float32. Source: default_normalization_schemes.py."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
-    """The network's input, and the data for the way back to the case's grid.
+    """The network's input, and the data for converting its output back to the case's grid.
 
-    `data` is a float32 tensor ``(channel, a, b, c)`` on the model's grid; `box` is the crop, along
-    the model's axes at the case's own spacing; `wanted` is the spacing of the model's grid.
+    `data` is a float32 tensor ``(channel, a, b, c)`` on the model's grid. `box` is the cropped box
+    along the model's axes, with the case's own spacing. `wanted` is the spacing of the model's
+    grid.
     """
 
     data: Any
@@ -126,7 +127,7 @@ def prepare(
     arrays
         One ``(z, y, x)`` volume for each channel, of any numeric type.
     grid
-        Their grid.
+        The grid of the volumes.
     plans
         The plans of the model.
     previous
@@ -135,7 +136,7 @@ def prepare(
     Raises
     ------
     ModelError
-        If the number of channels differs from the model's, or the labels of the first stage are
+        If the model has a different number of channels, or the labels of the first stage are
         missing.
     CaseError
         If every voxel is zero, or a voxel is not finite.
@@ -149,7 +150,9 @@ def prepare(
         nonzero |= volume != 0
     box = Box.around(nonzero)
     if box.is_empty:
-        raise CaseError("every voxel of the input is zero; open the images that belong to the case")
+        raise CaseError(
+            "every voxel of the input is zero; choose the images that belong to the case"
+        )
     first = None if previous is None else frame.to_model(previous)[box.slices]
     mask = _norm_mask(nonzero[box.slices], first, plans)
     del nonzero
@@ -170,9 +173,9 @@ def prepare(
         labels = resample_labels(_mark_outside(first, mask), shape, seg, axis)
         if labels.shape != shape:
             raise ModelError(
-                f"a first stage's labels of {labels.shape} voxels need resampling to {shape}, but "
-                "the plans resample images and not labels; restore the plans.json that came with "
-                "the model"
+                f"the first stage's labels of {labels.shape} voxels need resampling to {shape}, "
+                "but the plans resample only images and not labels; restore the plans.json that "
+                "came with the model"
             )
         data[len(seen) :] = torch.from_numpy(plans.labels.one_hot(labels))
     return Prepared(data, frame, box, target)
@@ -183,25 +186,26 @@ def _require_inputs(
 ) -> None:
     if len(arrays) != len(plans.channels):
         raise ModelError(
-            f"{plans.dataset} has {count_of(len(plans.channels), 'channel')} "
-            f"({', '.join(plans.channels)}), "
-            f"but got {len(arrays)}; choose the phases of its training, one for each channel"
+            f"expected one image for each of the {count_of(len(plans.channels), 'channel')} of "
+            f"{plans.dataset} ({', '.join(plans.channels)}), but got {len(arrays)}; choose the "
+            "phases of its training, one for each channel"
         )
     for name, array in zip(plans.channels, arrays, strict=True):
         if array.shape != grid.shape:
             raise ModelError(
-                f"channel {name} has shape {array.shape}, but the case has {grid.shape} (z, y, "
-                "x); every channel must be on the case's own grid"
+                f"expected channel {name} to have the shape of the case, {grid.shape} (z, y, x), "
+                f"but its shape is {array.shape}; use channels on the case's own grid"
             )
         if np.issubdtype(array.dtype, np.floating) and not np.isfinite(array).all():
             raise CaseError(
-                f"expected channel {name} to be finite everywhere, but it holds NaN or infinity; "
-                "export the images again"
+                f"expected channel {name} to be finite everywhere, but it contains NaN or "
+                "infinity; export the images again"
             )
     if plans.configuration.previous_stage and previous is None:
         raise ModelError(
             f"{plans.configuration.name} refines the result of "
-            f"{plans.configuration.previous_stage}, which is missing; run that stage first"
+            f"{plans.configuration.previous_stage}, but this result is missing; run that stage "
+            "first"
         )
 
 
@@ -216,7 +220,7 @@ def _norm_mask(
 
 
 def _mark_outside(previous: NDArray[Any], mask: NDArray[np.bool_] | None) -> NDArray[np.int16]:
-    """Return the labels of a first stage with -1 outside the mask, as in nnU-Net."""
+    """Return the first stage's labels with -1 outside the mask, as in nnU-Net."""
     labels = previous.astype(np.int16)
     if mask is not None:
         labels[~mask] = -1
@@ -240,7 +244,7 @@ def _normalise_channel(
     elif norm.scheme == "RGBTo01Normalization":
         if image.min() < 0 or image.max() > 255:
             raise ModelError(
-                "expected a colour channel to have values of 0 to 255, but it has "
+                "expected a colour channel to have values from 0 to 255, but it has "
                 f"{image.min():g} to {image.max():g}; this model was made for colour images"
             )
         image /= 255.0
@@ -259,7 +263,7 @@ def _z_scored(image: NDArray[np.float32], mask: NDArray[np.bool_] | None) -> Non
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Line:
-    """Linear interpolation along one axis: two source indices and their weights for each voxel."""
+    """Linear interpolation along one axis: two source indices and two weights per voxel."""
 
     low: NDArray[np.intp]
     high: NDArray[np.intp]
@@ -267,7 +271,7 @@ class _Line:
     weight_high: NDArray[np.float64]
 
     def cut(self, first: int, stop: int) -> "_Line":
-        """Return the part for voxels `first` to `stop`."""
+        """Return the interpolation for the voxels from `first` up to but not including `stop`."""
         span = slice(first, stop)
         return _Line(self.low[span], self.high[span], self.weight_low[span], self.weight_high[span])
 
@@ -275,18 +279,18 @@ class _Line:
 def export_labels(
     logits: Any, prepared: Prepared, plans: Plans, region: Box | None = None
 ) -> NDArray[Any]:
-    """Return labels ``(z, y, x)`` on the case's grid, uint8 or uint16.
+    """Return the labels ``(z, y, x)`` on the case's grid as uint8 or uint16.
 
     Parameters
     ----------
     logits
-        ``(heads, a, b, c)`` half tensor on the CPU, on the model's grid.
+        ``(heads, a, b, c)`` half-precision tensor on the CPU, on the model's grid.
     prepared
         The result of `prepare` for the case.
     plans
         The plans of the model.
     region
-        Box of the case's grid along the model's axes; outside it everything becomes background.
+        Box of the case's grid along the model's axes; voxels outside it become background.
     """
     report_progress(0, 1, "Writing labels")
     whole = np.zeros(prepared.frame.shape, dtype=plans.labels.dtype)
@@ -314,17 +318,17 @@ def export_labels(
 
 
 def export_probability(logits: Any, prepared: Prepared, plans: Plans) -> NDArray[np.float16]:
-    """Return the probability that a voxel is not background, float16 ``(z, y, x)``.
+    """Return the probability that each voxel is not background, float16 ``(z, y, x)``.
 
-    It is computed on the model's grid (1 minus softmax of background; the largest sigmoid with
-    regions) and interpolated linearly; no label depends on it.
+    The probability is computed on the model's grid (1 minus the softmax of background, or for
+    regions the largest sigmoid) and interpolated linearly. It does not affect the labels.
 
     Parameters
     ----------
     logits
         Outputs of the network, ``(heads, a, b, c)``.
     prepared
-        Input of the network, with the way back.
+        The result of `prepare` for the case.
     plans
         The plans of the model.
     """
@@ -345,7 +349,7 @@ def export_probability(logits: Any, prepared: Prepared, plans: Plans) -> NDArray
 
 
 def foreground_box(logits: Any, labels: Labels) -> Box:
-    """Return the box of model voxels where a foreground output wins; empty if there is none.
+    """Return the bounding box of voxels where a foreground output is largest; it may be empty.
 
     Parameters
     ----------
@@ -363,14 +367,14 @@ def foreground_box(logits: Any, labels: Labels) -> Box:
 
 
 def linear_places(before: int, after: int) -> _Line:
-    """Return the interpolation of one axis from `before` to `after` voxels, with repeated edges.
+    """Return the linear interpolation of one axis with repeated edges.
 
     Parameters
     ----------
     before
-        Extent of the present axis in voxels.
+        Number of voxels before resampling.
     after
-        Extent of the new axis in voxels.
+        Number of voxels after resampling.
 
     Source: SciPy ndimage, NI_ZoomShift with grid_mode, order 1, mode nearest.
     """
@@ -394,7 +398,7 @@ def _export_direct(logits: Any, labels: Labels) -> NDArray[Any]:
 
 
 def _in_box(logits: Any, shape: Sequence[int], axis: int | None, labels: Labels) -> NDArray[Any]:
-    """Return labels of `shape`, interpolated within the box of possible foreground."""
+    """Return the labels on a grid of `shape`, interpolated only where foreground is possible."""
     out = np.zeros(tuple(shape), dtype=labels.dtype)
     box = foreground_box(logits, labels)
     if box.is_empty:
@@ -426,7 +430,7 @@ def _in_box(logits: Any, shape: Sequence[int], axis: int | None, labels: Labels)
 def _blend_slice(
     head: Any, deep: _Line, z: int, down: _Line, across: _Line, blended: bool
 ) -> NDArray[np.float16]:
-    """Return one slice of one output in half precision; products and sums in SciPy's order."""
+    """Return one slice of one output in half precision, with SciPy's order of products and sums."""
     y0, y1 = int(down.low.min()), int(down.high.max()) + 1
     x0, x1 = int(across.low.min()), int(across.high.max()) + 1
     pairs = [(deep.low[z], deep.weight_low[z])]
@@ -454,7 +458,7 @@ def _blend_slice(
 def _export_slowly(
     logits: Any, shape: Sequence[int], how: Resampling, axis: int | None, labels: Labels
 ) -> NDArray[Any]:
-    """Return labels by resampling every output completely, for plans with unusual settings."""
+    """Return the labels by resampling every output completely, for plans with unusual settings."""
     heads = []
     for index, head in enumerate(logits):
         report_progress(index, len(logits), "Writing labels")
@@ -472,8 +476,8 @@ def _export_slowly(
 def _decide_labels(values: NDArray[Any], labels: Labels) -> NDArray[Any]:
     """Return the label of each pixel from ``(heads, ...)`` outputs; ties go to the smaller label.
 
-    With regions each output counts where its sigmoid exceeds one half, later ones over earlier
-    ones.
+    With regions, each output applies where its sigmoid exceeds one half, and later outputs override
+    earlier ones.
     """
     out = np.zeros(values.shape[1:], dtype=labels.dtype)
     if labels.has_regions:
@@ -497,7 +501,7 @@ def _make_nearest(before: int, after: int) -> _Line:
 
 
 def _find_span(line: _Line, first: int, stop: int) -> tuple[int, int]:
-    """Return the voxels of the new axis that depend on ``first .. stop - 1``."""
+    """Return the range of voxels on the new axis that depend on ``first .. stop - 1``."""
     touched = np.flatnonzero((line.high >= first) & (line.low < stop))
     return (int(touched[0]), int(touched[-1]) + 1) if touched.size else (0, 0)
 
@@ -506,9 +510,10 @@ def _find_span(line: _Line, first: int, stop: int) -> tuple[int, int]:
 
 
 def torch_forward(network: nn.Module, device: str, precision: str) -> Forward:
-    """Return the network as a function, in the precision that nnU-Net uses on a device.
+    """Return the network as a function with the precision that nnU-Net uses on a device.
 
-    On CUDA that is torch's mixed precision. bf16 on the CPU is used only if chosen by name.
+    On CUDA this is torch's mixed precision. bf16 on the CPU is used only if it is chosen
+    explicitly.
 
     Parameters
     ----------
@@ -534,7 +539,7 @@ def torch_forward(network: nn.Module, device: str, precision: str) -> Forward:
 
 
 def precision_text(settings: EngineSettings, device: str) -> str:
-    """Return the precision of the computation: torch's mixed precision on CUDA.
+    """Return the precision of the computation as text.
 
     Parameters
     ----------
@@ -559,7 +564,7 @@ _PREDICTED: Final = 960
 
 @dataclass(slots=True, eq=False)
 class NnUNetEngine:
-    """A loaded model. Create it with `load_nnunet`; release it with `close`."""
+    """A loaded model; create it with `load_nnunet` and release it with `close`."""
 
     card: ModelCard
     plans: Plans
@@ -573,7 +578,7 @@ class NnUNetEngine:
 
     @property
     def folds(self) -> tuple[str, ...]:
-        """Names of the averaged folds."""
+        """Names of the folds whose outputs are averaged."""
         return tuple(fold for fold, _ in self.checkpoints)
 
     @property
@@ -584,9 +589,9 @@ class NnUNetEngine:
         return flips_of(self.checkpoints[0][1].mirror_axes, self.settings.most_copies)
 
     def plan(self, grid: Grid, region: Box | None = None) -> TilePlan:
-        """Return the cost of a case on `grid`, assuming no empty border.
+        """Return the cost of a case on `grid`, assuming that it has no empty border.
 
-        The first stage of a cascade, which always uses the whole volume, is included.
+        The cost includes a cascade's first stage, which always uses the whole volume.
         """
         shape, step = model_shape(grid, self.plans), self.settings.step
         tiles = region_tiles(shape, self.plans, step, grid, region)
@@ -607,25 +612,25 @@ class NnUNetEngine:
         )
 
     def predict(self, given: EngineInput) -> EngineResult:
-        """Label one case; every tile and mirrored copy reports progress.
+        """Label one case, and report progress for every tile and mirrored copy.
 
-        As `Engine.predict`. At the deadline the complete folds are averaged, and `Ran.cut_short`
-        names the missing ones.
+        See `Engine.predict`. At the deadline, the completed folds are averaged, and `Ran.cut_short`
+        names the missing folds.
 
         Raises
         ------
         ModelError
             If the channels do not fit the model.
         OverLimitError
-            If no fold was complete at the deadline.
+            If no fold was completed before the deadline.
         CaseError
-            If the volumes are all zero or not finite.
+            If all voxels are zero, or a voxel is not finite.
         """
         with threads_set(self.settings.threads) as threads:
             return self._predict_case(given, threads)
 
     def run_one_tile(self) -> None:
-        """Run the first fold's network once on an empty tile, to measure its time."""
+        """Run the first fold's network once on an empty tile to measure its time."""
         fold, checkpoint = self.checkpoints[0]
         with threads_set(self.settings.threads):
             tile = torch.zeros(
@@ -635,7 +640,7 @@ class NnUNetEngine:
             output.flatten()[:1].cpu()  # a GPU returns before it has finished
 
     def close(self) -> None:
-        """Release the networks and the memory of a GPU."""
+        """Release the networks and their GPU memory."""
         if self.first_stage is not None:
             self.first_stage.close()
         self._compiled.clear()
@@ -646,8 +651,8 @@ class NnUNetEngine:
     def _predict_case(self, given: EngineInput, threads: int) -> EngineResult:
         """Run both stages of a cascade, or the only stage.
 
-        The first stage has the share of progress and time that its tiles have in the total cost.
-        Its first fold may take longer, since the second stage needs it.
+        The first stage gets a share of the progress and time that corresponds to its tiles. Its
+        first fold may take longer, because the second stage needs its result.
         """
         if self.first_stage is None:
             return self._one_stage(given, threads)
@@ -702,7 +707,7 @@ class NnUNetEngine:
         deadline: float | None,
         folds_until: float | None = None,
     ) -> tuple[Any, tuple[str, ...]]:
-        """Return the mean output of the folds in half precision, and the names of these folds.
+        """Return the mean half-precision output of the folds, and the names of these folds.
 
         The first fold may take until `deadline`, all others until `folds_until` if it is set.
         """
@@ -791,7 +796,7 @@ class NnUNetEngine:
 
 
 def load_nnunet(card: ModelCard, settings: EngineSettings | None = None) -> NnUNetEngine:
-    """Load a model: unpack its zip, read weights as data, build the network.
+    """Load a model: unpack its zip, read its weights as data, and build its network.
 
     Parameters
     ----------
@@ -803,8 +808,8 @@ def load_nnunet(card: ModelCard, settings: EngineSettings | None = None) -> NnUN
     Raises
     ------
     ModelError
-        If the card is of another kind of model, a fold or checkpoint is missing, the file is
-        damaged or contains code, the trainer is unknown, or the weights do not fit.
+        If the card describes another kind of model, a fold or checkpoint is missing, the file is
+        damaged or contains code, the trainer is unknown, or the weights do not fit the network.
     MissingExtraError
         If the backend is not installed.
     """
@@ -822,7 +827,7 @@ def load_nnunet(card: ModelCard, settings: EngineSettings | None = None) -> NnUN
     trainer = checkpoints[0][1].trainer
     if not trainer_known(trainer) and not settings.accept_trainer:
         raise ModelError(
-            f"{card.name} should come from one of nnU-Net's own trainers, but was made by "
+            f"expected {card.name} to come from one of nnU-Net's own trainers, but it was made by "
             f"{trainer!r}, whose code is not available; if it uses the network of the plans, "
             'accept the trainer ("accept_trainer": true in the recipe)'
         )
@@ -843,7 +848,7 @@ def load_nnunet(card: ModelCard, settings: EngineSettings | None = None) -> NnUN
 
 
 def _first_stage(card: ModelCard, plans: Plans, settings: EngineSettings) -> NnUNetEngine:
-    """Load the first stage of a cascade from the folder next to it."""
+    """Load a cascade's first stage from the folder next to the second stage."""
     before = first_stage_of(card, plans, checksums=bool(card.sha256))
     folds = tuple(fold for fold in settings.folds if fold in before.folds)
     stage_settings = replace(settings, folds=folds, checkpoint="", keep_probability=False)
@@ -858,7 +863,7 @@ def _load_checkpoints(
     if absent:
         raise ModelError(
             f"{card.name} has the folds {', '.join(card.folds)}, but not {', '.join(absent)}; "
-            "choose among these, or copy the missing folder"
+            "choose from the existing folds, or copy the missing folder"
         )
     name = settings.checkpoint or next(iter(card.checkpoints), "")
     if not name:

@@ -1,7 +1,7 @@
-"""Extract the numbers of a refused checkpoint, which is opened only in a sandbox.
+"""Extraction of the numbers from a refused checkpoint, which is opened only in a sandbox.
 
-Code in the file has no network, a read-only system without personal files, one fresh folder to
-write to, and limits of time and memory. Only a safetensors file leaves the sandbox.
+Code in the file has no network, sees a read-only system without personal files, can write only to
+one empty folder, and has limited time and memory. Only a safetensors file leaves the sandbox.
 """
 
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ _PROGRAM: Final = "opening the checkpoint"
 
 @dataclass(frozen=True, slots=True)
 class SandboxLimits:
-    """Limits for opening one checkpoint: seconds, and bytes of memory (0: from the file size)."""
+    """Limits for opening one checkpoint, in seconds and bytes; 0 bytes uses the file size."""
 
     seconds: float = 120.0
     memory_bytes: int = 0
@@ -60,15 +60,14 @@ def sandbox(*, as_root: bool = False) -> Isolation:
     Raises
     ------
     ModelError
-        If this computer has no sandbox, with the reason, or if the user is root, unless `as_root`
-        allows it.
+        If this computer has no sandbox, or if the user is root and `as_root` is False.
     """
     require_no_root(as_root=as_root)
     check = find_isolation((IsolationKind.BUBBLEWRAP,))
     if check.usable:
         return check.usable[0]
     raise ModelError(
-        "a checkpoint that contains code is only opened in a sandbox, but this computer has none "
+        "a checkpoint that contains code is opened only in a sandbox, but this computer has none "
         f"({'; '.join(check.reasons)}); convert it on a computer with a sandbox, or ask the "
         "model's author for a clean file"
     )
@@ -77,27 +76,26 @@ def sandbox(*, as_root: bool = False) -> Isolation:
 def taken_out(
     checkpoint: Path, isolation: Isolation, work: Path, limits: SandboxLimits | None = None
 ) -> Path:
-    """Open a checkpoint in a sandbox and return the extracted file.
+    """Open a checkpoint in a sandbox and return the path of the extracted file.
 
-    The returned file is in `work`, is a plain file and has a possible size; its content is not
-    checked here, see `convert`.
+    The returned file is in `work`, is a regular file and has a plausible size; its content is not
+    checked here, but in `convert`.
 
     Parameters
     ----------
     checkpoint
         The checkpoint file.
     isolation
-        From `sandbox`.
+        The result of `sandbox`.
     work
-        An empty folder for this run alone; the caller removes it.
+        An empty folder for this run only; the caller removes it.
     limits
         The limits of the run; None for the default limits.
 
     Raises
     ------
     ModelError
-        If there is no sandbox, a limit was reached, or the file could not be opened; with the
-        reason.
+        If there is no sandbox, a limit was exceeded, or the file could not be opened.
     """
     if not isolation.is_closed:
         raise ModelError(
@@ -110,7 +108,9 @@ def taken_out(
     log = work / "log.txt"
     run = run_in_sandbox(layout, isolation, allowed, work, log, wording)
     if run.ending is not Ending.FINISHED:
-        raise ModelError(f"{checkpoint} could not be opened in the sandbox: {run.reason}")
+        raise ModelError(
+            f"expected {checkpoint} to open in the sandbox, but it did not: {run.reason}"
+        )
     result = layout.output[0] / _RESULT
     require_plain_file(result, allowed.output_bytes)
     return result

@@ -1,4 +1,4 @@
-"""Networks of nnU-Net models, built from names in tables that are never imported."""
+"""Networks of nnU-Net models, built only from classes in fixed tables, never imported by name."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -73,18 +73,18 @@ def trainer_known(name: str) -> bool:
 def build_network(
     architecture: Architecture, inputs: int, heads: int, trainer: str, where: str
 ) -> nn.Module:
-    """Return the network of a model with random weights, ready for inference.
+    """Return a model's network with random weights, ready for inference.
 
     Raises
     ------
     ModelError
-        If a class, operation or argument is not on the lists above; nothing is imported then.
+        If a class, operation or argument is not in the lists above; nothing is imported then.
     """
     package, _, name = architecture.class_name.rpartition(".")
     if name not in _NETWORKS or not f"{package}.".startswith(_PACKAGE):
         raise ModelError(
-            f"{where}: expected one of the networks {', '.join(_NETWORKS)} in nnU-Net's "
-            f"{_PACKAGE.rstrip('.')}, but got {architecture.class_name!r}; nothing was imported; "
+            f"expected the network in {where} to be one of {', '.join(_NETWORKS)} in nnU-Net's "
+            f"{_PACKAGE.rstrip('.')}, but it is {architecture.class_name!r}; nothing was imported; "
             "a model with its own network can only be run in isolation"
         )
     arguments = _read_arguments(architecture, where)
@@ -98,7 +98,7 @@ def build_network(
         )
     except (TypeError, ValueError, AssertionError, RuntimeError, IndexError, KeyError) as error:
         raise ModelError(
-            f"{where}: {name} cannot be built from the plans ({error}); restore the plans.json "
+            f"{name} in {where} cannot be built from the plans ({error}); restore the plans.json "
             "that came with the model"
         ) from error
     built: nn.Module = network.eval().requires_grad_(False)
@@ -111,14 +111,14 @@ def put_weights(network: nn.Module, checkpoint: Checkpoint) -> None:
     Parameters
     ----------
     network
-        The network with its weights.
+        The network to change.
     checkpoint
-        Weights and settings of a fold.
+        The weights and settings of a fold.
 
     Raises
     ------
     ModelError
-        If names or shapes differ; the message has the first differences.
+        If names or shapes differ; the message lists the first differences.
     """
     state, given = network.state_dict(), checkpoint.weights
     absent = [name for name in state if name not in given]
@@ -150,7 +150,7 @@ def _read_arguments(architecture: Architecture, where: str) -> dict[str, Any]:
     )
     if strange:
         raise ModelError(
-            f"{where}: expected arguments of nnU-Net's own networks, but got "
+            f"expected the arguments in {where} to be those of nnU-Net's own networks, but found "
             f"{', '.join(map(repr, strange))}; this model cannot be built here"
         )
     return {
@@ -166,7 +166,7 @@ def _find_operation(name: Any, where: str) -> Any:
     package, _, last = str(name).rpartition(".")
     if last not in _OPERATIONS or not f"{package}.".startswith("torch.nn."):
         raise ModelError(
-            f"{where}: expected one of torch.nn's operations {', '.join(_OPERATIONS)}, but got "
-            f"{name!r}; nothing was imported; this model can only be run in isolation"
+            f"expected the operation in {where} to be one of torch.nn's {', '.join(_OPERATIONS)}, "
+            f"but it is {name!r}; nothing was imported; this model can only be run in isolation"
         )
     return _OPERATIONS[last]

@@ -1,8 +1,8 @@
-"""nnU-Net checkpoints as safetensors files: numbers and a short text, no code.
+"""nnU-Net checkpoints as safetensors files, which contain numbers and a short text but no code.
 
-Tensors that share their numbers are stored once. The header holds their further names, the trainer,
-the configuration, the mirroring axes, and the SHA-256 of the original checkpoint. Source of the
-format: huggingface/safetensors, README.md, "Format".
+Tensors that share their numbers are stored once. The header contains their additional names, the
+trainer, the configuration, the mirroring axes, and the SHA-256 of the original checkpoint. Source
+of the format: huggingface/safetensors, README.md, "Format".
 """
 
 from collections.abc import Mapping
@@ -28,10 +28,10 @@ _COPY: Final = "convert the model again, or copy the file again from its source"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Checkpoint:
-    """The contents of a checkpoint that a run needs.
+    """The contents of a checkpoint that are needed for a run.
 
-    `mirror_axes` are the axes along which mirrored copies may be made (0 is the first of the
-    model's), empty if the trainer did not mirror.
+    `mirror_axes` are the axes along which mirrored copies may be made (0 is the model's first
+    axis); they are empty if the trainer did not mirror.
     """
 
     path: Path
@@ -43,10 +43,10 @@ class Checkpoint:
 
 @reads("a whole safetensors file", "copy it again from its source", ModelError)
 def read_tensors(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the tensors of a safetensors file by name, and the texts of its header.
+    """Return the tensors of a safetensors file by name, and the strings in its header.
 
-    The file is read, not memory-mapped: the process would crash if a mapped file were truncated
-    meanwhile.
+    The file is read rather than memory-mapped, because the process would crash if a mapped file
+    were truncated in the meantime.
 
     Raises
     ------
@@ -68,12 +68,12 @@ def read_tensors(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
 
 @reads("a whole safetensors file", "copy it again from its source", ModelError)
 def read_safetensors(path: Path) -> Checkpoint:
-    """Return a checkpoint from a safetensors file; reading it cannot run code.
+    """Return a checkpoint from a safetensors file; reading the file cannot run code.
 
     Raises
     ------
     ModelError
-        If the file is damaged, or not a checkpoint that this software wrote.
+        If the file is damaged, or is not a checkpoint that this software wrote.
     """
     weights, texts = read_tensors(path)
     if texts.get("format") != FORMAT:
@@ -85,7 +85,8 @@ def read_safetensors(path: Path) -> Checkpoint:
     for name, first in _read_same(texts, path).items():
         if first not in weights:
             raise ModelError(
-                f"{path}: expected {name} to equal {first}, which is not there; {_COPY}"
+                f"expected {name} in {path} to be stored as {first}, but that tensor is missing; "
+                f"{_COPY}"
             )
         weights[name] = weights[first]
     return Checkpoint(
@@ -103,18 +104,18 @@ def write_safetensors(checkpoint: Checkpoint, path: Path, source_sha256: str) ->
     Parameters
     ----------
     checkpoint
-        Weights and settings of a fold.
+        The weights and settings of a fold.
     path
-        The path of the file or folder.
+        The path of the new file.
     source_sha256
         SHA-256 of the original checkpoint.
 
     Raises
     ------
     SaveConflictError
-        If a file exists at `path`.
+        If a file already exists at `path`.
     SaveError
-        If the system refuses to write, or the file differs when read again.
+        If the file cannot be written, or differs when it is read again.
     """
     tensors, same = distinct(checkpoint.weights)
     text = header(
@@ -129,20 +130,20 @@ def write_safetensors(checkpoint: Checkpoint, path: Path, source_sha256: str) ->
             save_file(tensors, temporary, text)
         except SafetensorError as error:
             raise SaveError(
-                f"cannot write {path.name} to {path.parent}: {error}; make room, or choose "
-                "another folder"
+                f"cannot write {path.name} to {path.parent}: {error}; free some space, or choose "
+                "a different folder"
             ) from error
         temporary.chmod(0o644)  # the permissions of the package's own file allow its writer alone
         if not _is_equal(checkpoint, read_safetensors(temporary)):
             raise SaveError(
-                f"expected {path} to hold the numbers of {checkpoint.path}, but it differs from "
-                "them when read again; check the disk and convert again"
+                f"expected {path} to contain the numbers of {checkpoint.path}, but they differ "
+                "when the file is read again; check the disk and convert the checkpoint again"
             )
     return len(tensors)
 
 
 def _is_equal(one: Checkpoint, other: Checkpoint) -> bool:
-    """Return whether two checkpoints are bit-identical, including NaN."""
+    """Return whether two checkpoints are bit-identical, including NaN values."""
     facts = [(c.trainer, c.configuration, c.mirror_axes, set(c.weights)) for c in (one, other)]
     return facts[0] == facts[1] and all(
         _same_bits(value, other.weights[name]) for name, value in one.weights.items()
@@ -162,7 +163,8 @@ def _read_same(texts: Mapping[str, str], path: Path) -> dict[str, str]:
         isinstance(same_name, str) for same_name in same_names.values()
     ):
         raise ModelError(
-            f"{path}: expected its header to list the tensors that share numbers; {_COPY}"
+            f"expected the header of {path} to list the tensors that share numbers, but it does "
+            f"not; {_COPY}"
         )
     return same_names
 
@@ -171,7 +173,7 @@ def _read_axes(texts: Mapping[str, str], path: Path) -> tuple[int, ...]:
     axes = _parse_entry(texts, "mirror_axes", path)
     if not isinstance(axes, list) or any(type(a) is not int or a not in _AXES for a in axes):
         raise ModelError(
-            f"{path}: expected the mirroring axes to be among 0, 1, 2, but they are "
+            f"expected the mirroring axes in {path} to be among 0, 1, 2, but they are "
             f"{printable(str(axes), 60)}; {_COPY}"
         )
     return tuple(axes)
@@ -181,4 +183,4 @@ def _parse_entry(texts: Mapping[str, str], key: str, path: Path) -> Any:
     try:
         return parsed_json(texts.get(key, "null"))
     except (ValueError, RecursionError) as error:
-        raise ModelError(f"{path}: {key} of its header cannot be read; {_COPY}") from error
+        raise ModelError(f"{key} in the header of {path} cannot be read; {_COPY}") from error

@@ -1,9 +1,9 @@
 """The program that opens a refused checkpoint inside the sandbox.
 
-Unpickling such a file can run any program, which is why the sandbox exists. This module is copied
-into it as a file and called by `external_runner`, in a Python with torch and safetensors; it
-imports nothing of napari_mamamia. One file of plain numbers leaves the sandbox, and it is not
-trusted either: see `convert`.
+Unpickling such a file can run any program, which is the reason for the sandbox. This module is
+copied into the sandbox as a file and called by `runner`, in a Python with torch and safetensors; it
+imports nothing from napari_mamamia. Only a file of plain numbers leaves the sandbox; that file is
+also untrusted and is checked by `convert`.
 """
 
 import json
@@ -17,37 +17,37 @@ import torch
 from safetensors.torch import save_file
 
 FORMAT: Final = "napari-mamamia nnU-Net checkpoint"
-"""Value of ``format`` in the header of a checkpoint's safetensors file."""
+"""Value of ``format`` in the header of a converted checkpoint."""
 RESULT: Final = "weights.safetensors"
-"""Name of the file that is written to the output folder of the sandbox."""
+"""Name of the file that is written to the sandbox's output folder."""
 
 
 class _StandIn:
     """A replacement for classes that are not installed, or whose own code failed."""
 
     def __init__(self, *given: object, **named: object) -> None:
-        """Accept any arguments of the file."""
+        """Accept any arguments from the file."""
 
     def __setstate__(self, state: object) -> None:
-        """Ignore any state of the file."""
+        """Ignore any state from the file."""
 
 
 # Not the reader written in C, whose methods cannot be overridden.
 class _Unpickler(pickle._Unpickler):
-    """Python's unpickler, which calls the functions that a file names, and continues on failure."""
+    """Python's unpickler, changed to continue if a function that the file calls fails."""
 
     stack: list[Any]
     dispatch: ClassVar[dict[int, Any]] = dict(pickle._Unpickler.dispatch)
 
     def find_class(self, module: str, name: str) -> Any:
-        """Return the object that the file names, or a stand-in if it is not installed."""
+        """Return the object that the file refers to, or `_StandIn` if it is not installed."""
         try:
             return super().find_class(module, name)
         except (ImportError, AttributeError):
             return _StandIn
 
     def load_reduce(self) -> None:
-        """Call a function that the file chooses, as in the pickle format."""
+        """Call a function that the file chooses, as defined by the pickle format."""
         arguments, function = self.stack.pop(), self.stack[-1]
         try:
             self.stack[-1] = function(*arguments)
@@ -58,7 +58,7 @@ class _Unpickler(pickle._Unpickler):
 
 
 def main(order: Mapping[str, Any]) -> None:
-    """Write the numbers of the checkpoint ``order["given"]`` to the folder ``order["output"]``."""
+    """Write the numbers in the checkpoint ``order["given"]`` to the folder ``order["output"]``."""
     # Everything that torch needs from a pickle module.
     reader = SimpleNamespace(Unpickler=_Unpickler, load=pickle.load, __name__="pickle")
     state = torch.load(order["given"], map_location="cpu", weights_only=False, pickle_module=reader)
@@ -77,10 +77,10 @@ def main(order: Mapping[str, Any]) -> None:
 
 
 def distinct(weights: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the tensors without duplicates, and the further names of each tensor.
+    """Return the tensors without duplicates, and a mapping of duplicate names to first names.
 
     nnU-Net's networks list most of their weights two or three times. Names are in the order of the
-    table; the second result maps each further name to the first.
+    input.
     """
     tensors: dict[str, Any] = {}
     same: dict[str, str] = {}
@@ -98,7 +98,7 @@ def distinct(weights: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]
 def header(
     trainer: str, configuration: str, axes: tuple[Any, ...], same: Mapping[str, str], **more: str
 ) -> dict[str, str]:
-    """Return a file's header, texts by name, in the safetensors format."""
+    """Return a file header in the safetensors format, as a mapping of names to strings."""
     return {
         "format": FORMAT,
         "version": "1",

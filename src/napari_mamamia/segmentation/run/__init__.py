@@ -1,7 +1,7 @@
-"""Choice, planning, loading and running of models.
+"""Selection, planning, loading and running of models.
 
-`weights` describes a model on the disk without executing anything; `registry` holds the added
-models; `engines` loads any kind; `trained` wraps a model in the `Segmenter` protocol; `planned`
-keeps limits of time and memory with the measured `paces`; `engine_host` keeps a model loaded, in
-this process or in the worker.
+`weights` describes a model on disk without executing anything. `registry` lists the added models.
+`engines` loads models of any kind. `trained` makes a model a `Segmenter`. `planned` applies limits
+of time and memory, using the measured `paces`. `engine_host` keeps a model loaded in this process
+or in the worker process.
 """

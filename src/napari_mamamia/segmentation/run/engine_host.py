@@ -1,4 +1,4 @@
-"""Keeps one model loaded and runs it, in this process or through the worker."""
+"""Hosts that keep one model loaded and run it."""
 
 import time
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ _LOADED: Final = 30  # of 1000 steps
 
 
 class Host(Protocol):
-    """Protocol of a place where models run; one model is loaded at a time and kept."""
+    """Protocol of an object that runs models and keeps one model loaded at a time."""
 
     def plan(
         self, card: ModelCard, settings: EngineSettings, grid: Grid, region: Box | None
@@ -31,7 +31,7 @@ class Host(Protocol):
         ...
 
     def time_tile(self, card: ModelCard, settings: EngineSettings) -> float:
-        """Return the time of one tile through one network, in seconds."""
+        """Return the time in seconds of one tile through one network."""
         ...
 
     def predict(
@@ -42,11 +42,11 @@ class Host(Protocol):
         *,
         kill_at: float | None = None,
     ) -> EngineResult:
-        """Label one case; the run is ended at `kill_at` in any state."""
+        """Label one case; the run is stopped at `kill_at` whatever its state."""
         ...
 
     def close(self) -> None:
-        """Release the model, and the process if there is one."""
+        """Release the model, and end its process if there is one."""
         ...
 
 
@@ -65,7 +65,7 @@ class EngineHost:
         return engine.plan(grid, region)
 
     def time_tile(self, card: ModelCard, settings: EngineSettings) -> float:
-        """Return the time of one tile: the second of two, since the first one warms up."""
+        """Return the time in seconds of the second of two tiles, because the first one warms up."""
         with _device_errors(card):
             engine = self._prepare_engine(card, settings)
             for turn in range(2):
@@ -82,12 +82,12 @@ class EngineHost:
         *,
         kill_at: float | None = None,
     ) -> EngineResult:
-        """Label one case, as `Engine.predict` does.
+        """Label one case as in `Engine.predict`.
 
         Raises
         ------
         OutOfMemoryError
-            If it does not fit into the memory; the engine raises the other errors.
+            If the run does not fit into memory; the engine raises all other errors.
         """
         with _device_errors(card):
             with part(0, _LOADED, 1000):
@@ -102,7 +102,7 @@ class EngineHost:
         self._engine, self._key = None, ()
 
     def _prepare_engine(self, card: ModelCard, settings: EngineSettings) -> Engine:
-        """Return the engine for `settings`, loaded again only if the network itself differs."""
+        """Return the engine for `settings`, reloaded only if the network itself changes."""
         key = _make_key(card, settings)
         if self._engine is None or self._key != key:
             self.close()
@@ -118,7 +118,7 @@ class EngineHost:
 class HostedRunner:
     """A `Runner` for one model and its settings on a shared host.
 
-    `last` is the latest result, which gives the pace.
+    `last` is the latest result, from which the pace is derived.
     """
 
     host: Host
@@ -134,7 +134,7 @@ class HostedRunner:
         return self.last
 
     def close(self) -> None:
-        """Do nothing: the host is closed by its creator."""
+        """Do nothing, because the creator of the host closes it."""
 
 
 def _make_key(card: ModelCard, settings: EngineSettings) -> tuple[Any, ...]:
@@ -147,7 +147,7 @@ def _make_key(card: ModelCard, settings: EngineSettings) -> tuple[Any, ...]:
 
 @contextmanager
 def _device_errors(card: ModelCard) -> Iterator[None]:
-    """Raise errors of memory, GPU and driver as model errors with the model's name."""
+    """Convert memory, GPU and driver errors to model errors with the model's name."""
     try:
         yield
     except (ModelError, MemoryError, RuntimeError) as error:

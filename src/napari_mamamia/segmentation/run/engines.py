@@ -1,8 +1,8 @@
-"""The table of model kinds: how each kind is described, planned and loaded.
+"""The table of model kinds, which defines how each kind is described, planned and loaded.
 
-A new kind is its name and how it is recognised in `model/kinds.py`, a module with its card and
-engine, and its entry in `MODEL_KINDS`. A package adds a kind by an entry
-point. torch or MONAI are imported only by kinds that need them.
+To add a kind, add its name and detection rule to `model/kinds.py`, a module with its card and
+engine, and an entry in `MODEL_KINDS`. A package can add a kind through an entry point. torch and
+MONAI are imported only by kinds that need them.
 """
 
 from collections.abc import Callable
@@ -40,27 +40,27 @@ class KindSpec:
     extras
         The extras of this software that the kind needs.
     given
-        What the user selects, for the documentation.
+        What the user selects, as text for the documentation.
     suffixes
-        Suffixes of its files, for the window's dialog.
+        File-name suffixes for the window's file dialog.
     is_folder
-        Whether the user may select its folder.
+        Whether the user may select the model's folder.
     require
         A function that raises `MissingExtraError` unless the runtime is installed.
     tiles
-        A function that returns the cost of a case without loading the model; None if unknown.
+        A function that returns the cost of a case without loading the model, or None if unknown.
     load
-        A function that loads the model; its weights are read as data.
+        A function that loads the model and reads its weights as data.
     card
-        A function that returns the card; None for nnU-Net, of which a folder may hold several
+        A function that returns the card; None for nnU-Net, because one folder may contain several
         models.
     rungs
-        The reductions with which it can meet a time limit.
+        The reductions that the kind supports to meet a time limit.
     backends
-        The backends that may be chosen by name, in addition to "auto".
+        The backends that can be chosen by name, in addition to "auto".
     recognise
-        A function that returns whether files are a model of this kind; None for the built-in
-        kinds, which `model/kinds.py` recognises.
+        A function that returns whether files are a model of this kind; None for the built-in kinds,
+        which `model/kinds.py` recognises.
     """
 
     extras: tuple[str, ...]
@@ -189,11 +189,11 @@ MODEL_KINDS: Final = Registry(
     },
     reserved=tuple(ModelKind),
 )
-"""The built-in kinds, then those of installed packages."""
+"""The built-in kinds, followed by the kinds of installed packages."""
 
 
 def require_installed(card: ModelCard, settings: EngineSettings) -> None:
-    """Raise `MissingExtraError` unless the runtime of the model is installed; nothing is loaded."""
+    """Raise `MissingExtraError` unless the model's runtime is installed; load nothing."""
     spec = MODEL_KINDS.get(card.kind)
     if spec is not None:
         spec.require(settings)
@@ -201,12 +201,12 @@ def require_installed(card: ModelCard, settings: EngineSettings) -> None:
 
 @reads("a model that can be run", "copy it again from its source", ModelError)
 def load_engine(card: ModelCard, settings: EngineSettings) -> Engine:
-    """Load a model of any supported kind; its weights are read as data.
+    """Load a model of any supported kind, and read its weights as data.
 
     Raises
     ------
     ModelError
-        If the kind cannot be run, or the model cannot be loaded; the message says why.
+        If the kind cannot be run, or the model cannot be loaded.
     MissingExtraError
         If the runtime is not installed.
     """

@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 def known_pace(card: ModelCard, settings: EngineSettings) -> Pace | None:
-    """Return the last measured pace of a model on a device, or None if it was never measured."""
+    """Return the last measured pace of a model on a device, or None if there is none."""
     entry = _read_paces(_find_path()).get(_make_key(card, settings))
     if not isinstance(entry, list) or len(entry) != 2:
         return None
@@ -33,7 +33,7 @@ def known_pace(card: ModelCard, settings: EngineSettings) -> Pace | None:
 
 
 def remember_pace(card: ModelCard, settings: EngineSettings, pace: Pace) -> None:
-    """Store a measured pace; if the cache is not writable, the pace is measured again next time."""
+    """Store a measured pace; if the cache is not writable, it is measured again next time."""
     paces = _read_paces(_find_path())
     key = _make_key(card, settings)
     # Inserted again as the latest entry: the oldest entries are dropped.
@@ -47,14 +47,14 @@ def remember_pace(card: ModelCard, settings: EngineSettings, pace: Pace) -> None
 
 
 def pace_of_run(ran: Ran, voxels: int) -> Pace | None:
-    """Return the pace of a finished run; None if its record is incomplete.
+    """Return the pace of a finished run, or None if its record is incomplete.
 
     Parameters
     ----------
     ran
         The record of the run.
     voxels
-        Number of voxels of the case's grid; the model's grid has about as many.
+        Number of voxels of the case's grid, which approximates that of the model's grid.
     """
     seconds = dict(ran.seconds)
     forwards = ran.tiles * ran.passes * max(len(ran.folds_done), 1)  # other kinds have no folds

@@ -1,4 +1,4 @@
-"""`PlannedSegmenter`: a trained model with an estimate of its cost and a time limit."""
+"""`PlannedSegmenter`: a trained model with a cost estimate and a time limit."""
 
 import time
 from collections.abc import Iterator
@@ -42,9 +42,9 @@ _PLANNED: Final = 60  # of 1000 steps
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The estimate for a case: plan, memory in bytes (None if unknown), and whether it fits.
+    """The estimate for a case, with its plan and whether it fits into memory.
 
-    `measured` says whether the pace was measured on this computer.
+    `memory_bytes` is None if unknown; `measured` is whether the pace was measured here.
     """
 
     plan: RunPlan
@@ -54,7 +54,7 @@ class Estimate:
 
     @property
     def text(self) -> str:
-        """The estimate in one line."""
+        """The estimate as one line of text."""
         took = f"about {duration_text(self.plan.seconds)}" if self.measured else "time not known"
         free = "" if self.free_bytes is None else f" of {self.free_bytes / 1e9:.1f} GB free"
         return f"{took} ({self.plan.tiles.text}), volumes {self.needed_bytes / 1e9:.2f} GB{free}"
@@ -62,7 +62,7 @@ class Estimate:
 
 @dataclass(slots=True, eq=False)
 class PlannedSegmenter:
-    """A trained nnU-Net model on a host, within a budget.
+    """A trained model on a host, with a time budget.
 
     Parameters
     ----------
@@ -71,7 +71,8 @@ class PlannedSegmenter:
     host
         The host of the model: a `Worker`, or this process.
     budget
-        The limit for one case, and the allowed reductions. Without a limit nothing is estimated.
+        The time limit for one case, and the allowed reductions. Without a limit, no cost is
+        estimated.
     """
 
     card: ModelCard
@@ -82,28 +83,28 @@ class PlannedSegmenter:
 
     @property
     def name(self) -> str:
-        """Short name, suitable for a folder."""
+        """Short name that is suitable for a folder."""
         return self._make_segmenter().name
 
     @property
     def title(self) -> str:
-        """Name shown to people."""
+        """Name that is displayed to users."""
         return self._make_segmenter().title
 
     @property
     def note(self) -> str:
-        """The caveat that is shown with every result."""
+        """One-line caveat that is shown with every result."""
         return self._make_segmenter().note
 
     def channels(self) -> tuple[tuple[str, str], ...]:
-        """Return the name and the source image of each input, such as ("DCE_pre", "p0")."""
+        """Return the name and the source expression of each input, such as ("DCE_pre", "p0")."""
         names = channel_names(self.recipe, len(self.card.channels))
         return tuple(zip(self.card.channels, names, strict=True))
 
     def estimate(self, case: Case, *, measure: bool = False) -> Estimate:
         """Return the estimate for `case`.
 
-        Without `measure`, a model that never ran here is not timed and its time is unknown.
+        Without `measure`, a model that has never run here is not timed, and its time is unknown.
         """
         pace = known_pace(self.card, self._resolve_settings())
         is_known = pace is not None
@@ -118,12 +119,13 @@ class PlannedSegmenter:
         return Estimate(plan, needed, free_memory_bytes(), is_known or measure)
 
     def predict(self, case: Case, prompt: Prompt | None = None) -> Prediction:
-        """Segment `case` within the budget; progress counts to 1000.
+        """Segment `case` within the budget; progress counts up to 1000.
 
         Raises
         ------
         ModelError
-            If the estimate exceeds the limit and no further reduction is allowed, or the limit is
+            If the estimate exceeds the limit and no further reduction is allowed, or if the limit
+            is
             reached; see also `TrainedSegmenter.predict`.
         """
         started = time.monotonic()
@@ -235,7 +237,7 @@ class PlannedSegmenter:
         return RunPlan(self._resolve_settings(), tiles, pace.seconds(tiles))
 
     def _plan_tiles(self, settings: EngineSettings, grid: Grid, region: Box | None) -> TilePlan:
-        """Return the tiles of a run; another number of folds needs no further loading."""
+        """Return the tiles of a run; a different number of folds does not reload the model."""
         loaded = replace(
             settings, folds=self._list_folds(), precision=self._resolve_settings().precision
         )
@@ -243,7 +245,7 @@ class PlannedSegmenter:
         return tiles.with_folds(max(len(settings.folds or self._list_folds()), 1))
 
     def _find_pace(self, settings: EngineSettings) -> Pace:
-        """Return the stored pace, or measure the pace."""
+        """Return the stored pace; measure it if none is stored."""
         pace = known_pace(self.card, settings)
         if pace is None:
             loaded = replace(settings, folds=self._list_folds())
@@ -269,7 +271,7 @@ class PlannedSegmenter:
 
 
 def _find_area(case: Case, recipe: Recipe) -> BreastArea:
-    """Return the breast of the recipe, or else both breasts, outside which tiles are skipped."""
+    """Return the recipe's breast, or by default both breasts; tiles outside are skipped."""
     area, _ = breast_area(case, recipe)
     if area is None:
         area, _ = find_breast_area(case)

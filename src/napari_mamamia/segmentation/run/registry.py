@@ -1,6 +1,7 @@
-"""The models that a user added: a folder with one small JSON file for each name.
+"""The models that a user added, stored as one small JSON file for each model.
 
-The models themselves stay where they are, even on a read-only disk. Nothing is ever downloaded.
+The models themselves stay in their folders, which may be on a read-only disk. Nothing is
+downloaded.
 """
 
 import json
@@ -50,7 +51,7 @@ from napari_mamamia.segmentation.run.weights import recognise_model
 _FORMAT: Final = "napari-mamamia model"
 _VERSION: Final = 1
 _OWN_NAMES: Final = ("kinetic",)
-"""Names of built-in models, which need no file."""
+"""Names of built-in models, which have no file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +73,10 @@ _CODEC: Final = RecordCodec(_AddedModel, "add the model again", kind=ModelError)
 
 @dataclass(frozen=True, slots=True)
 class ModelEntry:
-    """An added model: its name here, and its card.
+    """An added model with its name and card.
 
-    `recipe` is the user's choice, None for the recipe next to the model, or for none. `problem`
-    says why the model cannot be used now, such as a missing disk.
+    `recipe` is the recipe chosen by the user; None for the recipe next to the model, if there is
+    one. `problem` is the reason why the model cannot be used now, such as a missing disk.
     """
 
     name: str
@@ -87,7 +88,7 @@ class ModelEntry:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """Result of a check of a model's files: each file with its problem, or ""."""
+    """The result of checking a model's files: each file with its problem, or ""."""
 
     name: str
     files: tuple[tuple[str, str], ...]
@@ -99,7 +100,7 @@ class Verified:
 
 
 def default_registry() -> Path:
-    """Return the folder of added models (``MAMAMIA_MODELS_DIR`` moves it)."""
+    """Return the folder of added models, which ``MAMAMIA_MODELS_DIR`` can change."""
     chosen = os.environ.get("MAMAMIA_MODELS_DIR")
     data_folder = user_data_path("napari-mamamia", appauthor=False)
     return Path(chosen) if chosen else Path(data_folder) / "models"
@@ -108,15 +109,15 @@ def default_registry() -> Path:
 def add_model(path: Path, registry: Path, name: str = "", recipe: str = "") -> ModelEntry:
     """Recognise the model at `path` and store it under a name.
 
-    `recipe` is a preset's name or a file; its contents are stored as the user's recipe. "" uses the
-    model's own recipe.
+    `recipe` is the name of a preset or a file, whose contents are stored as the user's recipe; ""
+    uses the model's own recipe.
 
     Raises
     ------
     ModelError
-        If it is not a model that can be run, or the recipe does not fit it; nothing is stored then.
+        If the model cannot be run, or the recipe does not fit it; nothing is stored then.
     SaveConflictError
-        If the name is taken by another model.
+        If another model has this name.
     SaveError
         If the registry cannot be written.
     """
@@ -140,7 +141,7 @@ def add_model(path: Path, registry: Path, name: str = "", recipe: str = "") -> M
         )
     if same is not None and (same.card.path, same.card.inner) != (card.path, card.inner):
         raise SaveConflictError(
-            f"the name {same.name!r} is taken by the model at {same.card.path}; choose a "
+            f"the name {same.name!r} is already used by the model at {same.card.path}; choose a "
             "different name",
             remedies=(Remedy("name", ("NAME",)),),
         )
@@ -171,9 +172,9 @@ def _require_fits(recipe: Recipe, card: ModelCard) -> None:
     absent = [fold for fold in settings.folds if fold not in card.folds]
     if absent:
         raise ModelError(
-            f"{card.name} has the folds {', '.join(card.folds) or 'none'}, but not "
-            f"{', '.join(absent)} of the recipe's {', '.join(settings.folds)}; choose a different "
-            "recipe"
+            f"expected {card.name} to have the folds {', '.join(settings.folds)} of the recipe, "
+            f"but it has {', '.join(card.folds) or 'none'}, without {', '.join(absent)}; choose a "
+            "different recipe"
         )
 
 
@@ -188,12 +189,12 @@ def _require_loads(card: ModelCard) -> None:
 
 
 def list_models(registry: Path) -> tuple[ModelEntry, ...]:
-    """Return the added models by name; a broken one has a `problem`.
+    """Return the added models by name; a model that cannot be used has a `problem`.
 
     Raises
     ------
     ModelError
-        If the folder cannot be listed: an empty result would look as if no model had been added.
+        If the folder cannot be listed, because an empty result would mean that no model was added.
     """
     try:
         names = sorted(os.listdir(registry), key=str.casefold)  # noqa: PTH208 - glob hides errors
@@ -210,7 +211,8 @@ def list_models(registry: Path) -> tuple[ModelEntry, ...]:
 def find_model(wanted: str, registry: Path, recipe: str = "") -> ModelEntry:
     """Return an added model by name, or the model at a path.
 
-    `recipe` is a choice as in `model_recipe`; its section on a network is included in the card.
+    `recipe` is chosen as in `model_recipe`; if it describes a network, the card contains this
+    description.
 
     Raises
     ------
@@ -227,8 +229,8 @@ def find_model(wanted: str, registry: Path, recipe: str = "") -> ModelEntry:
     if not path.exists():
         names = ", ".join((*_OWN_NAMES, *(entry.name for entry in entries)))
         raise ModelError(
-            f"no model is called {wanted!r} and nothing is at that path; choose one of {names}, "
-            "or the path of a model"
+            f"expected {wanted!r} to be the name or path of a model, but it is neither; choose "
+            f"one of {names}, or the path of a model"
         )
     card = recognise_model(absolute(path))
     return _describe_entry(ModelEntry(card.name, card), recipe)
@@ -237,8 +239,9 @@ def find_model(wanted: str, registry: Path, recipe: str = "") -> ModelEntry:
 def model_recipe(entry: ModelEntry, chosen: str = "") -> Recipe:
     """Return the recipe of a model.
 
-    `chosen` is a preset's name, a file, channels such as ``p0,p1-p0``, or "" for the first of: the
-    user's recipe, the recipe next to the model, none (channel k is phase k).
+    `chosen` is the name of a preset, a file, channels such as ``p0,p1-p0``, or "". With "", the
+    user's recipe is used, otherwise the recipe next to the model, otherwise none (channel k is
+    phase k).
     """
     channels = channels_recipe(chosen)
     if channels is not None:
@@ -247,8 +250,8 @@ def model_recipe(entry: ModelEntry, chosen: str = "") -> Recipe:
         names = [name for name, _ in presets()]
         if chosen not in names and not Path(chosen).exists():
             raise ModelError(
-                f"expected one of the recipes {', '.join(names)}, a file, or channels such as "
-                f"p1-p0, but got {chosen!r}; choose among these"
+                f"expected the recipe to be one of {', '.join(names)}, a file, or channels such as "
+                f"p1-p0, but it is {chosen!r}; choose one of these"
             )
         return preset(chosen) if chosen in names else read_recipe(Path(chosen))
     if entry.recipe is not None:
@@ -261,7 +264,7 @@ def model_recipe(entry: ModelEntry, chosen: str = "") -> Recipe:
 
 
 def set_recipe(entry: ModelEntry, recipe: Recipe | None, registry: Path) -> ModelEntry:
-    """Store the user's recipe for an added model; None restores the model's own."""
+    """Store the user's recipe for an added model; None restores the model's own recipe."""
     card = with_network(entry.card, None if recipe is None else recipe.network)
     changed = replace(entry, recipe=recipe, card=card)
     _write_entry(changed, registry)
@@ -269,12 +272,12 @@ def set_recipe(entry: ModelEntry, recipe: Recipe | None, registry: Path) -> Mode
 
 
 def forget_model(name: str, registry: Path) -> None:
-    """Remove a model from the list; its own files stay."""
+    """Remove a model from the list without changing the model's own files."""
     (registry / f"{file_name(name)}.json").unlink(missing_ok=True)
 
 
 def verify_model(entry: ModelEntry) -> Verified:
-    """Compare every file of weights with its checksum."""
+    """Compare every weights file with its stored checksum."""
     changes = []
     weights = entry.card.weights
     for number, weight in enumerate(weights):
@@ -285,7 +288,7 @@ def verify_model(entry: ModelEntry) -> Verified:
 
 
 def _describe_entry(entry: ModelEntry, recipe: str) -> ModelEntry:
-    """Return a model completed by the network of its recipe; it can then be run."""
+    """Return a model completed with the network description of its recipe, so that it can run."""
     network = model_recipe(entry, recipe).network
     described = replace(entry, card=with_network(entry.card, network))
     require_runnable(described.card)
@@ -321,7 +324,7 @@ def _write_entry(entry: ModelEntry, registry: Path) -> None:
 
 
 def _read_entry(file: Path) -> ModelEntry:
-    """Return an entry; files are inspected, checksums are those stored when it was added."""
+    """Return the entry in a file; the model's files are inspected, but not their checksums."""
     path = file
     try:
         with explained(file, "a model that was added", "add the model again", ModelError):
@@ -335,7 +338,9 @@ def _read_entry(file: Path) -> ModelEntry:
 
 def _make_entry(added: _AddedModel, file: Path) -> ModelEntry:
     if added.format != _FORMAT:
-        raise ModelError(f"expected {file} to be an added model; add the model again")
+        raise ModelError(
+            f"expected {file} to describe an added model, but it does not; add the model again"
+        )
     weights = tuple(WeightFile(*weight) for weight in added.weights)
     card = recognise_model(added.path, inner=added.inner, checksums=False)
     card = replace(card, weights=weights)

@@ -1,9 +1,9 @@
-"""Run a tiny network with fixed weights by the engine and, as a reference, directly in torch.
+"""Self-test: run a tiny network with fixed weights in the engine and compare it with plain torch.
 
 The expected result is computed from the network's published definition with torch's own functions,
-without the engine. The two results must have the same labels, except for voxels whose two outputs
-are too close for half precision. Source of the network: dynamic_network_architectures,
-PlainConvUNet; of the format: nnunetv2 2.8.1.
+without the engine. Both results must have the same labels, except for voxels whose two outputs are
+too close for half precision. Source of the network: dynamic_network_architectures, PlainConvUNet;
+of the format: nnunetv2 2.8.1.
 """
 
 import json
@@ -32,7 +32,7 @@ from napari_mamamia.segmentation.run.engines import load_engine
 from napari_mamamia.segmentation.run.weights import recognise_model
 
 BLOCK: Final = (16, 32, 32)
-"""Voxels (z, y, x) of the tested block, which is the network's patch: one tile."""
+"""Size (z, y, x) in voxels of the tested block, which equals the network's patch."""
 
 _SEED: Final = 2026
 _FEATURES: Final = (4, 6)
@@ -47,10 +47,10 @@ _NETWORK: Final = "dynamic_network_architectures.architectures.unet.PlainConvUNe
 
 @dataclass(frozen=True, slots=True)
 class SelfTest:
-    """Comparison of the engine's result with the expected one.
+    """Comparison of the engine's result with the expected result.
 
-    `expected` and `got` count tumour voxels, `differing` counts voxels that differ, and `near`
-    counts the differing voxels that rounding can explain.
+    `expected` and `got` are numbers of tumour voxels, `differing` is the number of voxels that
+    differ, and `near` is the number of differing voxels that rounding can explain.
     """
 
     device: str
@@ -65,7 +65,7 @@ class SelfTest:
     def passed(self) -> bool:
         """Whether few voxels differ, and on the CPU only voxels that rounding can explain.
 
-        A GPU uses half precision throughout, so that others may differ too.
+        A GPU uses half precision throughout, so other voxels may also differ.
         """
         few = self.differing <= _MOST_DIFFERING * self.voxels
         return few and (self.device != "cpu" or self.differing == self.near)
@@ -77,9 +77,9 @@ def run_test_block(case: Case, device: str = "cpu") -> SelfTest:
     Raises
     ------
     CaseError
-        If the case has one phase or is smaller than `BLOCK`.
+        If the case has only one phase or is smaller than `BLOCK`.
     ModelError
-        If the engine cannot run it.
+        If the engine cannot run the network.
     """
     case.require_phases(2)
     arrays = [_cut_middle(case, index) for index in (0, 1)]
@@ -112,7 +112,7 @@ def run_test_block(case: Case, device: str = "cpu") -> SelfTest:
 def expected_outputs(
     arrays: list[NDArray[Any]], weights: Mapping[str, Any]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the network's two outputs, each of `BLOCK`'s shape, from its definition alone."""
+    """Return the network's two outputs of shape `BLOCK`, computed from its definition alone."""
     normal = [(a - a.mean()) / max(a.std(), 1e-8) for a in (a.astype(np.float64) for a in arrays)]
     image = torch.from_numpy(np.stack(normal).astype(np.float32))[None]
 
@@ -138,7 +138,7 @@ def expected_outputs(
 
 
 def _half_steps(outputs: NDArray[Any]) -> NDArray[Any]:
-    """Return the possible effect of half-precision rounding on the outputs of each voxel.
+    """Return the largest effect of half-precision rounding on the outputs of each voxel.
 
     nnU-Net sums outputs times a Gaussian weight in half precision and divides by the weight, which
     is tiny in a tile's corners. Source: nnunetv2 2.8.1, inference/sliding_window_prediction:
@@ -154,10 +154,10 @@ def _half_steps(outputs: NDArray[Any]) -> NDArray[Any]:
 
 
 def _cut_middle(case: Case, phase: int) -> NDArray[Any]:
-    """Return the central block of a phase, shifted above 0 so that cropping removes nothing."""
+    """Return the central block of a phase, shifted above 0 so that cropping removes no voxels."""
     if any(n < length for n, length in zip(case.grid.shape, BLOCK, strict=True)):
         raise CaseError(
-            f"the test needs a case of at least {BLOCK} voxels (z, y, x), but got "
+            f"expected the test's case to have at least {BLOCK} voxels (z, y, x), but it has "
             f"{case.grid.shape}; choose a larger case"
         )
     starts = [(n - length) // 2 for n, length in zip(case.grid.shape, BLOCK, strict=True)]
@@ -168,7 +168,7 @@ def _cut_middle(case: Case, phase: int) -> NDArray[Any]:
 
 
 def _write_model(folder: Path) -> tuple[Path, Mapping[str, Any]]:
-    """Write the test network as a trained model's folder; return it and the weights."""
+    """Write the test network as a trained model; return its folder and weights."""
     root = folder / "Dataset999_SelfTest" / "nnUNetTrainer__nnUNetPlans__3d_fullres"
     (root / "fold_0").mkdir(parents=True)
     plans, dataset = json.dumps(_make_plans()), json.dumps(_make_dataset())

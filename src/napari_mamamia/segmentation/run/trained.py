@@ -1,4 +1,4 @@
-"""`TrainedSegmenter`: a trained network as a `Segmenter`; torch is imported late."""
+"""`TrainedSegmenter`: a trained network as a `Segmenter`; torch is imported only when needed."""
 
 import json
 import time
@@ -40,7 +40,7 @@ _ALL_NEIGHBOURS: Final = np.ones((3, 3, 3), dtype=np.bool_)
 
 @dataclass(slots=True, eq=False)
 class TrainedSegmenter:
-    """A trained model of any kind; its network is loaded for the first case and kept.
+    """A trained model of any kind, whose network is loaded for the first case and kept.
 
     Parameters
     ----------
@@ -49,14 +49,15 @@ class TrainedSegmenter:
     settings
         Settings of the run.
     recipe
-        The steps around the network; by default none.
+        The steps before and after the network; none by default.
     time_limit_s
-        Seconds for one case; None for no limit. The folds that are complete by then form the mask,
-        and `notes` say so.
+        Time limit for one case in seconds; None for no limit. The mask is computed from the folds
+        that
+        are complete by then, and `notes` reports this.
     runner
         The runner of the network; None loads the engine in this process.
     breast
-        The breast, if it is already known; None detects it if the recipe needs it.
+        The breast, if it is already known; None detects the breast if the recipe needs it.
     """
 
     card: ModelCard
@@ -68,34 +69,35 @@ class TrainedSegmenter:
 
     @property
     def name(self) -> str:
-        """Short name, suitable for a folder."""
+        """Short name that is suitable for a folder."""
         return "".join(c if c.isalnum() or c in "-_." else "_" for c in self.card.name)
 
     @property
     def title(self) -> str:
-        """Name shown to people."""
+        """Name that is displayed to users."""
         return self.recipe.title or self.card.name
 
     @property
     def note(self) -> str:
-        """The caveat that is shown with every result."""
+        """One-line caveat that is shown with every result."""
         licence = "its licence is in the model's folder" if self.card.licence else "licence unknown"
         return (
             f"{self.card.kind} model {self.card.name}, weights {self.card.sha256[:12]}, {licence}"
         )
 
     def predict(self, case: Case, prompt: Prompt | None = None) -> Prediction:
-        """Segment `case`; progress counts to 1000.
+        """Segment `case`; progress counts up to 1000.
 
-        With a `BoxPrompt` only tiles that overlap the box are computed and nothing outside it is
-        kept; with a `Click` the region at or nearest to the click is the mask.
+        With a `BoxPrompt`, only tiles that overlap the box are computed, and the mask is limited to
+        the box. With a `Click`, the mask is the region at or nearest to the click.
 
         Raises
         ------
         CaseError
             If the case has too few phases, or the prompt is outside the image.
         ModelError
-            If model, recipe and case do not fit each other, or no result was complete at the time
+            If the model, recipe and case do not fit each other, or no result was complete at the
+            time
             limit.
         MissingExtraError
             If torch is not installed.
@@ -140,7 +142,7 @@ class TrainedSegmenter:
         )
 
     def close(self) -> None:
-        """Release the network; the next case loads it again."""
+        """Release the network, which is loaded again for the next case."""
         if self.runner is not None:
             self.runner.close()
             self.runner = None
@@ -198,7 +200,8 @@ def _as_left(
 ) -> NDArray[np.float16] | None:
     """Return a probability that agrees with the final mask.
 
-    The network's own probability is that of all its labels, before the later steps and the prompt.
+    The network's own probability covers all its labels, and precedes the later steps and the
+    prompt.
     """
     if probability is None:
         return None
@@ -229,10 +232,7 @@ def _list_notes(
 
 
 def _check_prompt(case: Case, prompt: Prompt | None) -> Box | None:
-    """Return the box of a `BoxPrompt` after a check that it is inside the case.
-
-    A click is checked as well.
-    """
+    """Return a `BoxPrompt`'s box or None; raise `CaseError` if the prompt is outside the case."""
     if isinstance(prompt, Click):
         clicked_voxel(case, case.grid.display_frame("axial"), prompt)
         return None
@@ -241,8 +241,9 @@ def _check_prompt(case: Case, prompt: Prompt | None) -> Box | None:
     box = prompt.box
     if box.is_empty or any(b > n for b, n in zip(box.stop, case.grid.shape, strict=True)):
         raise CaseError(
-            f"the box {box.start} to {box.stop} (z, y, x) holds no voxels of {case.case_id}, "
-            f"whose shape is {case.grid.shape}; draw it inside the image"
+            f"expected the box {box.start} to {box.stop} (z, y, x) to contain voxels of "
+            f"{case.case_id}, whose shape is {case.grid.shape}, but it contains none; draw it "
+            "inside the image"
         )
     return box
 
@@ -250,7 +251,7 @@ def _check_prompt(case: Case, prompt: Prompt | None) -> Box | None:
 def candidates_of(
     mask: NDArray[np.bool_], case: Case, prompt: Prompt | None
 ) -> Iterator[Candidate]:
-    """Yield the largest 26-connected regions; after a click, the nearest one first."""
+    """Yield the largest 26-connected regions; after a click, yield the nearest region first."""
     around = Box.around(mask)
     if around.is_empty:
         return
@@ -278,7 +279,7 @@ def candidates_of(
 
 
 def _find_nearest(labels: NDArray[Any], voxel: Sequence[int], around: Box, grid: Grid) -> int:
-    """Return the region whose nearest voxel is closest, in mm, to a clicked voxel."""
+    """Return the label of the region that is closest, in mm, to the clicked voxel."""
     spots = np.argwhere(labels)
     away = (spots + np.array(around.start) - np.array(voxel)) @ grid.matrix_mm.T
     closest = spots[int(np.argmin((away**2).sum(axis=1)))]

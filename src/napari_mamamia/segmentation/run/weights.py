@@ -1,4 +1,4 @@
-"""Recognise and describe a model on the disk by names and small texts; no code is executed."""
+"""Recognition and description of a model on disk from names and small text files; runs no code."""
 
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
@@ -15,13 +15,13 @@ from napari_mamamia.segmentation.run.engines import MODEL_KINDS
 
 _WHY_NOT: Final[Mapping[str, str]] = {
     ModelKind.NNUNET_V1: (
-        "{path} is a model of nnU-Net v1 (plans.pkl): a pickle can run any program, and the "
-        "networks of v1 differ. Train or convert it with nnU-Net v2"
+        "{path} is a model of nnU-Net v1 (plans.pkl), which is not supported, because a pickle "
+        "can run any program and the networks of v1 differ. Train or convert it with nnU-Net v2"
     ),
     ModelKind.CHECKPOINT: (
-        "{path} holds weights or objects that torch.save wrote, not a network: the network's code "
-        "is in its author's program. Export the network there (ONNX, torch.export or "
-        "TorchScript), or store its weights as safetensors if it is one of nnU-Net's networks"
+        "{path} contains weights or objects that torch.save wrote, not a network, because the "
+        "network's code is in its author's program. Export the network there (ONNX, torch.export "
+        "or TorchScript), or store its weights as safetensors if it is one of nnU-Net's networks"
     ),
     ModelKind.UNKNOWN: (
         "expected a model at {path} (an nnU-Net v2 folder with plans.json, dataset.json and "
@@ -41,15 +41,16 @@ def recognise_model(path: Path, *, inner: str | None = None, checksums: bool = T
     path
         A folder, a zip or a single file.
     inner
-        The folder of one of several models below `path`, as a relative name with ``/``.
+        The folder of one of several models below `path`, as a relative path with ``/``.
     checksums
-        Whether to compute the SHA-256 of the weights, about a second for each GB.
+        Whether to compute the SHA-256 of the weights, which takes about a second for each GB.
 
     Raises
     ------
     ModelError
-        If the path does not exist, a zip is refused, a text is broken, or several models are below
-        `path` and `inner` selects none of them.
+        If the path does not exist, a zip is unsafe, a text file is invalid, or several models are
+        below
+        `path` and `inner` does not select one.
     """
     files = open_files(path)
     return find_nnunet(files, inner, checksums) or _describe_other(files, checksums)
@@ -74,7 +75,7 @@ def _describe_other(files: ModelFiles, checksums: bool) -> ModelCard:
 
 
 def _find_kind(files: ModelFiles) -> str:
-    """Return the built-in kind of a model; if it cannot be run, the kind of a plug-in."""
+    """Return the built-in kind of a model, or a plug-in's kind if no built-in kind can run it."""
     kind = kind_of(files)
     if kind in MODEL_KINDS:
         return kind

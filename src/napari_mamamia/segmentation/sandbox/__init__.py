@@ -1,8 +1,8 @@
-"""Run an untrusted program in a sandbox.
+"""Running of untrusted programs in a sandbox.
 
-`external` inspects a submission folder; `isolation` tests which sandboxes this computer offers;
-`sandbox` lays out the files, and `run` runs `runner` in it under supervision. `resources` lists the
-resources of a program and how each is kept within `limits`: `seccomp` denies system calls, `watch`
-and `held` count, `cgroup` lets the kernel count. `pipes` reads the program's prints; `outputs`
-checks its masks before use.
+`external` inspects a submission folder, and `isolation` tests which sandboxes this computer
+supports. `sandbox` prepares the files, and `run` executes `runner` in the sandbox and supervises
+it. `watch` lists the resources of a program and how each is limited: `seccomp` denies system calls,
+`watch` counts resources, and `cgroup` lets the kernel count them. `pipes` reads the program's
+output, and `outputs` checks its masks before they are used.
 """

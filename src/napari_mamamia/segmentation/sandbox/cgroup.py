@@ -1,9 +1,10 @@
-"""A control group for a sandbox: the kernel counts its processes and memory.
+"""A control group for a sandbox, with which the kernel counts its processes and memory.
 
-Version 2 counts both, including kernel memory; it is available to root, and to accounts with
-delegated groups (systemd: a service or scope of the user). Version 1 is used only for processes, by
-root. The processes of an ordinary account are limited by RLIMIT_NPROC, which does not apply to
-root. Source: getrlimit(2), cgroups(7), the kernel's documents on control groups of both versions.
+Version 2 counts both, including kernel memory. It is available to root and to accounts with
+delegated groups (systemd: a service or scope of the user). Version 1 is used only by root and only
+for processes. The processes of an ordinary account are limited by RLIMIT_NPROC, which does not
+apply to root. Source: getrlimit(2), cgroups(7), the kernel's documentation of control groups, both
+versions.
 """
 
 import os
@@ -22,16 +23,17 @@ from napari_mamamia.core.program.system import is_root
 _ROOT: Final = Path("/sys/fs/cgroup")
 _OWN: Final = Path("/proc/self/cgroup")
 _SLACK: Final = 32
-"""Extra processes allowed by the kernel, so that our own count reports an exceeded limit."""
+"""Additional processes that the kernel allows, so that our own count can report an exceeded limit.
+"""
 _GONE_S: Final = 3.0
 _ENTER: Final = 'echo 0 > "$0" && exec "$@"'  # 0 is the shell itself, which becomes the program.
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A control group; `prefix` starts a command in it.
+    """A control group; a command that starts with `prefix` runs in the group.
 
-    Without a folder there is no group, and the prefix is empty.
+    Without a folder there is no group, and `prefix` is empty.
     """
 
     folder: Path | None = None
@@ -39,7 +41,7 @@ class Group:
     holds_memory: bool = False
 
     def is_out_of_memory(self) -> bool:
-        """Return whether the kernel killed a process of the group for lack of memory."""
+        """Whether the kernel has killed a process of the group for lack of memory."""
         if self.folder is None or not self.holds_memory:
             return False
         with suppress(OSError, ValueError):
@@ -50,16 +52,16 @@ class Group:
 
 @contextmanager
 def control_group(processes: int, memory_bytes: int) -> Iterator[Group]:
-    """Create a group with at most this many processes and this much memory, swap included.
+    """Create a control group with limits on processes and memory, including swap.
 
-    It is removed at the end; its processes must have ended by then.
+    The group is removed at the end of the block, by which time its processes must have ended.
 
     Parameters
     ----------
     processes
-        Largest number of processes.
+        Maximum number of processes.
     memory_bytes
-        Largest memory, swap included.
+        Maximum memory in bytes, including swap.
     """
     group = _new_group(processes + _SLACK, memory_bytes)
     try:
@@ -93,10 +95,10 @@ def _new_group(processes: int, memory_bytes: int) -> Group:
 
 
 def _list_parents() -> Iterator[Path]:
-    """Yield the folders to create a group in: version 2 near this process's own, then version 1.
+    """Yield the folders in which a group can be created: first version 2, then version 1.
 
-    In version 2 a group with processes cannot have limited groups below it. So the groups above are
-    tried, the nearest first.
+    In version 2, a group with processes cannot have limited subgroups. Therefore the groups above
+    this process's group are tried, starting with the nearest.
     """
     group = ""
     with suppress(OSError):
@@ -115,7 +117,7 @@ def _list_parents() -> Iterator[Path]:
 
 
 def _write(file: Path, number: int) -> bool:
-    """Write to a file of a group if it exists, and return whether this succeeded."""
+    """Write a number to a group's file if it exists, and return whether this succeeded."""
     with suppress(OSError), file.open("r+", encoding="ascii") as stream:
         stream.write(str(number))
         return True

@@ -1,7 +1,7 @@
-"""Inspect a CodaBench submission folder without running any of it.
+"""Inspection of a CodaBench submission folder without running any of its code.
 
-Source of the contract: the MAMA-MIA challenge's sample submission: a folder with ``model.py`` that
-defines ``class Model``, at ``/app/ingested_program`` or in a folder below that.
+Source of the contract: the MAMA-MIA challenge's sample submission, which is a folder with a
+``model.py`` that defines ``class Model``, at ``/app/ingested_program`` or in a folder below it.
 """
 
 import ast
@@ -28,11 +28,12 @@ _ARGUMENTS: Final = ("device", "map_location")
 
 
 def cuda_by_name(files: Iterable[tuple[Path, str]]) -> str:
-    r"""Return the first unconditional use of a CUDA device in some Python files, or "".
+    r"""Return the first unconditional use of a CUDA device in Python files, or "" if there is none.
 
-    A use is ``"cuda"``, or a name or attribute with that value, as the first argument of a call of
-    ``device``, ``to`` or ``load`` or as the argument ``device`` or ``map_location``; or
-    ``x.cuda()``. A file that checks whether there is a card is assumed to run without one.
+    A use is ``x.cuda()``, or a call of ``device``, ``to`` or ``load`` whose first argument is
+    ``"cuda"`` or a name or attribute with this value, or any call in which the argument ``device``
+    or ``map_location`` is such a value. A file that checks whether there is a GPU is assumed to run
+    without one.
 
     Examples
     --------
@@ -83,7 +84,8 @@ def _read_name(node: ast.AST) -> str:
 
 
 INGESTED: Final = "/app/ingested_program"
-"""The folder of submissions in the challenge; some submissions use this path literally."""
+"""The folder that contains the submission in the challenge; some submissions hard-code this path.
+"""
 
 _LITERAL: Final = re.compile(
     r"/app/ingested_program(?:/+|['\"]\s*,\s*['\"])([A-Za-z0-9_][A-Za-z0-9_.\-]*)"
@@ -100,32 +102,32 @@ _LICENCE_LENGTH: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """The facts about a submission before it is run.
+    """Facts about a submission, collected without running it.
 
     Parameters
     ----------
     folder
-        The folder with ``model.py``, absolute.
+        The absolute path of the folder with ``model.py``.
     name
-        The folder's own name.
+        The name of the folder.
     sha256
-        SHA-256 of the list of all files' names and checksums, in order of name.
+        SHA-256 of the list of all file names and checksums, sorted by name.
     files
-        Number of files, links not counted.
+        Number of files, excluding links.
     n_bytes
-        Their total size.
+        Total size of the files in bytes.
     licence
-        Text of a licence file, "" if there is none.
+        Contents of a licence file; "" if there is none.
     layouts
-        Paths below `INGESTED` at which its files expect themselves, in addition to `INGESTED`.
+        Paths below `INGESTED` at which the submission expects its files, in addition to `INGESTED`.
     is_package
-        Whether ``model.py`` imports from its own folder with a leading dot.
+        Whether ``model.py`` uses relative imports from its own folder.
     names_room
-        Whether its files mention `INGESTED` at all.
+        Whether any file mentions `INGESTED`.
     asks_for_cuda
-        Where it names a CUDA device unconditionally, "" if nowhere: see `cuda_by_name`.
+        Location of the first unconditional use of a CUDA device; "" if none. See `cuda_by_name`.
     programs
-        Files other than Python text that may run programs when they are loaded.
+        Files other than Python source files that may run programs when they are loaded.
     """
 
     folder: Path
@@ -142,12 +144,12 @@ class Submission:
 
     @property
     def licence_line(self) -> str:
-        """Return the licence's first line, or "no licence file"."""
+        """Return the first line of the licence, or "no licence file"."""
         lines = (line.strip() for line in self.licence.splitlines())
         return printable(next((line for line in lines if line), "no licence file"), 120)
 
     def entries(self) -> Iterator[Path]:
-        """Yield the direct entries of the folder, without links that point outside it."""
+        """Yield the direct entries of the folder, except links that point outside it."""
         for entry in sorted(self.folder.iterdir()):
             if entry.name != "__pycache__" and _is_inside(entry, self.folder):
                 yield entry
@@ -156,19 +158,20 @@ class Submission:
 def read_submission(path: Path) -> Submission:
     """Return the facts about a submission folder without executing its code.
 
-    The folder itself holds ``model.py``, or exactly one folder in it does.
+    ``model.py`` must be in the folder itself or in exactly one of its subfolders.
 
     Raises
     ------
     ModelError
-        If there is no ``model.py`` with a ``class Model``, or there are several, or too many files.
+        If there is no ``model.py`` with a ``class Model``, there are several, or there are too many
+        files.
     """
     folder = _folder_of_model(path)
     script = _read_text(folder / "model.py")
     if not _MODEL_CLASS.search(script):
         raise ModelError(
             f"expected {folder / 'model.py'} to define  class Model, as the challenge requires, "
-            "but it does not: choose the folder of the submission"
+            "but it does not: choose the submission's folder"
         )
     files = sorted(_list_files(folder))
     texts = [_read_text(file) for file in files if file.suffix.lower() in _TEXTS]
@@ -196,16 +199,16 @@ def read_submission(path: Path) -> Submission:
 
 
 def printable(text: str, most: int = 500) -> str:
-    """Return an untrusted text as one line without control characters, cut to `most` characters.
+    """Return an untrusted string as one line without control characters.
 
-    A terminal would execute some control characters.
+    A terminal would interpret some control characters as commands.
 
     Parameters
     ----------
     text
-        The text.
+        The untrusted string.
     most
-        Largest number of characters.
+        Maximum number of characters; longer strings are truncated.
 
     Examples
     --------
@@ -217,21 +220,21 @@ def printable(text: str, most: int = 500) -> str:
 
 
 def require_plain_file(path: Path, most: int | None = None) -> None:
-    """Raise `ModelError` unless an untrusted file is regular and not too large; links are refused.
+    """Raise `ModelError` unless an untrusted file is a regular file, not a link, and not too large.
 
     Parameters
     ----------
     path
         The file.
     most
-        Largest size in bytes; None for any size.
+        Maximum size in bytes; None for any size.
     """
     name = path.name
     try:
         status = os.lstat(path)
     except OSError as error:
         raise ModelError(
-            f"expected {name} from the program, but found none: read its log"
+            f"expected the program to write {name}, but it did not: read its log"
         ) from error
     if not stat.S_ISREG(status.st_mode):
         raise ModelError(
@@ -240,7 +243,8 @@ def require_plain_file(path: Path, most: int | None = None) -> None:
         )
     if most is not None and status.st_size > most:
         raise ModelError(
-            f"expected at most {most} bytes in {name}, but found {status.st_size}: it was not read"
+            f"expected {name} to have at most {most} bytes, but it has {status.st_size}: it was "
+            "not read"
         )
 
 
@@ -257,8 +261,8 @@ def _folder_of_model(path: Path) -> Path:
         return below[0].resolve()
     names = ", ".join(entry.name for entry in below) or "none"
     raise ModelError(
-        f"expected one submission with model.py in {path}, but found {names}: choose the folder "
-        "that contains model.py"
+        f"expected {path} to contain one submission with model.py, but found {names}: choose the "
+        "folder that contains model.py"
     )
 
 
@@ -270,8 +274,8 @@ def _list_files(folder: Path) -> Iterator[Path]:
         count += 1
         if count > _MOST_FILES:
             raise ModelError(
-                f"expected at most {_MOST_FILES} files in a submission, but {folder} has more: "
-                "choose the submission's own folder"
+                f"expected a submission to have at most {_MOST_FILES} files, but {folder} has "
+                "more: choose the submission's own folder"
             )
         yield file
 
@@ -289,8 +293,8 @@ def _read_text(file: Path) -> str:
 def _sum_files(folder: Path, files: list[Path]) -> str:
     """Return the SHA-256 of the list that ``sha256sum`` would write for the files.
 
-    ``sha256sum`` writes a line break or backslash in a name as two characters, and begins that line
-    with a backslash. Otherwise a name could imitate the line of another file.
+    ``sha256sum`` escapes each line break or backslash in a name, and begins that line with a
+    backslash. Without this, a name could imitate the line of another file.
     """
     lines = hashlib.sha256()
     for file in files:
@@ -309,7 +313,7 @@ def _read_licence(folder: Path) -> str:
 
 
 def _is_inside(entry: Path, folder: Path) -> bool:
-    """Return whether an entry resolves to a path in the folder; a link to itself does not."""
+    """Return whether an entry resolves to a path in the folder; False for a link to itself."""
     try:
         return entry.resolve(strict=True).is_relative_to(folder.resolve())
     except (OSError, RuntimeError):  # The latter for loops, before Python 3.13.

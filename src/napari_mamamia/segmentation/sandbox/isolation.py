@@ -1,6 +1,6 @@
 """Sandboxes for untrusted programs, tested by trial runs on this computer.
 
-A sandbox has no network, sees its input files read-only, and can write to one folder.
+A sandboxed program has no network, can only read its input files, and can write to only one folder.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,23 +18,24 @@ from napari_mamamia.segmentation.sandbox.cgroup import control_group
 from napari_mamamia.segmentation.sandbox.seccomp import call_filter, filter_file
 
 CHALLENGE_IMAGE: Final = "lgarrucho/codabench-gpu:latest"
-"""The container image that the challenge runs submissions in. Source: its sample submission."""
+"""The container image in which the challenge runs submissions. Source: its sample submission."""
 
 _TRY_SECONDS: Final = 20.0
 SCRATCH: Final = ("/tmp", "/app/program", "/dev/shm")  # noqa: S108 - of the closed room
 _HIDDEN: Final = ("kcore", "keys", "key-users", "timer_list", "sysrq-trigger", "kmsg", "kallsyms")
-"""Files of /proc with data of the whole computer. Source: the masked paths of containers (runc)."""
+"""Files in /proc with data about the whole computer. Source: the masked paths of containers (runc).
+"""
 _ETC: Final = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime")
 _DEVICES: Final = ("nvidia[0-9]*", "nvidiactl", "nvidia-uvm*", "nvidia-modeset", "dxg")
 
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """A way to run a program in a sandbox; `image` is a container image.
+    """The sandbox used to run a program; `image` is the container image, if there is one.
 
-    `has_filter` is whether bubblewrap gets a filter of system calls, `holds_processes` whether the
-    kernel counts its processes, `holds_memory` whether the kernel counts its memory too; containers
-    have their own of all three.
+    `has_filter` is whether bubblewrap gets a filter for system calls. `holds_processes` and
+    `holds_memory` are whether the kernel counts the sandbox's processes and memory. Containers have
+    their own filter and counts.
     """
 
     kind: IsolationKind
@@ -47,12 +48,12 @@ class Isolation:
 
     @property
     def is_closed(self) -> bool:
-        """Return whether the program is restricted at all."""
+        """Whether the program is restricted at all."""
         return self.kind is not IsolationKind.NONE
 
     @property
     def text(self) -> str:
-        """Return its description for logs, provenance and the screen."""
+        """A description for logs, provenance and the screen."""
         if not self.is_closed:
             return "not isolated"
         image = f", image {self.image}" if self.image else ""
@@ -65,7 +66,7 @@ class Isolation:
 
 @dataclass(frozen=True, slots=True)
 class IsolationCheck:
-    """The result of the trial runs: working sandboxes, best first, and why others fail."""
+    """The result of the trial runs: working sandboxes, best first, and why the others failed."""
 
     usable: tuple[Isolation, ...]
     reasons: tuple[str, ...]
@@ -73,10 +74,10 @@ class IsolationCheck:
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """The files of a sandbox, as pairs of a path outside and one inside.
+    """The files of a sandbox, as pairs of an outside path and an inside path.
 
-    `readable` are mounted in this order, all read-only; only `output` is writable, besides
-    temporary folders of `scratch_bytes` that vanish with the sandbox. Containers enforce
+    `readable` paths are mounted read-only in this order. Only `output` is writable, apart from
+    temporary folders of `scratch_bytes` that are deleted with the sandbox. Containers enforce
     `memory_bytes` and `processes` themselves.
     """
 
@@ -88,28 +89,29 @@ class Sandbox:
 
 
 def require_no_root(*, as_root: bool) -> None:
-    """Raise `ModelError` if root would run an untrusted program without permission.
+    """Raise `ModelError` if root would run an untrusted program without explicit permission.
 
-    For the kernel, a sandboxed program runs as the user of its parent. A program that escapes from
-    root's sandbox is therefore root.
+    The kernel treats a sandboxed program as a process of the user who started it. Therefore a
+    program that escapes from root's sandbox has root's rights.
     """
     if is_root() and not as_root:
         raise ModelError(
-            "expected an ordinary account to run an untrusted program, but this is "
-            "root, who can access every file of this computer: use another account, or allow root",
+            "expected an ordinary account to run the untrusted program, but this account is "
+            "root, which can access every file of this computer: use another account, or allow "
+            "root",
             remedies=(Remedy("as_root"),),
         )
 
 
 def has_graphics_card() -> bool:
-    """Return whether there is a GPU to mount in a sandbox."""
+    """Return whether there is a GPU that can be made available in a sandbox."""
     return any(True for pattern in _DEVICES for _ in Path("/dev").glob(pattern))
 
 
 def find_isolation(
     kinds: Sequence[IsolationKind] = tuple(IsolationKind)[:-1], image: str = CHALLENGE_IMAGE
 ) -> IsolationCheck:
-    """Return which of `kinds` work here, tested by a trial run of each.
+    """Return which kinds of sandbox work on this computer, tested by a trial run of each kind.
 
     Parameters
     ----------
@@ -133,9 +135,7 @@ def find_isolation(
 def bubblewrap_command(
     program: str, sandbox: Sandbox, command: Sequence[str], filter_file: int | None = None
 ) -> tuple[str, ...]:
-    """Return the command line that runs `command` in a sandbox made by bubblewrap.
-
-    `filter_file` is the number of the open file that holds a filter of system calls.
+    """Return the command line that runs `command` in a bubblewrap sandbox.
 
     The sandbox's root is empty except for ``/usr`` with its libraries, five entries of ``/etc``,
     GPUs, and the files of `sandbox`. Source of the options: bwrap(1), 0.8.
@@ -145,11 +145,11 @@ def bubblewrap_command(
     program
         Path of bubblewrap.
     sandbox
-        The files.
+        The files of the sandbox.
     command
         The command to run.
     filter_file
-        Number of the open file with the filter; None for none.
+        Descriptor of the open file with the system-call filter; None for no filter.
     """
     size = str(sandbox.scratch_bytes)
     line = [
@@ -171,7 +171,7 @@ def bubblewrap_command(
 def container_command(
     isolation: Isolation, sandbox: Sandbox, command: Sequence[str], name: str
 ) -> tuple[str, ...]:
-    """Return the command line that runs `command` in a container called `name`.
+    """Return the command line that runs `command` in a container.
 
     Source of the options: docker-run(1), podman-run(1).
 
@@ -180,7 +180,7 @@ def container_command(
     isolation
         The kind of container and its image.
     sandbox
-        The files.
+        The files of the sandbox.
     command
         The command to run.
     name
@@ -207,9 +207,10 @@ def container_command(
 
 
 def _kernel_files() -> Iterator[str]:
-    """Yield /proc and /dev; all of /proc is read-only.
+    """Yield the options for /proc and /dev; all of /proc is read-only.
 
-    To the kernel, the sandbox's user is the user who made it: root could write to ``/proc/sys``.
+    The kernel treats the sandbox's user as the user who created it, so root could write to
+    ``/proc/sys``.
     """
     yield from ("--proc", "/proc", "--dev", "/dev")
     for name in _HIDDEN:
@@ -228,7 +229,7 @@ def _list_room_options(program: str, filter_file: int | None) -> Iterator[str]:
 
 
 def _list_system_options() -> Iterator[str]:
-    """Yield the parts of the system that programs need: libraries, but no personal files."""
+    """Yield the options for the parts of the system that programs need, without personal files."""
     yield from ("--ro-bind", "/usr", "/usr")
     for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
         path = Path("/", name)
@@ -273,13 +274,14 @@ def _try_bubblewrap() -> Isolation | str:
     if "nknown option" in tried:
         return f"bubblewrap is too old ({tried}): version 0.8 or later is needed"
     return (
-        f"bubblewrap is installed, but this system does not let it make a sandbox ({tried}): "
-        "inside a container or virtual environment, ask for user namespaces to be allowed"
+        "bubblewrap is installed, but this system does not allow it to create a sandbox "
+        f"({tried}): inside a container or virtual environment, ask for user namespaces to be "
+        "allowed"
     )
 
 
 def _tried_room(program: str, content: bytes | None) -> str | None:
-    """Return None if a small sandbox with a filter can be made, otherwise bubblewrap's error."""
+    """Return None if bubblewrap can create a small sandbox with a filter, otherwise its error."""
     with nullcontext() if content is None else filter_file(content) as number:
         sandbox = (
             *_list_system_options(),
@@ -320,7 +322,7 @@ def _try_command(
 ) -> str | None:
     """Return None if a command succeeds, otherwise its error in one line.
 
-    With `wanted`, a successful command returns its output.
+    With `wanted`, the output of a successful command is returned instead.
     """
     answer = answer_of(command, _TRY_SECONDS, kept_files)
     if wanted:

@@ -1,7 +1,7 @@
-"""Check the masks of a submission before they are used or shown; they are untrusted.
+"""Checks of a submission's untrusted masks before they are used or displayed.
 
-A link instead of a file could lead out of the submission's folder, a pipe could block forever, and
-a small file could unpack to a huge one: each is refused.
+A link could point outside the submission's folder, a pipe could block forever, and a small file
+could unpack to a huge one. Each of these is rejected.
 """
 
 import os
@@ -32,7 +32,7 @@ _SHOWN: Final = 5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CheckedMask:
-    """A mask that satisfies the contract; `notes` say what is unusual about it."""
+    """A mask that satisfies the contract; `notes` describe what is unusual about it."""
 
     mask: Mask
     notes: tuple[str, ...] = ()
@@ -47,15 +47,16 @@ def take_mask(output: Path, case_id: str, grid: Grid) -> CheckedMask:
     output
         The output folder of the submission; the mask is ``pred_segmentations/ID.nii.gz``.
     case_id
-        The case.
+        The id of the case.
     grid
-        The case's.
+        The grid of the case.
 
     Raises
     ------
     ModelError
-        If the file is missing, a link, too large, damaged, on another grid, not of an integer type,
-        or has values other than 0 and 1.
+        If the file is missing, a link, too large, damaged, on a different grid, not of an integer
+        type,
+        or contains values other than 0 and 1.
     """
     path = _mask_file(output, case_id)
     require_plain_file(path)
@@ -86,16 +87,16 @@ def _mask_file(output: Path, case_id: str) -> Path:
     folder = output / MASKS
     if folder.is_symlink() or not folder.is_dir():
         raise ModelError(
-            f"expected {MASKS}/{case_id}.nii.gz in the submission's output folder, but found no "
-            f"folder {MASKS}: create it in predict_segmentation"
+            f"expected the submission's output folder to contain {MASKS}/{case_id}.nii.gz, but it "
+            f"has no folder {MASKS}: create this folder in predict_segmentation"
         )
     path = folder / f"{case_id}.nii.gz"
     if not os.path.lexists(path):
         names = sorted(readable_name(entry.name) for entry in folder.iterdir())
         there = printable(", ".join(names[:_SHOWN])) if names else "nothing"
         raise ModelError(
-            f"expected {MASKS}/{case_id}.nii.gz from the submission, but found {there}: name each "
-            "mask exactly as the patient id"
+            f"expected the submission to write {MASKS}/{case_id}.nii.gz, but found {there}: name "
+            "each mask exactly like the patient id"
         )
     return path
 
@@ -113,7 +114,7 @@ def _require_bounded(path: Path, most: int) -> None:
                 total += len(inflater.decompress(data, _BLOCK))
                 if total > most:
                     raise ModelError(
-                        f"expected {path.name} to unpack to at most {most} bytes, but it holds "
+                        f"expected {path.name} to unpack to at most {most} bytes, but it contains "
                         "more: it was not read further; write the mask on the image's own grid"
                     )
                 if inflater.eof:
@@ -126,14 +127,14 @@ def _require_bounded(path: Path, most: int) -> None:
 
 def _mask_text(case_id: str, expected: str, came: str) -> str:
     return (
-        f"expected {expected} in the mask of {case_id}, but found {came}: write uint8 voxels, 0 "
-        "for background and 1 for tumour, with the image's geometry"
+        f"expected the mask of {case_id} to have {expected}, but found {came}: write uint8 "
+        "voxels, 0 for background and 1 for tumour, with the image's geometry"
     )
 
 
 @contextmanager
 def _as_breach(case_id: str, folder: Path) -> Iterator[None]:
-    """Report an unreadable mask as a contract violation, without the path of `folder`."""
+    """Convert a mask's read error to a contract violation without the folder's path."""
     try:
         yield
     except MamamiaError as error:

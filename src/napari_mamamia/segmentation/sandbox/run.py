@@ -1,7 +1,7 @@
-"""Run an untrusted program in its sandbox, supervised and limited.
+"""Run an untrusted program in its sandbox with supervision and limits.
 
-At its end, all its processes are killed. A submission and the opening of a refused checkpoint are
-both run by `run_in_sandbox`.
+At the end of a run, all processes of the program are killed. `run_in_sandbox` is used both for
+submissions and for opening refused checkpoints.
 """
 
 import json
@@ -68,10 +68,10 @@ _LEAST_BYTES: Final = 64 * 2**10
 
 @dataclass(slots=True)
 class _Seen:
-    """Observations of a process, including the limit that it exceeded (None without one).
+    """Observations of a process, including the limit that it exceeded (None if it exceeded none).
 
-    `peak_bytes` is the largest memory counted, 0 if unknown, `largest` the kind of memory with the
-    largest use; `output_bytes` are those of files with a name.
+    `peak_bytes` is the peak memory, 0 if unknown. `largest` is the kind of memory of which the
+    process used most. `output_bytes` is the total size of its output files that have a name.
     """
 
     ending: Ending | None = None
@@ -83,14 +83,14 @@ class _Seen:
 def _guard(
     process: Process, isolation: Isolation, limits: RunLimits, layout: Layout, n_masks: int
 ) -> _Seen:
-    """Wait until a process ends or exceeds a limit; the process is not killed here.
+    """Wait until a process ends or exceeds a limit; this function does not kill it.
 
     Parameters
     ----------
     process, isolation, limits, layout
-        The process, its sandbox, its limits, and its files.
+        The process with its sandbox, limits and files.
     n_masks
-        Above 1, the progress counts the masks written so far.
+        Expected number of masks; above 1, the progress shows how many have been written.
     """
     started = time.monotonic()
     output = layout.output[0]
@@ -172,11 +172,11 @@ def _n_masks(output: Path) -> int:
 
 
 def _folder_bytes(folder: Path, most: int) -> int:
-    """Return the total size of a folder's entries at any depth in bytes, without following links.
+    """Return the total size in bytes of a folder's entries at any depth, without following links.
 
-    Each entry counts as some bytes at least, so that the number of empty files is limited too.
-    Counting stops above `most`. A folder that cannot be read, or is nested too deeply, counts as
-    more.
+    Each entry counts as at least a few bytes, so that the number of empty files is limited too.
+    Counting stops above `most`. If a folder cannot be read or is nested too deeply, the result is
+    above `most`.
     """
     total, waiting = 0, [str(folder)]
     while waiting and total <= most:
@@ -214,23 +214,23 @@ def run_submission_once(
     *,
     cuda_on_processor: bool = False,
 ) -> RunOfSubmission:
-    """Run a submission once on these patients; its results are written to work/output.
+    """Run a submission once on the given patients; its results are written to work/output.
 
-    Cancelling ends the submission and all its processes. Its results are not checked yet: see
+    A cancellation ends the submission and all its processes. The results are not checked here; see
     `outputs`.
 
     Parameters
     ----------
     submission, patients, task
-        What is run, on which cases, for which task.
+        The submission, its cases, and the task that it performs.
     isolation, python
         The sandbox and its Python.
     limits
-        Its `seconds` are for all of `patients` together.
+        The limits of the run; the time limit applies to all `patients` together.
     work
         An empty folder for this run only; the caller removes it.
     log
-        File to which the submission's prints are appended.
+        File to which the submission's printed output is appended.
     cuda_on_processor
         As in `sandbox.lay_out`.
     """
@@ -256,12 +256,12 @@ def run_in_sandbox(
     log: Path,
     wording: Wording,
 ) -> RunOfSubmission:
-    """Run a program in its sandbox; cancelling it ends all its processes.
+    """Run a program in its sandbox; a cancellation ends all its processes.
 
     Parameters
     ----------
     layout
-        The files of the sandbox, and the order for `runner`.
+        The files of the sandbox, and the runner's order.
     isolation, limits
         The sandbox and its limits.
     work, log
@@ -287,7 +287,7 @@ def run_in_sandbox(
 
 
 def _limit_order(order: str, limits: RunLimits) -> str:
-    """Return the order with the limits that a process sets itself."""
+    """Return the order with the limits that the runner sets for its own process."""
     content = json.loads(order)
     content["file_bytes"] = limits.output_bytes
     content["processes"] = own_threads() + limits.processes
@@ -296,7 +296,7 @@ def _limit_order(order: str, limits: RunLimits) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Room:
-    """The sandbox's process, its input, and the threads that read its outputs."""
+    """The sandbox's process with its input and the threads that read its output."""
 
     process: Process
     input: IO[bytes]
@@ -309,7 +309,7 @@ class _Room:
 def _start_room(
     layout: Layout, isolation: Isolation, limits: RunLimits, work: Path, log: Path
 ) -> Iterator[_Room]:
-    """Start the sandbox's process; leaving the block ends it and all its descendants."""
+    """Start the sandbox's process, and end it with all its descendants when the block is left."""
     name = f"mamamia-{secrets.token_hex(6)}"
     own_environment = environment(SCRATCH[0] if isolation.is_closed else str(work))
     if isolation.kind in (IsolationKind.DOCKER, IsolationKind.PODMAN):
@@ -365,7 +365,7 @@ def _make_command(
 
 
 def _end_room(process: Process, readers: Sequence[Thread], isolation: Isolation, name: str) -> None:
-    """End the process and all its descendants, and wait until they are gone."""
+    """End a process and all its descendants, and wait until they have ended."""
     if process.stdin is not None:
         with suppress(OSError):
             process.stdin.close()  # the runner ends its own when this ends

@@ -1,12 +1,12 @@
 """The program inside the sandbox, which loads and calls a submission as the challenge does.
 
-It is run by its path in the submission's own Python, where this software may not be installed: only
-the standard library is used, and nothing of napari_mamamia is imported.
+It is started by its path with the submission's own Python, in which this software may not be
+installed. Therefore it uses only the standard library and imports nothing from napari_mamamia.
 
-In: one JSON line on the standard input holds the order; the end of the input means that the parent
-is gone, and everything ends. Out: events as JSON lines on the standard output, which the submission
-cannot use; its prints go to the error stream. Source of the contract: the MAMA-MIA challenge's
-sample submission.
+Input: one JSON line on standard input contains the order. When standard input ends, the parent
+process has ended, and the runner ends too. Output: events as JSON lines on standard output, which
+the submission cannot use; its printed output goes to standard error. Source of the contract: the
+MAMA-MIA challenge's sample submission.
 """
 
 import ctypes
@@ -26,10 +26,10 @@ from pathlib import Path
 from typing import Any, Final, TextIO
 
 OWN_TASK: Final = "own"
-"""Task name for a module of this software, whose ``main`` gets the order."""
+"""Task name for a module of this software whose ``main`` function receives the order."""
 
 PROCESS_HANDLES: Final = 8192
-"""Largest number of open files of one process, which also limits those in transit in sockets."""
+"""Maximum number of open files per process, which also limits open files in transit in sockets."""
 _PENDING_SIGNALS: Final = 4096
 _BECOME_SUBREAPER: Final = 36  # PR_SET_CHILD_SUBREAPER of linux/prctl.h
 _EXIT_FAILED: Final = 1
@@ -38,7 +38,7 @@ _KEPT_TEXT: Final = 2000
 
 
 class RestrictedDataset:
-    """The data given to a submission: case ids, paths of the phases, facts about the cases."""
+    """The data that a submission receives: case ids, phase paths, and facts about the cases."""
 
     def __init__(self, patients: Sequence[Mapping[str, Any]]) -> None:
         self._patients = {str(patient["id"]): patient for patient in patients}
@@ -48,17 +48,17 @@ class RestrictedDataset:
         return list(self._patients)
 
     def get_dce_mri_path_list(self, patient_id: str) -> list[str]:
-        """Return the files of the phases in order of time, the pre-contrast phase first."""
+        """Return the files of the phases in order of time, starting with the pre-contrast phase."""
         return list(self._patients[patient_id]["phases"])
 
     def read_json_file(self, patient_id: str) -> dict[str, Any] | None:
-        """Return the facts about a case, None if the data set has none."""
+        """Return the facts about a case, or None if the data set has none."""
         info = self._patients[patient_id]["info"]
         return None if info is None else json.loads(json.dumps(info))
 
 
 def main() -> None:
-    """Run the order from standard input, and leave no process running."""
+    """Execute the order from standard input, and leave no process running."""
     order = json.loads(sys.stdin.buffer.readline())
     events = os.fdopen(os.dup(1), "w", encoding="utf-8", closefd=True)
     os.dup2(2, 1)  # Prints of a submission must not mix with the events.
@@ -124,7 +124,7 @@ def _run_submission(order: Mapping[str, Any], events: TextIO) -> int:
 
 
 def _list_calls(model: Any, task: str) -> list[tuple[str, Any]]:
-    """Return the calls in order; the method for both tasks replaces the two others."""
+    """Return the calls in order; a method for both tasks replaces the two separate methods."""
     both = "predict_segmentation_and_classification"
     if hasattr(model, both):
         return [(both, getattr(model, both))]
@@ -135,12 +135,12 @@ def _list_calls(model: Any, task: str) -> list[tuple[str, Any]]:
         names.append("predict_classification")
     for name in names:
         if not hasattr(model, name):
-            raise AttributeError(f"class Model has no method {name}")
+            raise AttributeError(f"expected class Model to have a method {name}, but it has none")
     return [(name, getattr(model, name)) for name in names]
 
 
 def _write_table(returned: object, step: str, output: Path) -> None:
-    """Write the returned table as predictions.csv: submissions only return it."""
+    """Write the returned table to predictions.csv, because submissions only return it."""
     if step == "predict_segmentation":
         return
     if step == "predict_segmentation_and_classification":
@@ -159,7 +159,7 @@ def _write_table(returned: object, step: str, output: Path) -> None:
 def _set_limits(order: Mapping[str, Any]) -> None:
     """Limit file sizes, processes, open files, and the kernel's message and signal queues.
 
-    A lower limit of the account is kept.
+    If the account already has a lower limit, that limit is kept.
     """
     try:
         resource: Any = import_module("resource")

@@ -1,4 +1,4 @@
-"""The layout of a sandbox: paths of Python, submission, images and output; and its limits."""
+"""The layout and limits of a sandbox, with the paths of Python, submission, images and output."""
 
 import json
 import os
@@ -40,10 +40,10 @@ _PASSED_ON: Final = ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "MKL_NUM_THREADS
 
 @dataclass(frozen=True, slots=True)
 class Patient:
-    """A case in the form of the contract.
+    """A case in the form that the contract requires.
 
-    `phases` are single-volume ``.nii.gz`` files in order of time; `info` is JSON text with the
-    challenge's case facts, "" for none.
+    `phases` are single-volume ``.nii.gz`` files in order of time. `info` is a JSON string with the
+    challenge's facts about the case, or "" for none.
     """
 
     case_id: str
@@ -53,7 +53,7 @@ class Patient:
 
 @dataclass(frozen=True, slots=True)
 class Interpreter:
-    """A Python interpreter and the folders it needs; `program` is also its path in the sandbox."""
+    """A Python interpreter and its folders; `program` is its path, also in the sandbox."""
 
     program: str
     folders: tuple[Path, ...]
@@ -63,8 +63,8 @@ class Interpreter:
 class Layout:
     """The layout of a sandbox.
 
-    `readable` is as in `isolation.Sandbox`, `order` the runner's order as JSON. `command`
-    runs the runner. `output` is the submission's output folder, seen from outside.
+    `readable` is as in `isolation.Sandbox`. `order` is the runner's order as JSON. `command` starts
+    the runner. `output` is the outside path of the submission's output folder.
     """
 
     readable: tuple[tuple[Path, str], ...]
@@ -74,12 +74,13 @@ class Layout:
 
 
 def find_interpreter(python: Path | None = None) -> Interpreter:
-    """Return the Python at a path with its folders; None means the current Python.
+    """Return the Python interpreter at a path with its folders; None means the current interpreter.
 
     Raises
     ------
     ModelError
-        If it does not respond, or one of its folders is the user's home or holds it.
+        If the interpreter does not start, or one of its folders is or contains the user's home
+        folder.
     """
     program = _program_of(python)
     answer = answer_of((program, "-I", "-c", _ASK), _ASK_SECONDS)
@@ -87,8 +88,8 @@ def find_interpreter(python: Path | None = None) -> Interpreter:
         executable, prefix, base = json.loads(answer.said)
     except ValueError as error:
         raise ModelError(
-            f"expected {program} to be a Python that starts, but it does not "
-            f"({_why_none(answer)}): give the python of the environment that the submission needs"
+            f"expected {program} to be a Python interpreter that starts, but it does not "
+            f"({_why_none(answer)}): give the Python of the environment that the submission needs"
         ) from error
     links = (
         Path(executable).resolve().parent.parent
@@ -103,14 +104,14 @@ def find_interpreter(python: Path | None = None) -> Interpreter:
         if home.is_relative_to(folder.resolve()):
             raise ModelError(
                 f"expected the Python {program} to be outside personal folders, but it is in "
-                f"{folder}, which must not be visible to a submission: make a virtual environment "
-                "for it (python -m venv)"
+                f"{folder}, which must not be visible to a submission: create a virtual "
+                "environment for it (python -m venv)"
             )
     return Interpreter(executable, folders)
 
 
 def _program_of(python: Path | None) -> str:
-    """Return the absolute path of a Python; a bare name is searched in PATH."""
+    """Return the absolute path of a Python interpreter; a bare name is looked up in PATH."""
     if python is None:
         return sys.executable
     if python.name == str(python) and (program := find_program(python.name)):
@@ -124,7 +125,7 @@ def _why_none(answer: Answer) -> str:
 
 
 def environment(home: str) -> dict[str, str]:
-    """Return the few environment variables of a submission, without those of the user."""
+    """Return a submission's minimal environment variables, without the user's own variables."""
     passed = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     return {
         **passed,
@@ -148,19 +149,20 @@ def lay_out(
     closed: bool,
     cuda_on_processor: bool = False,
 ) -> Layout:
-    """Return the layout of a sandbox for these patients, and make folders in the empty `work`.
+    """Return the layout of a sandbox for the given patients, and create folders in `work`.
 
     Parameters
     ----------
     submission, patients, task
-        What is run, on which cases, for which task.
+        The submission, its cases, and the task that it performs.
     work
         An empty folder.
     python
-        None takes the container's own ``python``.
+        The Python interpreter; None uses the container's own ``python``.
     closed
-        Whether there is a sandbox. If not, the images are copied, so that no submission can reach
-        the data set through its paths, and it sees its own folder.
+        Whether there is a sandbox. If not, the images are copied, so that a submission cannot reach
+        the
+        data set through their paths, and the submission runs in its own folder.
     cuda_on_processor
         Whether CUDA requests are run on the CPU; see `cuda`.
     """
@@ -189,10 +191,10 @@ def lay_out(
 def lay_out_module(
     module: Path, given: Path, order: Mapping[str, str], work: Path, python: Interpreter
 ) -> Layout:
-    """Return a sandbox in which a module of this software reads one file.
+    """Return the layout of a sandbox in which a module of this software reads one file.
 
-    The module's ``main`` is called with `order`, extended by the paths in the sandbox of the file
-    (``given``) and of the output folder (``output``).
+    The module's ``main`` is called with `order`, to which the sandbox paths of the file (``given``)
+    and of the output folder (``output``) are added.
 
     Parameters
     ----------
@@ -205,7 +207,7 @@ def lay_out_module(
     work
         An empty folder.
     python
-        The Python to run it.
+        The Python interpreter that runs the module.
     """
     output = work / "output"
     output.mkdir(parents=True)
@@ -253,7 +255,7 @@ def _make_order(
 def _list_readable(
     submission: Submission, patients: Sequence[Patient], work: Path, python: Interpreter | None
 ) -> Iterator[tuple[Path, str]]:
-    """Yield the mounts of the sandbox, with mount points where one is inside another."""
+    """Yield the mounts of the sandbox, including mount points for mounts inside other mounts."""
     for folder in python.folders if python else ():
         yield folder, str(folder)
     yield _RUNNER_FILE, _RUNNER
@@ -301,25 +303,26 @@ def usual_memory_bytes() -> int:
 
 @dataclass(frozen=True, slots=True)
 class RunLimits:
-    """Limits for one case; exceeding one ends the run.
+    """Limits of a run; exceeding one of them ends the run, except for `log_bytes`.
 
     Parameters
     ----------
     seconds
         Wall-clock time, including the start of Python and the loading of weights.
     memory_bytes
-        Memory of all its processes together, including kernel memory and folders in memory:
-        `resources.RESOURCES`.
+        Memory of all processes together, including kernel memory and in-memory folders; see
+        `watch.RESOURCES`.
     processes
-        Processes at one time (and threads, if the kernel counts them).
+        Number of simultaneous processes (and threads, if the kernel counts them).
     output_bytes
-        Total size of the files that it writes, including deleted files that are still open.
+        Total size of the written files, including deleted files that are still open.
     log_bytes
-        Size of the log of its prints; further output is counted and dropped without ending the run.
+        Size of the log of printed output; further output is counted and dropped.
     scratch_bytes
-        Size of each temporary folder in memory.
+        Size of each temporary in-memory folder.
     handles
-        Open files, pipes, sockets, file locks and epoll watches of all its processes together.
+        Number of open files, pipes, sockets, file locks and epoll watches of all processes
+        together.
     """
 
     seconds: float = CHALLENGE_SECONDS
@@ -343,7 +346,7 @@ class RunLimits:
         ):
             if not getattr(self, name) > 0:
                 raise ValueError(
-                    f"expected the limit {name} to be above 0, but got {getattr(self, name)}"
+                    f"expected the limit {name} to be above 0, but it is {getattr(self, name)}"
                 )
 
 
@@ -364,10 +367,10 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunOfSubmission:
-    """The end of a run, its reason ("" if it finished), and the resources used.
+    """How a run ended, the reason ("" if it finished), and the resources that it used.
 
-    `peak_bytes` is the largest memory counted for all its processes together, None if unknown.
-    `dropped_bytes` of its prints are not in the log.
+    `peak_bytes` is the peak memory of all processes together, None if unknown. `dropped_bytes` is
+    the amount of printed output that is not in the log.
     """
 
     ending: Ending

@@ -1,12 +1,12 @@
-"""The filter of system calls in bubblewrap's sandbox, as a BPF program for the kernel.
+"""The system-call filter of bubblewrap's sandbox, as a BPF program for the kernel.
 
-The sandbox hides files and the network; the kernel itself remains. No submission needs to mount,
-trace, load modules, make namespaces of its own, or communicate past the network (``AF_VSOCK``
-reaches a virtual machine's host in every network namespace). Calls that would hold memory or files
-that the count (`held`) cannot see are refused too: each denied row of `resources.RESOURCES` is
-refused here. Source: seccomp(2), linux/seccomp.h, linux/bpf_common.h, linux/audit.h; the numbers
-are those of asm/unistd_64.h (x86_64) and asm-generic/unistd.h (aarch64); the list follows Docker's
-default one.
+The sandbox hides files and the network, but not the kernel itself. No submission needs to mount,
+trace, load kernel modules, create namespaces, or communicate outside the network namespace
+(``AF_VSOCK`` reaches a virtual machine's host from every network namespace). Calls that would hold
+memory or files that `watch` cannot count are denied too: every denied row of `watch.RESOURCES` is
+denied here. Source: seccomp(2), linux/seccomp.h, linux/bpf_common.h, linux/audit.h. The numbers are
+from asm/unistd_64.h (x86_64) and asm-generic/unistd.h (aarch64); the list follows Docker's default
+list.
 """
 
 import os
@@ -35,42 +35,42 @@ _FORBIDDEN: Final = """
     io_uring_enter 426 426, io_uring_register 427 427, uselib 134 -, ustat 136 -, sysfs 139 -,
     _sysctl 156 -, memfd_create 319 279, memfd_secret 447 447, shmget 29 194
 """
-"""Name, number on x86_64, number on aarch64 ("-": does not exist)."""
+"""Name, number on x86_64, and number on aarch64 ("-": the call does not exist)."""
 _LACKING: Final = """
     msgget 68 186, semget 64 190, mq_open 240 180, splice 275 76, tee 276 77, vmsplice 278 75,
     sendfile 40 71, inotify_init 253 -, inotify_init1 294 26, landlock_create_ruleset 444 444,
     seccomp 317 277
 """
-"""System calls as in `_FORBIDDEN`, but reported as missing; programs have alternatives."""
+"""System calls as in `_FORBIDDEN`, but reported as missing, because programs have alternatives."""
 
 _NEW_ROOMS: Final = 0x7E020000
 """CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET of linux/sched.h."""
 _FAMILIES: Final = (1, 2, 10)
-"""AF_UNIX, AF_INET and AF_INET6, which libraries use within a computer."""
+"""AF_UNIX, AF_INET and AF_INET6, which libraries use for communication within a computer."""
 _OWN_PERSONALITIES: Final = (0, 0xFFFFFFFF)
 _THREAD: Final = 0x00010000
 _SHARES_FILES: Final = 0x00000400
-"""CLONE_THREAD and CLONE_FILES: /proc/PID/fd shows one table of open files for all threads."""
+"""CLONE_THREAD and CLONE_FILES; with both, /proc/PID/fd shows the open files of all threads."""
 _UNSHARES_FILES: Final = 2
 """CLOSE_RANGE_UNSHARE of linux/close_range.h."""
 _TERMINAL_INPUT: Final = {0x5412: EPERM, 0x541C: EPERM}
-"""TIOCSTI and TIOCLINUX, which type into a terminal. Source: asm-generic/ioctls.h."""
+"""TIOCSTI and TIOCLINUX, which insert input into a terminal. Source: asm-generic/ioctls.h."""
 _SIZES: Final = {1031: EPERM, 37: EINVAL, 38: EINVAL}
-"""F_SETPIPE_SZ, and F_OFD_SETLK(W), whose locks name no process. Source: linux/fcntl.h."""
+"""F_SETPIPE_SZ, and F_OFD_SETLK(W), whose locks belong to no process. Source: linux/fcntl.h."""
 _BUFFERS: Final = {7: EPERM, 8: EPERM, 60: EPERM}
 """SO_SNDBUF, SO_RCVBUF and SO_ZEROCOPY. Source: asm-generic/socket.h."""
 _SOCKET_LEVEL: Final = 1
 _OF_ITSELF: Final = {4: EPERM, 22: EINVAL}
-"""Options of prctl that are refused: PR_SET_DUMPABLE and PR_SET_SECCOMP.
+"""Options of prctl that are denied.
 
 PR_SET_DUMPABLE would hide a process's open files from other processes; PR_SET_SECCOMP would add
 filters in kernel memory. Source: prctl(2).
 """
 _X32: Final = 0x40000000
-"""Bit of the calls of x86_64 with 32-bit pointers, which have other numbers."""
+"""Bit that marks x86_64 calls with 32-bit pointers, which have different numbers."""
 
 _NUMBER, _ARCHITECTURE, _FIRST, _SECOND, _THIRD = 0, 4, 16, 24, 32
-"""Offsets in struct seccomp_data; for arguments, the offset of the lower half, little-endian."""
+"""Offsets in struct seccomp_data; for an argument, the offset of its lower half (little-endian)."""
 _LOAD, _JUMP_EQUAL, _JUMP_ABOVE, _JUMP_BITS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW: Final = 0x7FFF0000
 _ERROR: Final = 0x00050000
@@ -78,7 +78,7 @@ _ERROR: Final = 0x00050000
 
 @dataclass(frozen=True, slots=True)
 class _Machine:
-    """An architecture: its audit number, its column, and its calls with checked arguments."""
+    """An architecture, with its audit number, its column, and its calls with checked arguments."""
 
     audit: int
     column: int
@@ -101,15 +101,14 @@ _MACHINES: Final = {
 
 
 def call_filter(machine: str = "", spared: Sequence[str] = ()) -> bytes | None:
-    """Return the filter for an architecture (default: this machine's), or None if unsupported.
+    """Return the filter for an architecture, or None if the architecture is not supported.
 
-    Refused calls return an error, as on a system that lacks them; nothing is killed. The calls in
-    `spared` are allowed.
+    Denied calls return an error, as on a system that lacks them; no process is killed.
 
     Parameters
     ----------
     machine
-        The architecture; "" for this one.
+        The architecture; "" for this computer's architecture.
     spared
         Names of calls to allow.
     """
@@ -122,7 +121,7 @@ def call_filter(machine: str = "", spared: Sequence[str] = ()) -> bytes | None:
 
 @contextmanager
 def filter_file(content: bytes) -> Iterator[int]:
-    """Yield an open file that holds a filter, to be passed to bubblewrap."""
+    """Yield an open file with the filter, to be passed to bubblewrap."""
     reading, writing = os.pipe()
     try:
         with os.fdopen(writing, "wb") as stream:
@@ -182,7 +181,7 @@ def _make_program(machine: _Machine, spared: Sequence[str]) -> Iterator[bytes]:
 def _refuse_values(
     number: int, argument: int, errors: Mapping[int, int], before: tuple[bytes, ...] = ()
 ) -> Iterator[bytes]:
-    """Yield the steps that refuse a call with some values of an argument; `before` come first."""
+    """Yield the steps that deny a call for some values of an argument; `before` come first."""
     refusals = (
         step
         for value, error in errors.items()
@@ -198,7 +197,7 @@ def _refuse_values(
 def _allow_only(
     number: int, argument: int, allowed: tuple[int, ...], error: int
 ) -> Iterator[bytes]:
-    """Yield the steps that allow a call only with some values of an argument."""
+    """Yield the steps that allow a call only for some values of an argument."""
     passes = (
         step
         for value in allowed
@@ -209,7 +208,7 @@ def _allow_only(
 
 
 def _match_call(number: int, *steps: bytes) -> Iterator[bytes]:
-    """Yield steps that apply to one call only; the last of them ends the program."""
+    """Yield steps that apply to one call only; the last step ends the program."""
     yield _make_step(_JUMP_EQUAL, number, otherwise=len(steps))
     yield from steps
 

@@ -1,9 +1,8 @@
 """Measure and limit the resources of a process and its descendants, and kill them (Linux).
 
-The status of a process gives its memory use. Resources held by handles have to be counted one by
-one: pipes, deleted files, anonymous shared memory, locks.
-The filter (`seccomp`), these counts and the limits that the runner sets follow one list of
-resources; docs/security.md shows it.
+A process's status reports its memory. Other resources must be counted one by one: pipes, deleted
+files, anonymous shared memory and locks. The system-call filter (`seccomp`), these counts and the
+limits that the runner sets follow one list of resources, which docs/security.md shows.
 """
 
 import os
@@ -42,8 +41,9 @@ _FACTS: Final = frozenset(
 )
 _NOTHING_WAITS: Final = "00000000:00000000"
 _NO_SOCKETS: Final = ("03", "06")
-"""TCP_SYN_RECV and TCP_TIME_WAIT, which are listed although they have no socket. Source:
-net/tcp_states.h.
+"""TCP_SYN_RECV and TCP_TIME_WAIT, which are listed although they have no socket.
+
+Source: net/tcp_states.h.
 """
 _ROUNDS: Final = (
     50  # Each round stops the processes started during the last one; a fork bomb would never end.
@@ -54,16 +54,16 @@ _TERMINALS: Final = ("/dev/ptmx", "/dev/pts/")
 _DELETED: Final = " (deleted)"
 _DELETED_NAME: Final = _DELETED.encode()
 _SHARED: Final = b"/dev/zero" + _DELETED_NAME
-"""The name of anonymous shared memory."""
+"""The name that anonymous shared memory has in /proc/PID/maps."""
 _EPOLL: Final = "anon_inode:[eventpoll]"
 _MEMFD: Final = "/memfd:"
 
 
 class Hold(StrEnum):
-    """Method that keeps a kind of resource within its limit."""
+    """The method that keeps a kind of resource within its limit."""
 
     DENIED = "denied"
-    """Denied by the filter of system calls: in bubblewrap, on x86_64 and aarch64."""
+    """Denied by the system-call filter, in bubblewrap on x86_64 and aarch64."""
     COUNTED = "counted"
     """Counted on Linux, ten times a second or as often as 5 % of a core allows."""
     LIMITED = "limited"
@@ -72,7 +72,7 @@ class Hold(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A kind of resource; `calls` are the system calls that the filter refuses for it."""
+    """A kind of resource; `calls` are the system calls that the filter denies for it."""
 
     name: str
     hold: Hold
@@ -131,11 +131,11 @@ RESOURCES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class TreeUse:
-    """Resources of a process and its descendants; zombie processes count.
+    """Resources of a process and its descendants, including zombie processes.
 
-    `held_bytes` has, by kind, what they hold, in memory and in the kernel. Shared memory counts for
-    each process, and kernel memory counts with the largest possible size, so the sum is an upper
-    bound. `shared_bytes` is the shared memory in `resident`.
+    `held_bytes` is the memory and kernel memory that they hold, by kind. Shared memory counts for
+    each process, and kernel memory counts with its maximum size, so the sum is an upper bound.
+    `shared_bytes` is the shared memory included in `resident`.
     """
 
     members: tuple[int, ...]
@@ -150,7 +150,7 @@ def can_watch() -> bool:
 
 
 def tree_use(pid: int, in_memory: Sequence[str] = ()) -> TreeUse:
-    """Return the current resources of a process and its descendants; zeros if it has ended.
+    """Return the current resources of a process and its descendants, or zeros if it has ended.
 
     Source: proc(5), status.
 
@@ -159,7 +159,7 @@ def tree_use(pid: int, in_memory: Sequence[str] = ()) -> TreeUse:
     pid
         The process.
     in_memory
-        Folders of the processes' sandbox that are in memory.
+        The sandbox's folders that are in memory.
     """
     tree, n_ended = _list_tree(pid)
     facts = Counter[str]()
@@ -178,10 +178,10 @@ def tree_use(pid: int, in_memory: Sequence[str] = ()) -> TreeUse:
 
 
 def _read_status(pid: int) -> dict[str, int]:
-    """Return the memory of a process, in KiB, and its number of threads.
+    """Return a process's memory in KiB and its number of threads.
 
-    A process continues while one of its threads runs. If its first thread has ended, that thread
-    reports no memory, so another thread is read.
+    A process continues while one of its threads runs. If the first thread has ended, it reports no
+    memory, so another thread is read.
     """
     facts: dict[str, int] = {}
     with suppress(OSError, IndexError, ValueError):
@@ -213,7 +213,7 @@ def _find_room(tree: Sequence[int]) -> Path | None:
 
 
 def _folder_bytes(folder: str) -> int:
-    """Return the size of a folder in memory, including its empty files."""
+    """Return the size of an in-memory folder in bytes, including its empty files."""
     with suppress(OSError):
         used, n_files = file_system_use(folder)
         return used + n_files * EMPTY_FILE_BYTES
@@ -221,11 +221,11 @@ def _folder_bytes(folder: str) -> int:
 
 
 def _socket_bytes(net: Path) -> int:
-    """Return the most bytes that a sandbox's sockets can hold, including closed ones.
+    """Return the maximum number of bytes that a sandbox's sockets can hold, even when closed.
 
-    The sandbox has a network of its own. A unix socket counts with twice the usual buffer, another
-    one with the largest buffer of the system as soon as data wait in it. Source: proc_net(5); the
-    kernel's documents on networking, ip-sysctl and netdevices.
+    The sandbox has its own network namespace. A unix socket counts as twice the default buffer
+    size. Any other socket counts as the system's maximum buffer size if it has data waiting.
+    Source: proc_net(5); the kernel's documentation of networking, ip-sysctl and netdevices.
     """
     with suppress(OSError, ValueError, IndexError):
         if (net.parent / "ns/net").samefile(_PROC / "self/ns/net"):
@@ -254,7 +254,7 @@ def _count_idle(net: Path) -> int:
 
 
 def _read_size(name: str) -> int:
-    """Return the last number of a setting of the kernel's sockets."""
+    """Return the last number in one of the kernel's socket settings."""
     return int((_PROC / "sys/net" / name).read_text("ascii").split()[-1])
 
 
@@ -269,9 +269,9 @@ def offer_to_end(pid: int) -> None:
 
 
 def own_threads() -> int:
-    """Return the number of threads that this user runs now; 0 if unknown.
+    """Return the number of threads that this user is running, or 0 if unknown.
 
-    A limit on processes counts all of the user's on older kernels. Source: getrlimit(2),
+    On older kernels, a limit on processes counts all threads of the user. Source: getrlimit(2),
     RLIMIT_NPROC.
     """
     user = account()
@@ -286,9 +286,9 @@ def own_threads() -> int:
 
 
 def end_tree(pid: int) -> None:
-    """Kill a process and its descendants, including those started meanwhile.
+    """Kill a process and its descendants, including those started in the meantime.
 
-    Each is stopped before any is killed, so that no orphan escapes.
+    Every process is stopped before any is killed, so that no orphan escapes.
     """
     seen: set[int] = set()
     for _ in range(_ROUNDS):
@@ -315,12 +315,12 @@ def is_alive(pid: int) -> bool:
 
 
 def tree_of(pid: int) -> tuple[int, ...]:
-    """Return the process and its running descendants; empty if it is gone."""
+    """Return the process and its running descendants; empty if the process has ended."""
     return _list_tree(pid)[0]
 
 
 def _list_tree(pid: int) -> tuple[tuple[int, ...], int]:
-    """Return the process and its running descendants, and the number of ended ones."""
+    """Return the process and its running descendants, and the number of ended descendants."""
     children: dict[int, list[int]] = {}
     running: dict[int, bool] = {}
     for member, parent, is_running in _list_parents():
@@ -338,9 +338,9 @@ def _list_tree(pid: int) -> tuple[tuple[int, ...], int]:
 
 
 def _list_parents() -> Iterator[tuple[int, int, bool]]:
-    """Yield (process, parent, whether it runs) of all processes. Source: proc(5), stat.
+    """Yield (process, parent, whether it runs) for all processes. Source: proc(5), stat.
 
-    A process whose first thread has ended runs while another thread does.
+    A process whose first thread has ended is running while another thread runs.
     """
     for entry in os.scandir(_PROC):
         if not entry.name.isdigit():
@@ -352,17 +352,18 @@ def _list_parents() -> Iterator[tuple[int, int, bool]]:
 
 
 def _runs(fields: Sequence[str]) -> bool:
-    """Return whether a process runs, from the fields after the name in its stat."""
+    """Return whether a process is running, from the fields after the name in its stat file."""
     return fields[0] != "Z" or int(fields[17]) > 1
 
 
 @dataclass(slots=True)
 class Held:
-    """The counts so far; locks and epoll watches count as handles.
+    """The current counts; locks and epoll watches count as handles.
 
-    `shared` has the bytes of each piece of anonymous shared memory, `nameless` those of each
-    deleted file of the output folder. `written` are the bytes that the processes wrote to any disk,
-    counted only if some file may be `out_of_sight`: mapped but not open, or in transit in a socket.
+    `shared` maps each block of anonymous shared memory to its size in bytes, and `nameless` each
+    deleted file of the output folder. `written` is the number of bytes that the processes wrote to
+    any disk. It is counted only if `is_out_of_sight`, which means that a file may be mapped but not
+    open, or in transit in a socket.
     """
 
     handles: int = 0
@@ -381,27 +382,27 @@ class Held:
         }
 
     def output(self, named_bytes: int) -> int:
-        """Return the bytes that the processes may have in the output folder.
+        """Return the number of bytes that the processes may have in the output folder.
 
-        Of these, `named_bytes` belong to files with a name.
+        `named_bytes` is the total size of the files that have a name.
         """
         seen = named_bytes + sum(self.nameless.values())
         return max(seen, self.written) if self.is_out_of_sight else seen
 
 
 class Inventory:
-    """Repeated count of the resources held by a process and its descendants.
+    """A repeated count of the resources that a process and its descendants hold.
 
     Parameters
     ----------
     pid
         The process.
     output
-        The folder that it writes to, seen from outside.
+        The outside path of the folder to which the process writes.
     inside
-        That folder's path in the sandbox.
+        The path of that folder in the sandbox.
     most_handles
-        Above this number counting stops.
+        Number of handles above which counting stops.
     """
 
     def __init__(self, pid: int, output: Path, inside: str, most_handles: int) -> None:
@@ -413,9 +414,9 @@ class Inventory:
         self.counts = Held(), Held()
 
     def go_on(self, seconds: float) -> None:
-        """Count for this many seconds of CPU time, or until everything was counted once.
+        """Count for `seconds` of CPU time, or until all resources have been counted once.
 
-        `counts` are the last complete count and the current one.
+        Afterwards, `counts` contains the last complete count and the current count.
         """
         if time.monotonic() < self._rests_until:
             return
@@ -446,7 +447,7 @@ class Inventory:
             yield True
 
     def _count_handles(self, pid: int, held: Held) -> None:
-        """Count open handles. Source: proc(5), fd and fdinfo."""
+        """Count a process's open handles. Source: proc(5), fd and fdinfo."""
         folder = _PROC / str(pid) / "fd"
         try:
             names = [entry.name for entry in os.scandir(folder)]
@@ -494,7 +495,10 @@ class Inventory:
             held.shared[f"{state.st_dev}:{state.st_ino}"] = n_bytes
 
     def _count_mappings(self, pid: int, held: Held) -> None:
-        """Count mappings. Source: proc(5), maps (range, rights, offset, device, inode, name)."""
+        """Count a process's mappings.
+
+        Source: proc(5), maps (range, permissions, offset, device, inode, name).
+        """
         try:
             text = (_PROC / str(pid) / "maps").read_bytes()
         except OSError:
@@ -515,7 +519,7 @@ class Inventory:
 
 
 def _count_locks(tree: Sequence[int], most: int) -> int:
-    """Return the number of file locks of some processes; counting stops above `most`.
+    """Return the number of file locks of the given processes; counting stops above `most`.
 
     Source: proc(5), locks; a waiting lock has "->" before its kind.
     """
@@ -530,7 +534,7 @@ def _count_locks(tree: Sequence[int], most: int) -> int:
 
 
 def _count_written(pid: int) -> int:
-    """Return the number of bytes that a process and its ended children wrote to disks.
+    """Return the number of bytes that a process and its ended children have written to disks.
 
     Source: proc(5), io.
     """

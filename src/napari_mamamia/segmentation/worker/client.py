@@ -1,6 +1,6 @@
 """`Worker`: the client that starts the model's process on demand and always ends it.
 
-torch is never imported in the client's process.
+torch is never imported in the client's own process.
 """
 
 import json
@@ -48,13 +48,13 @@ Message = dict[str, Any]
 
 
 class IdleEndError(ModelError):
-    """The idle process ended just as it received a request."""
+    """Raised if the idle process ends just as it receives a request."""
 
 
 class WorkerProcess:
-    """One process at a time; `peak` is the highest memory in bytes that it reported.
+    """Starts and ends the model's process; `peak` is the highest memory in bytes that it reported.
 
-    It ends by itself after `idle_s` seconds without a request.
+    The process ends by itself after `idle_s` seconds without a request.
     """
 
     def __init__(self, idle_s: float) -> None:
@@ -66,7 +66,7 @@ class WorkerProcess:
 
     @property
     def pid(self) -> int | None:
-        """Process id, None without a process."""
+        """The process id; None if there is no process."""
         process = self._process
         return process.pid if process is not None and process.poll() is None else None
 
@@ -94,8 +94,8 @@ class WorkerProcess:
             if time.monotonic() > end:
                 self.close()
                 raise ModelError(
-                    f"the model's process did not start within {_START_LIMIT_S:g} s; close other "
-                    "programs and try again"
+                    f"expected the model's process to start within {_START_LIMIT_S:g} s, but it "
+                    "did not; close other programs and try again"
                 )
 
     def send(self, message: Message) -> None:
@@ -110,7 +110,7 @@ class WorkerProcess:
             raise self._explain_end() from error
 
     def next(self, wait_s: float) -> Message | None:
-        """Return the next event, None after `wait_s`; raise if the process has ended."""
+        """Return the next event, or None after `wait_s`; raise ModelError if the process ended."""
         try:
             event = self._events.get(timeout=wait_s)
         except Empty:
@@ -120,7 +120,7 @@ class WorkerProcess:
         return event
 
     def _explain_end(self) -> ModelError:
-        """Return an error that explains the end of the process, with the memory figures."""
+        """Return an error that explains why the process ended, with the memory figures."""
         process, self._process = self._process, None
         code = None if process is None else end_silent(process)
         if code == 0:
@@ -137,12 +137,12 @@ class WorkerProcess:
             how = f"signal {-code}" if code < 0 else f"exit code {code}"
         last = f"; its last message was: {self._said[-1]}" if self._said else ""
         return ModelError(
-            f"the model's process ended without an answer ({how}; {memory}){last}; try again; if "
+            f"the model's process ended without a result ({how}; {memory}){last}; try again; if "
             "it happens again, choose the device cpu"
         )
 
     def stop(self, number: int) -> None:
-        """Cancel a request; kill the process if it does not respond in time."""
+        """Cancel a request, and kill the process if it does not respond in time."""
         with suppress(ModelError):
             self.send({"do": "cancel", "id": number})
             end = time.monotonic() + _CANCEL_S
@@ -153,14 +153,14 @@ class WorkerProcess:
         self.close()
 
     def close(self) -> None:
-        """End the process and wait for its end; it can be started again."""
+        """End the process and wait until it has ended; it can be started again."""
         process, self._process = self._process, None
         if process is not None:
             end_group(process)
 
 
 def _pass_on(stream: IO[bytes], events: "SimpleQueue[Message | None]") -> None:
-    """Move events into a queue; lines that are not events are dropped."""
+    """Move events into a queue, and drop lines that are not events."""
     with suppress(OSError, ValueError):
         for line in stream:
             with suppress(json.JSONDecodeError, UnicodeDecodeError):
@@ -175,7 +175,7 @@ def _keep_lines(stream: IO[bytes], said: "deque[str]") -> None:
 
 
 def _describe_memory(peak_bytes: int | None) -> str:
-    """Return the peak memory of a process and the free memory, as far as they are known."""
+    """Return the peak memory of a process and the free memory as text, where they are known."""
     free, total = free_memory_bytes(), total_memory_bytes()
     parts = []
     if peak_bytes is not None:
@@ -189,10 +189,10 @@ _IDLE_S: Final = 600.0
 
 
 class Worker:
-    """A separate process for models; implements `engine_host.Host`.
+    """A separate process for models, which implements `engine_host.Host`.
 
-    It is started at the first request, serves one request at a time, ends after `idle_s` seconds
-    without work, and is started again on demand. Its methods may be called from any thread.
+    The process is started on the first request, serves one request at a time, ends after `idle_s`
+    seconds without work, and is started again on demand. Its methods may be called from any thread.
     """
 
     def __init__(self, idle_s: float = _IDLE_S) -> None:
@@ -202,7 +202,7 @@ class Worker:
 
     @property
     def pid(self) -> int | None:
-        """Process id, None without a process."""
+        """The process id; None if there is no process."""
         return self._process.pid
 
     def plan(
@@ -218,7 +218,7 @@ class Worker:
         return wire.TILES.record(answer["tiles"], wire.OTHER)
 
     def time_tile(self, card: ModelCard, settings: EngineSettings) -> float:
-        """Return the time of one tile through one network, in seconds."""
+        """Return the time in seconds of one tile through one network."""
         answer = self._ask_process(card, settings, {"do": "time"})
         return float(answer["seconds"])
 
@@ -230,16 +230,16 @@ class Worker:
         *,
         kill_at: float | None = None,
     ) -> EngineResult:
-        """Label one case, as `Engine.predict`.
+        """Label one case as in `Engine.predict`.
 
         Raises
         ------
         ModelError
-            As `Engine.predict`; also if the process ends.
+            As in `Engine.predict`, and if the process ends.
         OverLimitError
-            If there is no answer at `kill_at`, when the process is killed.
+            If there is no result at `kill_at`; the process is then killed.
         OutOfMemoryError
-            If it does not fit into the memory.
+            If the run does not fit into memory.
         """
         arrays, deadline = given.arrays, given.deadline
         voxels = int(np.prod(given.grid.shape))
@@ -270,7 +270,7 @@ class Worker:
         )
 
     def close(self) -> None:
-        """End the process and wait for its end; another request starts a new one."""
+        """End the process and wait until it has ended; the next request starts a new process."""
         self._process.close()
 
     # ------------------------------------------------------------------- a request
@@ -301,7 +301,7 @@ class Worker:
             self._busy.release()
 
     def _serve_request(self, message: Message, kill_at: float | None) -> Message:
-        """Send a request and report its progress; a failed request is always cancelled."""
+        """Send a request and report its progress; if it fails, cancel it."""
         self._number += 1
         answer: Message | None = None
         try:
@@ -318,8 +318,8 @@ class Worker:
                         answer = event
                 elif kill_at is not None and time.monotonic() > kill_at:
                     raise OverLimitError(
-                        f"the model was still busy at its time limit ({now.text}) and was ended; "
-                        "allow more time, or allow a reduction"
+                        "expected the model to finish within its time limit, but it was still "
+                        f"busy ({now.text}) and was ended; allow more time, or allow a reduction"
                     )
         finally:
             if answer is None:

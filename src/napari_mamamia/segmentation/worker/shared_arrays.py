@@ -1,8 +1,8 @@
-"""Arrays shared with another process of this computer through files in memory.
+"""Arrays that are shared with another process on this computer through files in memory.
 
-A folder of such files belongs to one request and is removed with it.
-`multiprocessing.shared_memory` is not used: up to Python 3.12 its tracker in the second process
-removes and reports what the first one owns.
+Each request has its own folder of such files, which is removed after the request.
+`multiprocessing.shared_memory` is not used, because up to Python 3.12 its tracker in the second
+process removes and reports memory that belongs to the first process.
 """
 
 import os
@@ -24,7 +24,7 @@ _BLOCK: Final = 2**25
 
 @dataclass(frozen=True, slots=True)
 class SharedArray:
-    """Location of an array: file name in the request's folder, NumPy type, shape."""
+    """The location of an array: its file name in the request's folder, NumPy type and shape."""
 
     name: str
     dtype: str
@@ -33,28 +33,29 @@ class SharedArray:
 
 @contextmanager
 def shared_folder(n_bytes: int) -> Iterator[Path]:
-    """Create a folder for arrays of `n_bytes` in all, and remove it afterwards with its contents.
+    """Create a folder for arrays of `n_bytes` in total, and remove it with its contents afterwards.
 
-    It is in shared memory if that has room, otherwise in the folder for temporary files.
+    The folder is in shared memory if there is enough space, otherwise in the system's temporary
+    folder.
     """
     places = temporary_places()
     place = next((place for place in places if _has_room(place, n_bytes)), None)
     if place is None:
         raise SaveError(
-            f"passing {n_bytes / 1e9:.2f} GB to the model's process needs room in "
-            f"{' or '.join(map(str, places))}, which have less; free some space"
+            f"expected {' or '.join(map(str, places))} to have room for {n_bytes / 1e9:.2f} GB, "
+            "which are passed to the model's process, but there is less; free some space"
         )
     with own_folder(place) as folder:
         yield folder
 
 
 def share(folder: Path, name: str, array: NDArray[Any]) -> SharedArray:
-    """Write an array into a request's folder.
+    """Write an array to a request's folder.
 
     Raises
     ------
     SaveError
-        If there is no room.
+        If there is not enough space.
     """
     whole = np.ascontiguousarray(array)
     path = folder / name
@@ -74,9 +75,10 @@ def share(folder: Path, name: str, array: NDArray[Any]) -> SharedArray:
 
 
 def fetch(folder: Path, shared: SharedArray) -> NDArray[Any]:
-    """Return an array of a request's folder (copy-on-write); its file is unlinked at once.
+    """Return an array from a request's folder (copy-on-write), and unlink its file at once.
 
-    Where the system allows it, the memory is freed with the array, even if a process crashes.
+    Where the system allows it, the memory is released together with the array, even if a process
+    crashes.
     """
     path = folder / shared.name
     array: NDArray[Any] = np.memmap(path, dtype=shared.dtype, mode="c", shape=shared.shape)

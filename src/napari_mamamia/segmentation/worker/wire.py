@@ -1,4 +1,4 @@
-"""Messages between the window and the model's process, as lines of JSON."""
+"""Messages between the window and the model's process, each as one line of JSON."""
 
 import json
 from dataclasses import replace
@@ -33,7 +33,7 @@ TILES: Final = RecordCodec(TilePlan, _REMEDY, kind=ModelError)
 RAN: Final = RecordCodec(Ran, _REMEDY, kind=ModelError)
 SHARED: Final = RecordCodec(SharedArray, _REMEDY, kind=ModelError)
 OTHER: Final = "a message of the model's process"
-"""Name of the messages in error texts."""
+"""The name of these messages in error messages."""
 
 _ERRORS: Final[dict[str, type[MamamiaError]]] = {
     kind.__name__: kind
@@ -50,12 +50,12 @@ _ERRORS: Final[dict[str, type[MamamiaError]]] = {
 
 
 def line_of(message: dict[str, Any]) -> str:
-    """Return a message as one line."""
+    """Return a message as one line of JSON."""
     return json.dumps(message, allow_nan=False) + "\n"
 
 
 def card_on_wire(card: ModelCard) -> dict[str, Any]:
-    """Return the data by which the other process finds the model, without checksums."""
+    """Return the data from which the other process finds the model, without checksums."""
     return {
         "path": str(card.path.absolute()),
         "inner": card.inner,
@@ -65,7 +65,7 @@ def card_on_wire(card: ModelCard) -> dict[str, Any]:
 
 
 def card_from(found: dict[str, Any]) -> ModelCard:
-    """Return the card of the model, recognised again."""
+    """Return the card of a model, which is recognised again."""
     card = recognise_model(Path(found["path"]), inner=found["inner"], checksums=False)
     network = found["network"]
     card = with_network(card, None if network is None else network_from(network, OTHER))
@@ -73,7 +73,7 @@ def card_from(found: dict[str, Any]) -> ModelCard:
 
 
 def grid_on_wire(grid: Grid) -> dict[str, Any]:
-    """Return a grid's shape, affine and header, since nnU-Net uses the header's spacing."""
+    """Return a grid's shape, affine and header, because nnU-Net uses the header's spacing."""
     header = None if grid.nifti_header is None else grid.nifti_header.hex()
     return {
         "shape": list(grid.shape),
@@ -83,7 +83,7 @@ def grid_on_wire(grid: Grid) -> dict[str, Any]:
 
 
 def grid_from(found: dict[str, Any]) -> Grid:
-    """Return the grid, bit-identical: JSON keeps every float64."""
+    """Return a grid from a message; it is bit-identical, because JSON preserves every float64."""
     z, y, x = found["shape"]
     header = found["header"]
     affine = np.array(found["affine"], dtype=np.float64)
@@ -91,12 +91,12 @@ def grid_from(found: dict[str, Any]) -> Grid:
 
 
 def region_on_wire(region: Box | None) -> list[list[int]] | None:
-    """Return the ends of a box."""
+    """Return the start and stop of a box, or None."""
     return None if region is None else [list(map(int, region.start)), list(map(int, region.stop))]
 
 
 def region_from(found: list[list[int]] | None) -> Box | None:
-    """Return the box with these ends."""
+    """Return the box with the given start and stop, or None."""
     if found is None:
         return None
     (a, b, c), (d, e, f) = found

@@ -1,10 +1,10 @@
 """The process that runs torch and a model.
 
-It is started by ``python -m napari_mamamia.segmentation.worker.worker``.
+It is started with ``python -m napari_mamamia.segmentation.worker.worker``.
 
-It reads requests as lines of JSON and answers with events as lines of JSON on a separate pipe;
-output of libraries goes to the error stream. It ends with its parent, and after some time without
-work, which also releases the memory of a GPU reliably.
+The process reads requests as JSON lines and writes events as JSON lines to a separate pipe; output
+of libraries goes to the error stream. It ends with its parent process, or after some time without
+work, which also reliably releases GPU memory.
 """
 
 import json
@@ -34,7 +34,7 @@ _SWEEPS: Final = 20
 
 @dataclass(slots=True)
 class _State:
-    """State shared by the listening thread and the working thread."""
+    """State that the listening thread and the working thread share."""
 
     requests: "SimpleQueue[dict[str, Any]]" = field(default_factory=SimpleQueue)
     cancelled: int = 0
@@ -42,7 +42,7 @@ class _State:
 
 
 def main() -> None:
-    """Serve requests until the parent ends, or there was no request for `argv[1]` seconds."""
+    """Serve requests until the parent ends or no request arrives for `argv[1]` seconds."""
     be_quiet()
     events = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # output of libraries must not mix with the events
@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def _queue_requests(stream: IO[bytes], state: _State) -> None:
-    """Queue the requests until the pipe ends, which means that the parent has ended."""
+    """Queue requests until the pipe ends, which means that the parent process has ended."""
     try:
         for line in stream:
             message = json.loads(line)
@@ -83,7 +83,7 @@ def _queue_requests(stream: IO[bytes], state: _State) -> None:
 def _serve_request(
     host: EngineHost, request: dict[str, Any], state: _State, events: TextIO
 ) -> None:
-    """Answer one request with exactly one final event: result, error or cancelled."""
+    """Serve one request, and send exactly one final event: result, error or cancelled."""
     state.folder = request.get("folder", "")
     try:
         with listening(_make_reporter(request["id"], state, events)):
@@ -97,7 +97,7 @@ def _serve_request(
 
 
 def _make_reporter(number: int, state: _State, events: TextIO) -> Callable[[Progress], None]:
-    """Return a function that reports a request's progress, and stops it when it is cancelled."""
+    """Return a function that reports a request's progress and raises `Cancelled` once cancelled."""
     spoken, text = 0.0, ""
 
     def tell(progress: Progress) -> None:

@@ -15,6 +15,7 @@ from napari_mamamia.core.case import Case, LabelMap, Phase
 from napari_mamamia.core.cohort import CaseRecord
 from napari_mamamia.core.errors import CaseError, FormatError, Remedy
 from napari_mamamia.core.grid import Grid, require_same_grid
+from napari_mamamia.core.names import count_of
 from napari_mamamia.core.progress import do_abreast, report_progress, saying
 from napari_mamamia.io.data_set.patient_info import PatientInfo, read_patient_info
 from napari_mamamia.io.data_set.volumes import (
@@ -313,7 +314,7 @@ def _find_oddity(volume: NDArray[Any], index: int) -> str:
         bad = int(volume.size - np.count_nonzero(np.isfinite(volume)))
         if bad:
             return (
-                f"phase {index} has {bad} voxels that are not finite numbers; their values "
+                f"phase {index} has {count_of(bad, 'voxel')} with NaN or infinity; these values "
                 "count as unknown"
             )
     return ""

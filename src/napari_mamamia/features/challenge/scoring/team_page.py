@@ -131,7 +131,7 @@ def _find_moments(groups: Sequence[NDArray[np.float64]]) -> GroupMoments | None:
 
 
 def _mean_ends(moments: GroupMoments) -> list[tuple[float, float]]:
-    """Return the 95 % interval of each group's mean; a small group uses the pooled variance."""
+    """Return the 95 % interval of each group's mean, from at least the pooled variance."""
     from scipy.stats import t as student
 
     reach = student.ppf((1 + LEVEL) / 2, moments.n - 1) * np.sqrt(moments.errors)

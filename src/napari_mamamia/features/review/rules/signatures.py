@@ -1,16 +1,16 @@
 """Signed messages, and the valid keys from countersignatures and revocations without a clock.
 
-The Ed25519 signing is in `features.review.io.keys`. This module defines the signed bytes, so that
-other programs can verify them.
+Ed25519 signing is in `features.review.io.keys`. This module defines the signed bytes, so that other
+programs can verify the signatures.
 
 A countersignature or revocation is signed with a lead's key and counts only if this key is valid,
-which may depend on other revocations. All are therefore evaluated together: first the statements
-that nothing can invalidate, then those that follow from them, until nothing changes. If two leads
-revoke each other's key, the program cannot know which key is stolen. Then neither revocation
-counts, and the conflict is reported.
+which may depend on further revocations. All these statements are therefore evaluated together:
+first the statements that nothing can invalidate, then those that follow from them, until nothing
+changes. If two leads revoke each other's key, the program cannot know which key is stolen. Then
+neither revocation counts, and the conflict is reported.
 
 For a lead's key that is listed in the study file, more than half of the other leads must agree; for
-any other key one lead is enough. See `docs/methods/review.md`.
+any other key, one lead is enough. See `docs/methods/review.md`.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ Check: TypeAlias = Callable[[str, str, bytes], bool]
 
 @dataclass(frozen=True, slots=True)
 class SignedThing:
-    """The content that a signature is bound to.
+    """The content to which a signature is bound.
 
     Parameters
     ----------
@@ -76,10 +76,10 @@ class SignedThing:
 
 
 def seal_of(prev: str, seen: Iterable[str]) -> str:
-    """Return the SHA-256 of all hashes that an event follows: the previous event, and those seen.
+    """Return the SHA-256 of the hashes of the previous event and of all events seen.
 
     Each hash covers a line that contains earlier hashes. A signature over the seal therefore covers
-    every event that its writer knew, and changing one of these events requires the signer's key.
+    every event that its writer knew, and changing any of these events requires the signer's key.
     """
     return hashlib.sha256(canonical([prev, sorted(set(seen))])).hexdigest()
 
@@ -177,25 +177,25 @@ _CROSSES: Final = "two leads have revoked each other's keys: see the list of key
 
 @dataclass(frozen=True, slots=True)
 class KeyView:
-    """A public key, its owner and its validity.
+    """A public key, with its owner and its validity.
 
     Parameters
     ----------
     reader, key
         Id of the owner, and the public key in hexadecimal digits.
     by
-        Id of the lead who countersigned the key; the owner for a lead's first key; "" while
+        Id of the lead who countersigned the key, or of the owner for a lead's first key; "" while
         countersignatures are missing.
     since
         Time of the countersignature, by the lead's clock.
     ended
-        Time and reason of the revocation, "" if not revoked.
+        Time and reason of the revocation, or "" if the key is not revoked.
     stand
         Hashes of the events signed with the key that remain valid after the revocation.
     n_missing
         Number of countersignatures still needed.
     against
-        Names of the people who revoke the key, while they are too few.
+        Names of the people who have revoked the key, while their number is too small.
     is_bound
         Whether the key is listed in the study file.
     n_loose
@@ -279,7 +279,7 @@ class KeyReplay:
         self._refused: list[tuple[Event, str]] = []
 
     def take_in(self, event: Event, act: str) -> str:
-        """Add an event; return why it is refused independently of other events, "" if it is not."""
+        """Add an event; return why it is refused regardless of other events, or ""."""
         if act == Act.KEY:
             return self._add_key(event)
         is_own_end = act == Act.REVOKE and read_text(event, "by") == read_text(event, "key")

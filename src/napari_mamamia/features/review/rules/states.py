@@ -1,4 +1,4 @@
-"""States of readings and cases, the table of the allowed steps, and records of a state."""
+"""States of readings and cases, the table of allowed steps, and the records of a state."""
 
 import hashlib
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from napari_mamamia.io.workspace.event_store import Event
 
 
 class CaseState(StrEnum):
-    """State of a reading or a case; the value is the displayed word."""
+    """State of a reading or a case; the value is the displayed text."""
 
     NEW = "new"
     CLAIMED = "claimed"
@@ -65,9 +65,9 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An allowed step: action, states before, state after, and roles.
+    """An allowed step with its action, states before, state after, and roles.
 
-    `needs` states further conditions in words, which the replay enforces.
+    `needs` describes further conditions, which the replay enforces.
     """
 
     act: Act
@@ -222,7 +222,7 @@ def lines_of_table() -> tuple[str, ...]:
 
 
 class ReadingView(NamedTuple):
-    """One reading of a case; a NamedTuple for speed, as there are hundreds of thousands.
+    """One reading of a case; a NamedTuple for speed, because there are hundreds of thousands.
 
     Parameters
     ----------
@@ -233,11 +233,11 @@ class ReadingView(NamedTuple):
     at, host, session
         Time, computer and session of the reading's last event.
     hash
-        Hash of the event that submitted the reading; "" until then.
+        Hash of the event that submitted the reading; "" before the submission.
     mask
-        SHA-256 of the mask file, "" for none.
+        SHA-256 of the mask file, or "" if there is no mask.
     answers
-        Answers of the form, canonical JSON.
+        Answers in the form, as canonical JSON.
     active_s
         Seconds of work.
     """
@@ -262,9 +262,9 @@ class ReadingView(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Result of comparing readings; `because` lists disagreements, `values` holds all numbers.
+    """Result of comparing readings; `because` lists disagreements, `values` contains all numbers.
 
-    `of` holds the hashes of the readings.
+    `of` contains the hashes of the readings.
     """
 
     of: tuple[str, ...]
@@ -302,9 +302,9 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A signature, with the reason if it is invalid.
+    """A signature, with the reason if the signature is invalid.
 
-    `hash` is the hash of the signature's event, `subject` that of the event with the signed
+    `hash` is the hash of the signature's event, and `subject` the hash of the event with the signed
     content.
     """
 
@@ -327,7 +327,7 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class CaseView:
-    """The state of a case and its history; `earlier` holds readings of previous rounds."""
+    """The state of a case with its history; `earlier` contains readings from previous rounds."""
 
     key: str
     state: CaseState
@@ -344,32 +344,32 @@ class CaseView:
 
     @property
     def tips(self) -> tuple[str, ...]:
-        """Return the hashes of the events without a following event."""
+        """Return the hashes of the events that no other event follows."""
         last = {event[:3]: event.hash for event in self.events}
         covered = {digest for event in self.events for digest in event.seen}
         return tuple(sorted(set(last.values()) - covered))
 
 
 def read_text(event: Event, name: str, missing: str = "") -> str:
-    """Return a text in an event's body, or `missing` if there is none."""
+    """Return a string from an event's body, or `missing` if there is none."""
     value = event.body.get(name, missing)
     return value if isinstance(value, str) else missing
 
 
 def read_whole(event: Event, name: str, missing: int = 0) -> int:
-    """Return an integer in an event's body, -1 for a value of another type."""
+    """Return an integer from an event's body, or -1 for a value of a different type."""
     value = event.body.get(name, missing)
     return value if type(value) is int else -1
 
 
 def read_list(event: Event, name: str) -> tuple[str, ...]:
-    """Return a list of texts in an event's body; other values are left out."""
+    """Return a list of strings from an event's body, leaving out all other values."""
     value = event.body.get(name)
     return tuple(one for one in value if isinstance(one, str)) if isinstance(value, list) else ()
 
 
 def read_pairs(event: Event, name: str) -> tuple[tuple[str, str], ...]:
-    """Return a mapping of texts in an event's body; other values are left out."""
+    """Return a mapping of strings from an event's body, leaving out all other values."""
     value = event.body.get(name)
     pairs = value.items() if isinstance(value, dict) else ()
     return tuple((one, text) for one, text in pairs if isinstance(text, str))

@@ -29,7 +29,7 @@ from napari_mamamia.io.workspace.workspace import MASK_SUFFIX, file_name
 
 @dataclass(frozen=True, slots=True)
 class AcceptedCase:
-    """An accepted case, and its stem in file names."""
+    """An accepted case, with its stem in file names."""
 
     case_id: str
     stem: str
@@ -38,15 +38,15 @@ class AcceptedCase:
 
     @property
     def is_signed(self) -> bool:
-        """Return whether the case has a valid signature of a reviewer or approver."""
+        """Return whether the case has a valid signature by a reviewer or approver."""
         return self.view.state is CaseState.SIGNED
 
 
 @dataclass(frozen=True, slots=True)
 class AcceptedCases:
-    """The accepted cases, and all other cases with reasons.
+    """The accepted cases, and all other cases with the reasons why they are not accepted.
 
-    `conflicts` are the other cases with an unresolved conflict.
+    `conflicts` lists the other cases that have an unresolved conflict.
     """
 
     cases: tuple[AcceptedCase, ...]
@@ -76,8 +76,8 @@ def list_accepted(state: ReviewState) -> AcceptedCases:
 def name_files(state: ReviewState) -> dict[str, str]:
     """Return the stem of each case's file names, by key.
 
-    The stem is the id. It is the key if the id is not a valid file name, or differs from another id
-    only in letter case, which some file systems ignore.
+    The stem is the case id. It is the key instead if the id is not a valid file name, or differs
+    from another id only in letter case, which some file systems ignore.
     """
     counts: dict[str, int] = {}
     for case in state.study.cases:
@@ -113,7 +113,7 @@ def write_accepted(store: EventStore, case: AcceptedCase, folder: Path, state: R
 
 
 def write_study_mask(store: EventStore, view: CaseView, digest: str, path: Path) -> None:
-    """Write a mask of the store; for "" write an empty mask on the grid of a reading.
+    """Write a mask from the store; for "", write an empty mask on the grid of a reading.
 
     Raises
     ------
@@ -186,8 +186,8 @@ def _describe_mask(case: AcceptedCase, state: ReviewState, origin: str) -> Prove
 class AcceptedReference:
     """A folder with ``ID.nii.gz`` for each accepted case, and the other cases with reasons.
 
-    `broken` are the other cases with an error: a conflict, or a missing or changed mask. `unsigned`
-    are the ids of accepted cases that are not yet signed.
+    `broken` lists the other cases with an error: a conflict, or a missing or changed mask.
+    `unsigned` lists the ids of accepted cases that are not yet signed.
     """
 
     folder: Path
@@ -205,14 +205,14 @@ class AcceptedReference:
 
 @contextmanager
 def accepted_reference(store: EventStore) -> Iterator[AcceptedReference]:
-    """Yield the accepted masks of a study as a folder, which is deleted afterwards.
+    """Yield a folder with the accepted masks of a study; the folder is deleted afterwards.
 
     Raises
     ------
     FormatError
-        If no case was accepted, or the study cannot be read to the end.
+        If no case was accepted, or the study cannot be read completely.
     SaveError
-        If the system refuses to write.
+        If the system does not allow writing.
     """
     state = replay_reading(store, read_whole(store))
     accepted = list_accepted(state)

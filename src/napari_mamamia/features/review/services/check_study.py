@@ -54,12 +54,12 @@ _UNBOUND: Final = (
     "looks older; compare the digits with the lead in person or by telephone"
 )
 _CLOCK_S: Final = 300.0
-"""Clock difference in s that is reported. Our choice, the usual limit of domain services."""
+"""Clock difference in s above which a problem is reported. Our choice, as in domain services."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A problem of a study: its kind, location and description."""
+    """A problem in a study, with its kind, location and description."""
 
     kind: str
     where: str
@@ -92,7 +92,7 @@ class SiteProgress:
 
 @dataclass(frozen=True, slots=True)
 class StudyStatus:
-    """The status of a study; `sites` is empty if unknown or hidden."""
+    """The status of a study; `sites` is empty if the sites are unknown or hidden."""
 
     study: str
     study_id: str
@@ -134,7 +134,7 @@ class StudyCheck:
 def find_status(store: EventStore, pseudonymizer: Pseudonymizer = NO_PSEUDONYMS) -> StudyStatus:
     """Return the status of a study; a pseudonymizer replaces the case ids.
 
-    Errors are those of `read_whole`.
+    The errors are those of `read_whole`.
     """
     state = replay_reading(store, read_whole(store))
     return StudyStatus(
@@ -205,8 +205,8 @@ def verify_study(
     """Verify a study's folder against all its hashes and rules.
 
     Chains, gaps, forks, content that this computer has read before, masks, signatures, refused
-    steps and conflicts are checked. With the data set `images`, the images of every case are
-    checked too. A pseudonymizer replaces the case ids in the result.
+    steps and conflicts are checked. If `images` (the data set) is given, the images of every case
+    are checked too. A pseudonymizer replaces the case ids in the result.
     """
     report_progress(0, 4, "Reading events")
     reading = read_whole(store)
@@ -262,13 +262,13 @@ def verify_study(
 
 
 def save_status(status: StudyStatus, folder: Path) -> Path:
-    """Write ``status.json``, replacing an earlier file; return its path."""
+    """Write ``status.json``, replacing an earlier file, and return the path."""
     write_json(status, folder / STATUS, overwrite=True)
     return folder / STATUS
 
 
 def save_check(check: StudyCheck, folder: Path) -> Path:
-    """Write ``verify.json``, replacing an earlier file; return its path."""
+    """Write ``verify.json``, replacing an earlier file, and return the path."""
     write_json(check, folder / VERIFY, overwrite=True)
     return folder / VERIFY
 
@@ -286,9 +286,9 @@ def _split_refused(
     masks: frozenset[str],
     keyless: Collection[tuple[str, str, str]],
 ) -> tuple[list[Problem], list[Problem]]:
-    """Split refused steps into late ones and ones that this program never writes.
+    """Split refused steps into late steps and steps that this program never writes.
 
-    Steps in the sessions `keyless` are never late, because their origin is not proven.
+    Steps in the sessions `keyless` are never late, because the origin of these steps is not proven.
     """
     late, refused = [], []
     for refusal in state.refused:
@@ -420,7 +420,7 @@ def _list_keys(state: ReviewState) -> Iterator[Problem]:
 
 
 def _list_key_problems(state: ReviewState, by_hash: Mapping[str, Event]) -> Iterator[Problem]:
-    """Yield unresolved problems of keys, and leads' first keys of uncertain order."""
+    """Yield unresolved problems with keys, and leads' first keys whose order is uncertain."""
     for key in state.keys:
         name, digits = state.name(key.reader), short_key(key.key)
         if key.against:
@@ -464,8 +464,9 @@ def _check_entries(
     """Return sessions that contradict the reader's key, and sessions without a key.
 
     Sessions without a key are also returned as (reader, computer, session). A reader who has
-    entered with a key always does so afterwards. A session without a key that had not seen this yet
-    is only a note, like sessions of earlier versions and from before the key counted.
+    entered with a key always does so afterwards. If a session without a key had not yet seen the
+    key, it is only a note, as are sessions of earlier versions and sessions from before the key
+    counted.
     """
     keys = {key.key: key for key in state.keys if key.by}
     proven: dict[str, set[str]] = {}
@@ -558,11 +559,11 @@ def save_audit(
     pseudonymizer: Pseudonymizer = NO_PSEUDONYMS,
     form: Form | None = None,
 ) -> tuple[Path, Path]:
-    """Write every event in order, as CSV and as one HTML page; return both paths.
+    """Write every event in order, as CSV and as one HTML page, and return both paths.
 
-    The page contains answers in the wording of `form`, the table contains ids.
+    The page contains answers in the wording of `form`; the table contains ids.
 
-    Errors are those of `read_whole`, and `SaveError` if the system refuses to write.
+    The errors are those of `read_whole`, and `SaveError` if the system does not allow writing.
     """
     reading = read_whole(store)
     state = replay_reading(store, reading)

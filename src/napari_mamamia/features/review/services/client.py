@@ -1,4 +1,4 @@
-"""The client of a study for the window: atomic steps that may run in any thread; its records."""
+"""The client of a study for the window, with its records and steps that may run in any thread."""
 
 import json
 import threading
@@ -54,7 +54,7 @@ from napari_mamamia.io.workspace.workspace import Workspace
 
 @dataclass(frozen=True, slots=True)
 class TaskRow:
-    """A row for a person's own reading, either submitted or current; `visit` is "" if unknown."""
+    """A row for a person's own reading, submitted or current; `visit` is "" if unknown."""
 
     task: Task
     case_id: str
@@ -64,7 +64,7 @@ class TaskRow:
 
 @dataclass(frozen=True, slots=True)
 class DisputeRow:
-    """A case that waits for adjudication: its disagreement and current holder ("" for none)."""
+    """A case that waits for adjudication, with its disagreement and holder ("" for none)."""
 
     case: str
     case_id: str
@@ -123,10 +123,10 @@ class StudySnapshot:
 
 @dataclass(frozen=True, slots=True)
 class StudyTask:
-    """A claimed reading: its workspace, images and saved draft.
+    """A claimed reading, with its workspace, images and saved draft.
 
-    If `held` describes another holder, nothing is opened. `pseudonymizer` names the cases for the
-    window.
+    If `held` describes a different holder, nothing is opened. `pseudonymizer` names the cases for
+    the window.
     """
 
     task: Task
@@ -142,7 +142,7 @@ class StudyTask:
 
 
 def leave_out_unseen(look: StudySnapshot) -> StudySnapshot:
-    """Return a snapshot without the states of cases, which would all seem unread."""
+    """Return a snapshot without the states of cases, because all cases would seem unread."""
     return replace(
         look,
         n_read=0,
@@ -199,7 +199,7 @@ def require_images(
     known: set[tuple[Path, int, int]],
     pseudonymizer: Pseudonymizer = NO_PSEUDONYMS,
 ) -> None:
-    """Refuse a case whose images differ from those of the study.
+    """Raise an error if the images of a case differ from the images of the study.
 
     Parameters
     ----------
@@ -210,14 +210,14 @@ def require_images(
     known
         Verified files with size and modification time; newly verified files are added.
     pseudonymizer
-        Applied to messages about the case.
+        Pseudonymizer that is applied to messages about the case.
 
     Raises
     ------
     CaseError
         If a file is missing, or its content differs.
     SilentShareError
-        If the images are on a share that does not answer.
+        If the images are on a share that does not respond.
     """
     name = pseudonymizer.cover(case.case_id)
     try:
@@ -308,7 +308,7 @@ class StudyClient:
 
     @property
     def reader(self) -> StudyReader:
-        """Return the person."""
+        """The person who uses the client."""
         return self.session.reader
 
     @property
@@ -323,7 +323,7 @@ class StudyClient:
 
     @property
     def turn(self) -> AbstractContextManager[bool]:
-        """Return the lock held during a step."""
+        """Return the lock that is held during a step."""
         return self._turn
 
     def close(self) -> None:
@@ -463,7 +463,7 @@ class StudyClient:
         write_provenance(provenance, sidecar_path(path), overwrite=True)
 
     def require_images(self, case: str) -> Path:
-        """Return the location of a case's images; `CaseError` if they differ from the study's."""
+        """Return the location of a case's images; raise `CaseError` if the images differ."""
         data_set = find_images(self.store.study, self.files)
         require_images(self.whole.case(case), data_set, self._known_images, self.pseudonymizer)
         return data_set
@@ -526,7 +526,7 @@ class StudyClient:
     def compare(self, case: str) -> None:
         """Compare the readings of a case if all are submitted and not yet compared.
 
-        In second-look mode, agreement of the second reader accepts the case.
+        In second-look mode, the case is accepted if the second reader agrees.
         """
         with self._turn:
             self.session.compare(case)
@@ -538,7 +538,7 @@ class StudyClient:
                 self.session.accept(case, looks[-1])
 
     def put_back(self, taken: StudyTask) -> None:
-        """Return a reading to the queue; mask and answers stay on this computer."""
+        """Return a reading to the queue, keeping mask and answers on this computer."""
         with self._turn:
             reading = self._find_reading(taken.task)
             is_open = reading.state in (CaseState.CLAIMED, CaseState.IN_WORK)
@@ -546,7 +546,7 @@ class StudyClient:
                 self.session.put_back(taken.task)
 
     def read_again(self, task: Task, reason: str) -> StudyTask:
-        """Reopen a submitted reading, and claim it."""
+        """Reopen a submitted reading, and claim that reading."""
         with self._turn:
             self.require_same_study()
             if not is_possible(self.session.refresh(), task):
@@ -571,7 +571,7 @@ class StudyClient:
         return self.session.key_file.exists()
 
     def sign(self, case: str, meaning: Meaning, passphrase: str, occasion: int = 0) -> str:
-        """Sign, and make a key first if there is none; return the next required step, "" for none.
+        """Sign, making a key first if there is none; return the next required step, or "".
 
         Raises
         ------
@@ -607,7 +607,7 @@ class StudyClient:
         )
 
     def require_same_study(self) -> None:
-        """Refuse to continue if the study file has changed."""
+        """Raise an error if the study file has changed."""
         self.session.refresh()
         if any(problem.path == STUDY_NAME for problem in self.session.problems):
             raise CaseError(
@@ -666,7 +666,7 @@ _STILL_READS: Final = "Hidden while you have open readings, because you would no
 
 @dataclass(frozen=True, slots=True)
 class QualityRow:
-    """A case of the queue: why it is there, and whether it has an error (None if unread)."""
+    """A case in the queue, with the reason, and whether it has an error (None if unread)."""
 
     case_id: str
     why: str
@@ -675,7 +675,7 @@ class QualityRow:
 
 @dataclass(frozen=True, slots=True)
 class QualityStatus:
-    """The queue of quality control and its results.
+    """The queue of quality control with its results.
 
     `points` are (cases read, errors found), starting at zero cases; `says` describes the stopping
     rule.
@@ -687,7 +687,7 @@ class QualityStatus:
 
 
 def why_blind(client: StudyClient) -> str:
-    """Return why all readings are hidden from this person, "" if they are not."""
+    """Return why all readings are hidden from this person, or "" if they are not hidden."""
     with client.turn:
         if not client.blinding.hides(Hidden.OTHER_READERS):
             return ""
@@ -723,14 +723,14 @@ def load_quality_status(client: StudyClient) -> QualityStatus | None:
 
 
 def describe_agreement(client: StudyClient) -> tuple[str, ...]:
-    """Return the readers' current agreement as lines of text; this takes seconds.
+    """Return the readers' current agreement as lines of text, which takes seconds.
 
     In a blind study, an event visible to everybody records that the agreement was shown.
 
     Raises
     ------
     FormatError
-        If not all events can be read now.
+        If some events cannot be read now.
     """
     from napari_mamamia.features.review.services.agreement.agree import (
         list_orders,

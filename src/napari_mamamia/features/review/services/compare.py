@@ -60,7 +60,7 @@ _Link = tuple[float, float, float, list[Voxel], tuple[_Member, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Lesion:
-    """A lesion: number, volume, centre, and the voxel nearest to the centre."""
+    """A lesion with its number, volume, centre, and the voxel nearest to the centre."""
 
     name: str
     volume_mm3: float
@@ -70,7 +70,7 @@ class Lesion:
 
 @dataclass(frozen=True, slots=True)
 class MatchedLesion:
-    """A lesion marked by both readers: its number in each mask, and the Dice of both outlines."""
+    """A lesion marked by both readers, with its number in each mask and the outlines' Dice."""
 
     first: str
     second: str
@@ -385,7 +385,7 @@ _Drawn: TypeAlias = tuple[str, tuple[LesionAnchors, ...]]
 
 @dataclass(frozen=True, slots=True)
 class ReadMask:
-    """A mask of the store: bool ``(z, y, x)`` with its grid; None for an empty mask."""
+    """A mask from the store: bool ``(z, y, x)`` with its grid; None for an empty mask."""
 
     array: NDArray[np.bool_]
     grid: Grid
@@ -396,7 +396,7 @@ class ReadMask:
 class Difference:
     """Result of comparing all pairs of readings: reasons for disagreement, and the worst values.
 
-    `dice` is the lowest Dice of all pairs, NaN if all masks are empty.
+    `dice` is the lowest Dice of all pairs, or NaN if all masks are empty.
     """
 
     because: tuple[str, ...] = ()
@@ -406,7 +406,7 @@ class Difference:
 
     @property
     def values(self) -> tuple[tuple[str, str], ...]:
-        """Return the defined numbers as texts, as stored in events."""
+        """Return the defined numbers as strings, as stored in events."""
         pairs = (
             ("dice", self.dice),
             ("hd95_mm", self.hd95_mm),
@@ -487,7 +487,7 @@ def list_acceptable(view: CaseView, case_id: str) -> tuple[ReadingView, ...]:
     Raises
     ------
     CaseError
-        If a reading is open, the readings disagree, or the case is already decided.
+        If a reading is open, if the readings disagree, or if the case is already decided.
     """
     if view.state is CaseState.READ:
         return tuple(reading for reading in view.readings if reading.hash and reading.occasion == 0)
@@ -554,7 +554,7 @@ STAPLE's prior depends on the field of view. The crop is therefore fixed and rep
 `docs/methods/review.md` shows its effect.
 """
 STAPLE_READERS: Final = 3
-"""Minimum number of readers for STAPLE, which cannot resolve differences of two readers."""
+"""Minimum number of readers for STAPLE, which cannot resolve differences between two readers."""
 
 _TIES: Final = {
     ConsensusRule.MAJORITY_BACKGROUND: TieRule.BACKGROUND,
@@ -567,7 +567,7 @@ How = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class ConsensusMask:
-    """A derived mask.
+    """A mask derived from several readings.
 
     Parameters
     ----------
@@ -576,11 +576,11 @@ class ConsensusMask:
     labels
         The mask, 0 and 1; None if no reading has a mask.
     content
-        Its file as stored (NIfTI, compressed); None with `labels`.
+        The mask file as stored (NIfTI, compressed); None if `labels` is None.
     parents
         SHA-256 of the source masks, in the order of the readings.
     how
-        Parameters as text, by name: readers, ties, crop, STAPLE's estimates of each reader.
+        Parameters as strings, by name: readers, ties, crop, and STAPLE's estimates for each reader.
     """
 
     rule: ConsensusRule
@@ -645,7 +645,7 @@ def make_consensus(
 def _order_voters(
     readings: Sequence[ReadingView], rule: ConsensusRule, third: ReadingView | None
 ) -> list[ReadingView]:
-    """Return the voting readings, the tie-breaking reading first."""
+    """Return the voting readings, with the tie-breaking reading first."""
     least = STAPLE_READERS if rule is ConsensusRule.STAPLE else 2
     if len(readings) < least:
         raise CaseError(

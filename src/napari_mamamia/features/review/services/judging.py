@@ -63,7 +63,7 @@ _MM3_PER_ML: Final = 1000.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShownReading:
-    """A reading in adjudication: its display name and mask (None if empty)."""
+    """A reading in adjudication, with its display name and mask (None if empty)."""
 
     name: str
     reading: ReadingView
@@ -71,7 +71,7 @@ class ShownReading:
 
     @property
     def volume_ml(self) -> float:
-        """Return the volume of the mask, ml."""
+        """Return the volume of the mask in ml."""
         if self.labels is None:
             return 0.0
         n_voxels = int(np.count_nonzero(self.labels.crop))
@@ -82,7 +82,7 @@ class ShownReading:
 class Dispute:
     """A case in adjudication, with its workspace and readings.
 
-    If `held` describes another holder, nothing was opened.
+    If `held` describes a different holder, nothing was opened.
     """
 
     case: str
@@ -96,7 +96,7 @@ class Dispute:
     pseudonymizer: Pseudonymizer = NO_PSEUDONYMS
 
     def why_not(self, rule: ConsensusRule) -> str:
-        """Return why a rule is not applicable, "" if it is."""
+        """Return why a rule is not applicable, or "" if it is."""
         least = STAPLE_READERS if rule is ConsensusRule.STAPLE else 2
         if len(self.readings) >= least:
             return ""
@@ -107,9 +107,9 @@ class Dispute:
 class Difference:
     """A connected region that is in only one of two masks.
 
-    `is_in_first` tells whether it is in the first mask. `voxel` (z, y, x) is inside the region.
-    `distance_mm` is the region's largest distance from the other mask, NaN if the other mask is
-    empty.
+    `is_in_first` is whether the region is in the first mask. `voxel` (z, y, x) is inside the
+    region. `distance_mm` is the region's largest distance from the other mask, or NaN if that mask
+    is empty.
     """
 
     is_in_first: bool
@@ -122,7 +122,7 @@ class Difference:
 class Decided:
     """Origin of a decided mask: a reader's id, a consensus rule, or "edited".
 
-    `lost` lists lesions that the answers describe but the mask does not contain; answers about
+    `lost` lists lesions that the answers describe but the mask does not contain; the answers about
     these lesions remain only in the reading.
     """
 
@@ -366,7 +366,7 @@ def _is_same_mask(labels: LabelMap, other: LabelMap) -> bool:
 
 
 def set_down(client: StudyClient, dispute: Dispute) -> None:
-    """Return a case to the queue of adjudication; drawings stay on this computer."""
+    """Return a case to the adjudication queue, keeping drawings on this computer."""
     with client.turn:
         if client.session.refresh().case(dispute.case).state is CaseState.IN_ADJUDICATION:
             client.session.set_down(dispute.case)
@@ -402,7 +402,7 @@ def accept_case(client: StudyClient, case: str) -> None:
 
 
 def reopen_case(client: StudyClient, case: str, reason: str) -> None:
-    """Begin a new round of a decided case; all earlier readings and decisions are kept.
+    """Begin a new round for a decided case, keeping all earlier readings and decisions.
 
     Raises
     ------
@@ -481,13 +481,13 @@ class LesionRow:
 
 @dataclass(frozen=True, slots=True)
 class LesionTable:
-    """All lesions of two readings: those marked by one reader, then parts, then those of both.
+    """All lesions of two readings: lesions of one reader first, then parts, then lesions of both.
 
     Parameters
     ----------
     n_both, n_first, n_second, n_parts
-        Lesions marked by both, by one only, and additional parts of a lesion that the other reader
-        drew as one.
+        Numbers of lesions marked by both readers, lesions marked by one reader only, and additional
+        parts of a lesion that the other reader drew as one.
     lost_first, lost_second
         Numbers of lesions that a reader described but did not draw in the mask.
     n_left_out

@@ -1,8 +1,8 @@
-"""Read a study: its state, people, tasks, frozen files, and pseudonyms of its cases.
+"""Read a study: state, people, tasks, frozen files, and pseudonyms of its cases.
 
 Case ids reveal the site (DUKE_001), and so do clinical tables and file names. A client therefore
-receives the study, and the window the data set, with numbers instead of ids. In other texts, such
-as error messages, ids are replaced word by word.
+receives the study, and the window the data set, with numbers instead of ids. In all other texts,
+such as error messages, ids are replaced word by word.
 """
 
 import re
@@ -51,13 +51,14 @@ def replay_reading(
 
 
 def read_whole(store: EventStore) -> StoreReading:
-    """Return all events of a study; fail if any of them cannot be read.
+    """Return all events of a study, or raise an error if any event cannot be read.
 
     Raises
     ------
     FormatError
         If the study or one of its files cannot be read now. Reading can continue with the known
-        events, but an incomplete status, check or export would be mistaken for a complete one.
+        events,
+        but an incomplete status, check or export would be mistaken for a complete one.
     """
     reading = store.read()
     if reading.away:
@@ -69,12 +70,12 @@ def read_whole(store: EventStore) -> StoreReading:
 
 
 def require_known(store: EventStore) -> None:
-    """Refuse to continue in a study that this computer has never read completely.
+    """Raise an error if this computer has never read the study completely.
 
     Raises
     ------
     FormatError
-        If the study was never read completely, because invisible events would be taken for missing.
+        If the study was never read completely, because invisible events would seem to be missing.
     """
     if not store.is_known:
         why = store.trouble or "its events"
@@ -85,7 +86,7 @@ def require_known(store: EventStore) -> None:
 
 
 def require_outside(store: FolderStore, folder: Path) -> None:
-    """Refuse an output folder that is inside the study.
+    """Raise an error if an output folder is inside the study.
 
     Other readers would find the results, and `verify` would report them as changed masks.
 
@@ -94,7 +95,7 @@ def require_outside(store: FolderStore, folder: Path) -> None:
     SaveConflictError
         If the output folder is inside the study.
     SilentShareError
-        If the output folder is on a share that does not answer.
+        If the output folder is on a share that does not respond.
     """
     results = Share(folder).look(lambda place: place.resolve())
     if store.visit(lambda study: results.is_relative_to(study.resolve())):
@@ -121,9 +122,9 @@ def require_reason(reason: str) -> None:
 
 
 def list_refused(state: ReviewState, reader: str, host: str, session: str) -> tuple[str, ...]:
-    """Describe which readings of this program do not count, and why.
+    """Describe which readings by this program do not count, and why.
 
-    Decisions made by others while the share was unreachable become visible afterwards.
+    Decisions that other people made while the share was unreachable become visible afterwards.
     """
     return tuple(
         (
@@ -156,8 +157,8 @@ def find_person(state: ReviewState, who: str) -> StudyReader:
 def is_possible(state: ReviewState, task: Task) -> bool:
     """Return whether a task can be read now.
 
-    The case must be undecided, and a first reading that must precede it submitted. A hidden repeat
-    does not change its case and can also be read after the decision.
+    The case must be undecided, and a first reading that must precede the task must be submitted. A
+    hidden repeat does not change its case and can also be read after the decision.
     """
     view = state.case(task.case)
     is_decided = view.decision is not None and view.round == 1
@@ -285,23 +286,23 @@ def order_cases(order: Path, case_ids: Sequence[str] = ()) -> tuple[str, ...]:
 
 
 def load_study_form(folder: Path, study: Study) -> Form | None:
-    """Return the form of a study, None if there is none.
+    """Return the form of a study, or None if there is none.
 
     Raises
     ------
     FormatError
-        If the file is missing or was changed since the freezing.
+        If the file is missing, or was changed after the study was frozen.
     """
     return read_form(folder / FORM) if _require_same(folder, study, FORM) else None
 
 
 def load_study_protocol(folder: Path, study: Study) -> Protocol | None:
-    """Return the protocol of a study, None if there is none; errors as in `load_study_form`."""
+    """Return the protocol of a study, or None; the errors are those of `load_study_form`."""
     return read_protocol(folder / PROTOCOL) if _require_same(folder, study, PROTOCOL) else None
 
 
 def load_study_queue(folder: Path, study: Study) -> Queue | None:
-    """Return the queue of a study, None if there is none; errors as in `load_study_form`."""
+    """Return the queue of a study, or None; the errors are those of `load_study_form`."""
     return read_queue(folder / ORDER) if _require_same(folder, study, ORDER) else None
 
 
@@ -317,7 +318,7 @@ def list_changed_files(folder: Path, study: Study) -> tuple[tuple[str, str], ...
 
 
 def _require_same(folder: Path, study: Study, name: str) -> bool:
-    """Return whether the study has a frozen file of this name; raise an error if it was changed."""
+    """Return whether the study has a frozen file of this name; raise an error if changed."""
     digits = next((file.sha256 for file in study.files if file.name == name), "")
     if not digits:
         return False
@@ -344,7 +345,7 @@ class Pseudonymizer:
     sites: tuple[str, ...] = ()
 
     def cover(self, text: str) -> str:
-        """Replace ids in a text by pseudonyms, and remove the names of sites.
+        """Replace ids in a text with pseudonyms, and remove the names of sites.
 
         Examples
         --------
@@ -388,7 +389,7 @@ NO_PSEUDONYMS: Final = Pseudonymizer()
 
 
 def pseudonymize_store(store: FolderStore) -> Pseudonymizer:
-    """Replace a store's case ids by pseudonyms if the site is hidden; return the pseudonymizer."""
+    """Replace a store's case ids if the site is hidden, and return the pseudonymizer."""
     whole = store.study
     if not whole.hides_site:
         return NO_PSEUDONYMS

@@ -1,4 +1,4 @@
-"""Draft a study from settings: cases with hashes, people with roles, tasks; and freeze it."""
+"""Draft a study from settings (cases with hashes, people with roles, tasks), and freeze it."""
 
 import csv
 import hashlib
@@ -164,7 +164,7 @@ def freeze_study(
     is_complete: bool = True,
     lead_keys: Iterable[tuple[str, str]] = (),
 ) -> str:
-    """Write a study into a new or empty folder; return the SHA-256 of its file.
+    """Write a study into a new or empty folder, and return the SHA-256 of the study file.
 
     Parameters
     ----------
@@ -176,7 +176,8 @@ def freeze_study(
         Whether every case must be readable; False leaves out unreadable cases.
     lead_keys
         (name, public key) of leads to be listed in the study file. Without keys, anybody who can
-        write to the folder can pose as a lead.
+        write
+        to the folder can pose as a lead.
 
     Raises
     ------
@@ -186,7 +187,7 @@ def freeze_study(
     SaveConflictError
         If the folder is not empty.
     SaveError
-        If the system refuses to write.
+        If the system does not allow writing.
     """
     if draft.left_out and is_complete:
         raise CaseError(
@@ -345,7 +346,7 @@ class SetupError(CaseError):
 
 @dataclass(frozen=True, slots=True)
 class StudySetup:
-    """Settings of a study from `mamamia review init` or the Review page.
+    """Settings of a study, from `mamamia review init` or the Review page.
 
     Parameters
     ----------
@@ -354,9 +355,9 @@ class StudySetup:
     plan
         Title and rules of the study.
     cases
-        Ids, or patterns with ``*`` and ``?``; empty for every case of the data set.
+        Ids, or patterns with ``*`` and ``?``; empty for every case in the data set.
     honeypots, protocol, order
-        Files, or None. The order is a queue of quality control, in whose order everybody reads.
+        Files, or None. `order` is a queue of quality control, in whose order everybody reads.
     """
 
     data_set: Path | None
@@ -369,7 +370,7 @@ class StudySetup:
 
 
 def plan_study(setup: StudySetup) -> StudyDraft:
-    """Return the draft of a study; nothing is written.
+    """Return the draft of a study without writing anything.
 
     Raises
     ------
@@ -400,10 +401,10 @@ def plan_study(setup: StudySetup) -> StudyDraft:
 
 @dataclass(frozen=True, slots=True)
 class FreezeSetup:
-    """Folder of a new study, and the leads' keys to list in the study file.
+    """Folder for a new study, and the leads' keys to list in the study file.
 
     `key_of` names the lead whose key is made on this computer with `passphrase`; without a
-    passphrase no key is made. `lead_keys` are the keys of other leads, see `read_lead_keys`.
+    passphrase, no key is made. `lead_keys` are the keys of other leads, see `read_lead_keys`.
     """
 
     folder: Path
@@ -414,7 +415,7 @@ class FreezeSetup:
 
 
 def freeze_with_keys(draft: StudyDraft, setup: FreezeSetup) -> str:
-    """Freeze a study with the keys of leads; return the SHA-256 of its file.
+    """Freeze a study with the keys of leads, and return the SHA-256 of the study file.
 
     Raises
     ------

@@ -42,7 +42,7 @@ _FAILED_TO_SCORE: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class QueueResult:
-    """A queue, its files, and notes."""
+    """A queue with its files and notes."""
 
     queue: Queue
     files: tuple[Path, ...]
@@ -144,7 +144,7 @@ def _write_queue(queue: Queue, overwrite: bool, out: Path) -> tuple[Path, ...]:
 
 @dataclass(frozen=True, slots=True)
 class CaptureResult:
-    """Errors found, and the files."""
+    """Errors found in a queue, and the written files."""
 
     capture: Capture
     files: tuple[Path, ...]
@@ -185,7 +185,7 @@ def list_capture_rows(
 ) -> tuple[tuple[str, ...], list[tuple[float | str, ...]]]:
     """Return the capture curve as columns and rows, with one row for each case that was read.
 
-    `share_found` refers to the errors found so far, not to unknown ones.
+    `share_found` is relative to the errors found so far, not to all errors.
     """
     columns = ("case_id", "error", "n_read", "share_read", "n_errors", "share_found")
     rows: list[tuple[float | str, ...]] = []

@@ -54,7 +54,7 @@ from napari_mamamia.io.workspace.event_store import Event, EventProblem
 
 
 class ProofNeededError(CaseError):
-    """A person has a valid key but has not proven it in this session."""
+    """Error raised if a person has a valid key but has not proven it in this session."""
 
 
 class ReviewSession:
@@ -192,7 +192,7 @@ class ReviewSession:
         )
 
     def next_task(self) -> Task | None:
-        """Return the first open and possible task, None if no task is left."""
+        """Return the first open task that can be read now, or None if no task is left."""
         return next(list_possible(self.state, self.queue()), None)
 
     def disputes(self) -> tuple[CaseView, ...]:
@@ -251,12 +251,12 @@ class ReviewSession:
         return (claim.reader, claim.host, claim.session) == writer
 
     def is_by_me(self, reading: ReadingView) -> bool:
-        """Return whether a reading's last step is by this session, or there is no step."""
+        """Return whether a reading's last step is by this session, or the reading has no step."""
         holder = self.store.claim_holder(self.reader.reader_id)
         return not reading.at or (reading.reader, reading.host, reading.session) == holder
 
     def renew_claims(self) -> tuple[Claim, ...]:
-        """Renew all claims; return the claims that somebody else took meanwhile."""
+        """Renew all claims, and return the claims that somebody else has taken."""
         claims = [claim for claim in self._claims.values() if not self.store.renew(claim)]
         for one in claims:
             self._claims.pop(one.place)
@@ -322,12 +322,12 @@ class ReviewSession:
         return event
 
     def read_again(self, task: Task, reason: str) -> Event:
-        """Reopen a submitted reading of an undecided case; the earlier reading is kept."""
+        """Reopen a submitted reading of an undecided case, keeping the earlier reading."""
         require_reason(reason)
         return self._add_to_case(Act.READ_AGAIN, task.case, task.occasion, reason=reason)
 
     def compare(self, case: str) -> Event | None:
-        """Compare the readings of a case if all are submitted and none was compared yet."""
+        """Compare the readings of a case if all are submitted and none has been compared yet."""
         view = self.refresh().case(case)
         first = [reading for reading in view.readings if reading.occasion == 0]
         if view.state is not CaseState.READ or view.comparison is not None or len(first) < 2:
@@ -349,11 +349,11 @@ class ReviewSession:
         return self._add_to_case(Act.ADJUDICATE, case)
 
     def set_down(self, case: str) -> Event:
-        """Return a case to the queue of adjudication."""
+        """Return a case to the adjudication queue."""
         return self._add_to_case(Act.SET_DOWN, case)
 
     def accept(self, case: str, reading: ReadingView | None = None) -> Event:
-        """Accept a reading of a case, by default the last reading; compare first if needed."""
+        """Accept a reading of a case, by default the last; compare the readings first if needed."""
         self.compare(
             case
         )  # the program that submitted the last reading may have ended before comparing
@@ -403,7 +403,7 @@ class ReviewSession:
         return self._add_to_case(Act.REJECT, case, reason=reason)
 
     def reopen(self, case: str, reason: str) -> Event:
-        """Begin a new round of a decided case."""
+        """Begin a new round for a decided case."""
         require_reason(reason)
         return self._add_to_case(Act.REOPEN, case, reason=reason)
 
@@ -419,7 +419,7 @@ class ReviewSession:
         return self._add_to_case(Act.REASSIGN, case, occasion, of=old, to=new)
 
     def rename(self, reader_id: str, name: str) -> Event:
-        """Rename a person; the id stays."""
+        """Rename a person without changing the id."""
         return self.add_to_study(Act.RENAME, of=reader_id, name=name)
 
     # -------------------------------------------------------------------- signing
@@ -430,7 +430,7 @@ class ReviewSession:
         return key_path(self._home, self.store.study.study_id, self.reader.reader_id)
 
     def make_key(self, passphrase: str) -> str:
-        """Make this person's key on this computer and register it; return the public key."""
+        """Make this person's key on this computer, register it, and return the public key."""
         public = make_key(self.key_file, passphrase)
         message = key_message(self.store.origin, self.reader.reader_id, public)
         proof = sign_with(self.key_file, passphrase, message)
@@ -510,7 +510,7 @@ class ReviewSession:
         return self.store.append(self.reader.reader_id, {"act": str(act), **about}, seen)
 
     def prepare_seal(self) -> tuple[str, tuple[str, ...]]:
-        """Return the hash before this session's next event, and the heads of other chains."""
+        """Return the hash before this session's next event, and the heads of all other chains."""
         self._enter_once(Act.SIGN)
         prev = self.store.head_of(self.reader.reader_id)
         return prev, tuple(sorted(self._list_heads() - {prev}))

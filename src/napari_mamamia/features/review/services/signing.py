@@ -33,14 +33,14 @@ from napari_mamamia.io.workspace.event_store import Event, list_past
 
 
 def countersign(lead: ReviewSession, reader_id: str, key: str, passphrase: str) -> Event:
-    """Countersign a reader's key as a lead; compare its digits first in person or by telephone.
+    """Countersign a reader's key as a lead, after comparing the digits in person or by telephone.
 
     Raises
     ------
     CaseError
-        If the lead's own key does not count, or the passphrase is wrong.
+        If the lead's own key is not valid, or the passphrase is wrong.
     FormatError
-        If there is no key of the lead on this computer.
+        If this computer has no key of the lead.
     """
     own_key = read_public_key(lead.key_file)
     if not any(key.key == own_key and key.counts for key in lead.refresh().keys):
@@ -268,13 +268,13 @@ class SigningStatus:
     digits
         Short form of this person's key on this computer; "" if there is none.
     counts
-        Whether signatures by this key count, because a lead countersigned the key.
+        Whether signatures by this key are valid, because a lead countersigned the key.
     things
         Items that can be signed, the person's own readings first.
     waiting
         Names of people whose keys wait for a countersignature; empty unless the person is a lead.
     ended
-        Time and reason of the revocation of the key on this computer, "" if it was not revoked.
+        Time and reason of the revocation of the key on this computer, or "" if it was not revoked.
     endable
         Keys that this person may revoke, the person's own key first.
     """
@@ -376,12 +376,12 @@ def _describe_decision(state: ReviewState, view: CaseView, decision: Decision) -
 
 
 def sign_things(client: StudyClient, things: Sequence[Signable], passphrase: str) -> str:
-    """Sign several items with one passphrase; return a description of the result.
+    """Sign several items with one passphrase, and return a description of the result.
 
     Raises
     ------
     WrongPassphraseError
-        If the passphrase does not decrypt the key; nothing is signed then.
+        If the passphrase does not decrypt the key; no item is signed in that case.
     CaseError
         If there is no key, or an item can no longer be signed; earlier signatures remain.
     """
@@ -402,12 +402,12 @@ def sign_things(client: StudyClient, things: Sequence[Signable], passphrase: str
 
 
 def make_own_key(client: StudyClient, passphrase: str) -> str:
-    """Make this person's key on this computer, keeping an existing file; return its digits.
+    """Make this person's key on this computer, keeping an existing file, and return the digits.
 
     Raises
     ------
     CaseError
-        If the passphrase is too short; the previous key stays then.
+        If the passphrase is too short; the previous key is kept in that case.
     """
     with client.turn:
         path = client.session.key_file

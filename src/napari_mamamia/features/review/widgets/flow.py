@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 _LOOK_EVERY_MS: Final = 5_000
 _CLOSING_S: Final = (0.3, 1.7)
-"""Waiting times in seconds for the share when the window closes: silently, then with a message."""
+"""Waiting times in s for the share when the window closes: without, then with a message."""
 _HEAD_DIGITS: Final = 16
 """Number of digits of a displayed checksum, as printed by `mamamia review verify`."""
 _PLAN: Final = "review plan"
@@ -71,7 +71,7 @@ _ONE_STUDY: Final = tr(
 
 
 class Planning(WindowPart):
-    """Connects the form of a new study with the services.
+    """Controller that connects the form of a new study with the services.
 
     The signal `frozen` carries the folder of the new study and the SHA-256 of its study file.
     """
@@ -121,7 +121,7 @@ class Planning(WindowPart):
         self._view.show_problem(field, plain_text(error))
 
     def freeze(self, setup: FreezeSetup) -> None:
-        """Write the study as shown in the draft."""
+        """Write the study shown in the draft."""
         if setup.folder == Path():
             self._view.show_problem("folder", _NO_FOLDER)
             return
@@ -139,7 +139,7 @@ class Planning(WindowPart):
 
 
 class Leading(WindowPart):
-    """Connects the lead's view with the services."""
+    """Controller that connects the lead's view with the services."""
 
     def __init__(self, context: WindowContext, view: ProgressView) -> None:
         super().__init__(context)
@@ -160,7 +160,10 @@ class Leading(WindowPart):
 
 
 class Signing(WindowPart):
-    """Connects the view of signatures and keys with the client; `stepped` follows each step."""
+    """Controller that connects the view of signatures and keys with the client.
+
+    The signal `stepped` is emitted after each step.
+    """
 
     stepped = Signal()
 
@@ -223,7 +226,10 @@ class Signing(WindowPart):
 
 
 class ReviewFlow(WindowPart):
-    """Connects page, client and views; `shown_wanted` requests to show the Review page."""
+    """Controller that connects page, client and views.
+
+    The signal `shown_wanted` requests the Review page.
+    """
 
     shown_wanted = Signal()
 
@@ -262,7 +268,7 @@ class ReviewFlow(WindowPart):
     # ------------------------------------------------------------------- entering
 
     def open_study(self, folder: Path, who: str = "") -> None:
-        """Open a study; begin at once as `who`, or suggest the last name."""
+        """Open a study, and begin immediately as `who`, or suggest the last name."""
         self.shown_wanted.emit()
         if self.client is not None:
             if self.client.folder != folder:

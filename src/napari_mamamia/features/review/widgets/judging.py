@@ -1,4 +1,4 @@
-"""Controller of adjudication: open a case, show its readings, decide."""
+"""Controller of adjudication: open a case, show its readings, and decide."""
 
 from collections.abc import Callable
 from functools import partial
@@ -34,7 +34,7 @@ _LANE: Final = "review"
 
 
 class Judging(WindowPart):
-    """Connects the adjudicator's view, the client and the displayed case.
+    """Controller that connects the adjudicator's view, the client and the displayed case.
 
     The signal `stepped` is emitted after a case was opened, decided, accepted, reopened or returned
     to the queue.
@@ -76,7 +76,7 @@ class Judging(WindowPart):
         view.reopening_wanted.connect(self.reopen)
 
     def begin(self, client: StudyClient | None) -> None:
-        """Begin adjudication with a client; None ends it."""
+        """Begin adjudication with a client; None ends adjudication."""
         self.client = client
         self._let_go()
 
@@ -122,7 +122,7 @@ class Judging(WindowPart):
         self._case.show(dispute.case_id, _place_of(dispute))
 
     def show_pair(self, first: int, second: int) -> None:
-        """Show another pair of readings of the case."""
+        """Show the selected pair of readings of the case."""
         if self.dispute is not None and first != second:
             self._shown = (self.dispute.readings[first], self.dispute.readings[second])
             self._show_pair()
@@ -191,7 +191,7 @@ class Judging(WindowPart):
             self._view.show_difference(None, -1, 0)
 
     def step_difference(self, by: int) -> None:
-        """Go to the next or previous difference; the first follows the last."""
+        """Go to the next or previous difference; the last is followed by the first."""
         if not self._parts:
             return
         self._at = (self._at + by) % len(self._parts)
@@ -299,7 +299,7 @@ class Judging(WindowPart):
         )
 
     def set_down(self) -> None:
-        """Return the case to the queue of adjudication."""
+        """Return the case to the adjudication queue."""
         client, dispute = self.client, self.dispute
         if client is None or dispute is None:
             return
@@ -348,7 +348,7 @@ class Judging(WindowPart):
             self._step_case(tr("Accepting this case"), lambda: accept_case(client, case))
 
     def reopen(self, case: str, reason: str) -> None:
-        """Begin a new round of a decided case."""
+        """Begin a new round for a decided case."""
         client = self.client
         if client is None:
             return

@@ -67,10 +67,10 @@ class JudgingView(QWidget):
 
     Signals: `case_wanted` carries the key of a case to open, `pair_wanted` the indices of two
     readings, `difference_wanted` a step of +1 or -1, and `lesion_wanted` an index in the list of
-    lesions. `rule_wanted` and `reading_wanted` carry what to copy into the adjudicator's mask.
-    `decision_wanted` carries a reason and the index of the reading whose answers are used,
-    `leaving_out_wanted` a reason. `acceptance_wanted` carries the key of a case in agreement,
-    `reopening_wanted` a key and a reason.
+    lesions. `rule_wanted` and `reading_wanted` carry the consensus rule or the reading to copy into
+    the adjudicator's mask. `decision_wanted` carries a reason and the index of the reading whose
+    answers are used, and `leaving_out_wanted` a reason. `acceptance_wanted` carries the key of a
+    case in agreement, and `reopening_wanted` a key and a reason.
     """
 
     case_wanted = Signal(str)
@@ -284,7 +284,7 @@ class JudgingView(QWidget):
     def show_look(self, look: StudySnapshot, ended: Sequence[DisputeRow] = ()) -> None:
         """Show the queue, followed by the decided cases, and keep the selection.
 
-        If the selected case was decided since, select the first case that waits.
+        If the selected case has been decided in the meantime, the first waiting case is selected.
         """
         rows = (*look.disputes, *ended)
         texts = [describe_row(row) for row in rows]
@@ -312,7 +312,7 @@ class JudgingView(QWidget):
 
     @property
     def chosen(self) -> DisputeRow | None:
-        """Return the selected case, or None."""
+        """Return the selected case, or None if no case is selected."""
         item = self.queue.currentItem()
         return None if item is None else item.data(Qt.ItemDataRole.UserRole)
 
@@ -370,7 +370,7 @@ class JudgingView(QWidget):
         self.take_second.setText(tr("Copy {name}", name=second.name) if second else tr("Copy B"))
 
     def show_lesions(self, table: LesionTable | None) -> None:
-        """List the lesions of the two displayed readings; None if there is only one."""
+        """List the lesions of the two displayed readings; None if there is only one reading."""
         first, second = self.first.currentText(), self.second.currentText()
         self.lesions.blockSignals(True)
         self.lesions.clear()

@@ -1,4 +1,4 @@
-"""View for the lead: draft of a study, progress of readers, quality-control queue."""
+"""View for the lead: draft of a study, progress of readers and quality-control queue."""
 
 from collections.abc import Sequence
 from html import escape
@@ -194,7 +194,7 @@ class CaptureCurve(QWidget):
 class CaseChoice(QWidget):
     """Cases of a data set, entered as ids and patterns or selected in a list; empty means all.
 
-    The signal `changed` reports another selection, `list_wanted` requests the list.
+    The signal `changed` reports a new selection; `list_wanted` requests the list.
     """
 
     changed = Signal()
@@ -274,8 +274,8 @@ class CaseChoice(QWidget):
 class DraftView(QWidget):
     """The draft of a study, with the controls for freezing it.
 
-    The signal `freezing_wanted` carries a `FreezeSetup`, `can_freeze` whether freezing is the next
-    step.
+    The signal `freezing_wanted` carries a `FreezeSetup`, and `can_freeze` whether freezing is the
+    next step.
     """
 
     freezing_wanted = Signal(object)
@@ -315,7 +315,7 @@ class DraftView(QWidget):
         self._is_key_meant = False
 
     def hide_notes(self) -> None:
-        """Hide error notes while the user corrects them."""
+        """Hide the error notes, because the user is correcting the fields."""
         for note in self.notes.values():
             note.hide()
 

@@ -65,7 +65,7 @@ class ExtraSnapshot:
 
 
 class _Tabs(QTabBar):
-    """Tab bar that also fits texts changed while the bar was hidden, unlike Qt's."""
+    """Tab bar that, unlike Qt's, also fits texts changed while the bar was hidden."""
 
     def showEvent(self, event: QShowEvent) -> None:
         """Compute the sizes of all tabs again."""
@@ -83,9 +83,9 @@ class ReviewPage(QWidget):
     Attributes
     ----------
     study_chosen, person_chosen
-        Carry a folder; a name and the passphrase of its key, "" without one.
+        Signals that carry a folder, and a name with the passphrase of its key ("" without a key).
     form, reading, judging
-        The questions; the reader's view, which contains them; the adjudicator's view.
+        The questions, the reader's view that contains the questions, and the adjudicator's view.
     """
 
     study_chosen = Signal(object)
@@ -231,7 +231,7 @@ class ReviewPage(QWidget):
         self.planning.show()
 
     def show_look(self, look: StudySnapshot, more: ExtraSnapshot | None = None) -> None:
-        """Show the state of the study for this person; None for `more` keeps its last state."""
+        """Show the state of the study for this person; `more` None keeps its last state."""
         self._entry.hide()
         self.planning.hide()
         self._work.show()
@@ -289,7 +289,7 @@ class ReviewPage(QWidget):
 
 
 def describe_waiting(look: StudySnapshot) -> str:
-    """Return a text on what waits on this computer and why, or "" if nothing does."""
+    """Return a text on what waits on this computer and why, or "" if nothing waits."""
     if look.n_unsent:
         some = tr_n(
             "{n} event",

@@ -61,10 +61,10 @@ _USUAL: Final = Triggers()
 
 
 class PlanningView(QWidget):
-    """The form of a new study.
+    """The form for a new study.
 
-    The signal `draft_wanted` carries a `StudySetup`, `cases_wanted` the data set whose cases should
-    be listed, `freezing_wanted` a `FreezeSetup`.
+    The signal `draft_wanted` carries a `StudySetup`, `cases_wanted` the data set whose cases are to
+    be listed, and `freezing_wanted` a `FreezeSetup`.
     """
 
     draft_wanted = Signal(object)

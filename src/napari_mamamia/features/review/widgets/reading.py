@@ -1,4 +1,4 @@
-"""Controller of a reader's work: next case, form, submitting, returning, reopening."""
+"""Controller of a reader's work: next case, form, submission, return and reopening."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -31,7 +31,7 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.opening import Opening
 
 _Shown: TypeAlias = tuple[NDArray[np.uint8], tuple[int, int, int] | None]
-"""A mask as shown in its layer, and the centre (z, y, x) of its largest component or None."""
+"""A mask as shown in its layer, and the centre (z, y, x) of its largest component, or None."""
 _LANE: Final = "review"
 _KEEP_EVERY_MS: Final = 15_000
 _MEASURE_AFTER_MS: Final = 1_000
@@ -50,16 +50,16 @@ _OTHER_CASE: Final = tr(
 
 
 def choose_images_folder() -> Path | None:
-    """Ask for the folder of the images; return None if cancelled."""
+    """Ask for the folder of the images, and return it, or None if cancelled."""
     name = QFileDialog.getExistingDirectory(None, tr("Data set of this study"))
     return Path(name) if name else None
 
 
 class Reading(WindowPart):
-    """Connects the reader's view, the client and the displayed case.
+    """Controller that connects the reader's view, the client and the displayed case.
 
-    The signal `shown_wanted` requests to show the Review page, because an action is needed there.
-    `stepped` is emitted after a case was opened, submitted or returned.
+    The signal `shown_wanted` requests the Review page, because an action is needed there. `stepped`
+    is emitted after a case was opened, submitted or returned.
     """
 
     shown_wanted = Signal()
@@ -116,7 +116,7 @@ class Reading(WindowPart):
             signal.connect(lambda: view.set_drawn(self._is_drawn() and not self._is_empty()))
 
     def begin(self, client: StudyClient | None) -> None:
-        """Begin reading with a client; None ends it."""
+        """Begin reading with a client; None ends reading."""
         self.client = client
         self._let_go()
 
@@ -182,7 +182,7 @@ class Reading(WindowPart):
     # --------------------------------------------------------------- second looks
 
     def _look_for_first(self) -> None:
-        """Read the first reading for a second look after the case is displayed."""
+        """Read the first reading of a second look after the case is displayed."""
         client, taken = self.client, self.taken
         if client is None or taken is None or not self._case.is_at(taken.case_id, _place_of(taken)):
             return
@@ -328,7 +328,7 @@ class Reading(WindowPart):
     # -------------------------------------------------------------------- others
 
     def put_back(self) -> None:
-        """Return the case to the queue; mask and answers are kept on this computer."""
+        """Return the case to the queue, keeping mask and answers on this computer."""
         client, taken = self.client, self.taken
         if client is None or taken is None:
             return

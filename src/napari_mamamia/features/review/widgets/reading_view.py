@@ -1,4 +1,4 @@
-"""View for a reader: progress, current case with its form, earlier cases."""
+"""View for a reader: progress, current case with its form, and earlier cases."""
 
 from collections.abc import Sequence
 
@@ -34,10 +34,10 @@ from napari_mamamia.widgets.findings.gap_views import GapList
 class ReadingView(QWidget):
     """View for a reader.
 
-    The signal `earlier_wanted` carries the `Task` of a case to open again, `reopen_wanted` a
-    reason. `images_wanted` requests to choose the location of the images; `first_wanted` requests
-    to start from the first reading in a second look. `rest` says why there is currently no next
-    case, or "" if there is one.
+    The signal `earlier_wanted` carries the `Task` of a case to open again, and `reopen_wanted` a
+    reason. `images_wanted` requests the choice of the images' location; `first_wanted` requests to
+    start from the first reading in a second look. `rest` is the reason why there is currently no
+    next case, or "" if there is one.
     """
 
     next_wanted = Signal()
@@ -185,7 +185,7 @@ class ReadingView(QWidget):
             self.say(self.rest)
 
     def show_task(self, taken: StudyTask | None, *, is_busy: bool = False, note: str = "") -> None:
-        """Show the current case; for None, show `note` instead."""
+        """Show the current case; if `taken` is None, show `note` instead."""
         is_open = taken is not None and taken.state is not CaseState.READ
         is_looked_at = taken is not None and not is_open
         self.case.setText("" if taken is None else taken.case_id)
@@ -220,7 +220,7 @@ class ReadingView(QWidget):
         set_primary(self.accept, is_drawn)
 
     def show_first(self, text: str) -> None:
-        """Show whose reading was first; "" hides the text."""
+        """Show the name of the first reader; "" hides the text."""
         self.first.setText(text)
         self._first_look.setVisible(bool(text))
 
@@ -230,7 +230,7 @@ class ReadingView(QWidget):
         self.advice.setVisible(bool(text))
 
     def show_missing(self, missing: Sequence[str], *, offers_empty: bool = False) -> None:
-        """List what must be done first; nothing if the case is complete."""
+        """List what must be done first; an empty list hides the text."""
         self.missing.setText(tr("Missing: {names}", names=", ".join(missing)) if missing else "")
         self.missing.setVisible(bool(missing))
         self.empty.setVisible(offers_empty)
@@ -272,7 +272,7 @@ class ReadingView(QWidget):
 
 
 def describe_rest(look: StudySnapshot) -> str:
-    """Return why this person has no next case, and what to do; "" if there is one."""
+    """Return why this person has no next case and what to do, or "" if there is a case."""
     if look.n_ready:
         return ""
     if not look.is_seen:

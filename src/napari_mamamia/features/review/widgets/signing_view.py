@@ -101,14 +101,14 @@ class LeadKeyForm(QWidget):
             layout.addWidget(part)
 
     def show_leads(self, names: Sequence[str]) -> None:
-        """Offer these leads."""
+        """List these leads for selection."""
         before = self.lead.currentText()
         self.lead.clear()
         self.lead.addItems(list(names))
         self.lead.setCurrentText(before)
 
     def read(self) -> tuple[str, str, str] | None:
-        """Return the entered values and clear the passphrases; None if these differ."""
+        """Return the entered values and clear the passphrases; None if the passphrases differ."""
         typed = (self.new.text(), self.again.text())
         for field in (self.new, self.again):
             field.clear()
@@ -125,9 +125,9 @@ _NO_LONGER: Final = tr(
 class SigningView(QWidget):
     """View of signatures and keys.
 
-    The signal `key_wanted` carries a passphrase, `signatures_wanted` items and passphrase,
-    `countersigning_wanted` name, digits and passphrase. `ending_wanted` carries key, reason, start
-    time and passphrase.
+    The signal `key_wanted` carries a passphrase, `signatures_wanted` items and a passphrase, and
+    `countersigning_wanted` a name, digits and a passphrase. `ending_wanted` carries a key, a
+    reason, a start time and a passphrase.
     """
 
     key_wanted = Signal(str)
@@ -304,7 +304,7 @@ class SigningView(QWidget):
     # ------------------------------------------------------------- for the flow
 
     def show_look(self, look: SigningStatus) -> None:
-        """Show key and list, and keep selection and entered text."""
+        """Show the key and the list, and keep the selection and the entered text."""
         self._has_key = bool(look.digits) and not look.ended
         self._show_key(look)
         self._show_endable(look)

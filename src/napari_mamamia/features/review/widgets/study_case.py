@@ -1,4 +1,4 @@
-"""A displayed case of a study: opened according to its blinding and round, and timed."""
+"""A displayed case of a study, opened according to its blinding and round, and timed."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -32,7 +32,10 @@ class StudyPlace:
 
 
 class StudyCase(WindowPart):
-    """Opens cases of a study; `is_at` says whether a case is displayed with its settings."""
+    """Component that opens cases of a study.
+
+    `is_at` returns whether a case is displayed with the settings of a location.
+    """
 
     def __init__(
         self, context: WindowContext, listing: Listing, opening: Opening, editing: Editing
@@ -54,7 +57,7 @@ class StudyCase(WindowPart):
         return is_there and self._session.case_id == case_id
 
     def leave(self) -> None:
-        """Close the case; drawings are saved on this computer."""
+        """Close the case after its drawings are saved on this computer."""
         self._session.close_case()
         self._scene.drop_other_cases("")
 
@@ -76,12 +79,13 @@ class StudyCase(WindowPart):
 
 
 class ActiveClock(QObject):
-    """Counts seconds of work: input within the last 30 s in an active window.
+    """Clock of working time: seconds with input in the last 30 s in an active window.
 
     Parameters
     ----------
     is_in_front
-        Function that tells whether a window of this program has the keyboard; replaced in tests.
+        Function that returns whether a window of this program has the keyboard focus; replaced in
+        tests.
     """
 
     def __init__(self, parent: QObject, is_in_front: Callable[[], bool] | None = None) -> None:
@@ -116,7 +120,7 @@ class ActiveClock(QObject):
         return self._timer.isActive() and is_recent and self._is_in_front()
 
     def tick(self) -> None:
-        """Count a second, if the person is working."""
+        """Count a second if the person is working."""
         self.seconds += self.is_active
 
     def _note_input(self) -> None:

@@ -1,6 +1,6 @@
 """Agreement of a study's readers with each other, with their hidden repeats, and with truth.
 
-The masks of a case are kept in memory while the case is compared, so that each is read once.
+The masks of a case are kept in memory while the case is compared, so that each mask is read once.
 Content that cannot be read or compared is listed.
 """
 
@@ -59,7 +59,7 @@ from napari_mamamia.services.batch.work import masks_of_cases
 
 NSD_TOLERANCE_MM: Final = 1.0
 TRUTH: Final = "truth"
-"""Name that stands for the known truth instead of a second reader."""
+"""Name used for the known truth instead of a second reader's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class MaskPair:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Content that could not be read or compared: case, reader and reason."""
+    """Content that could not be read or compared, with case, reader and reason."""
 
     case_id: str
     what: str
@@ -111,7 +111,7 @@ def list_waiting(state: ReviewState) -> list[LeftOut]:
 
 @dataclass(frozen=True, slots=True)
 class MaskAgreement:
-    """Means over cases with intervals, without pairs of two empty masks.
+    """Means over cases with their intervals, without pairs of two empty masks.
 
     Of `n` pairs, `n_both_empty` have two empty masks (agreement without a Dice) and `n_one_empty`
     have one empty mask (Dice 0, no distance).
@@ -154,10 +154,10 @@ class LesionAgreement:
 
 
 class CaseMasks:
-    """The masks of a case during the comparison; each is read once.
+    """The masks of a case during the comparison; each mask is read once.
 
-    Content that cannot be read or compared is appended to `left_out`; `matches` holds the matched
-    lesions of the compared pairs.
+    Content that cannot be read or compared is appended to `left_out`; `matches` contains the
+    matched lesions of the compared pairs.
     """
 
     def __init__(self, store: EventStore, case_id: str, left_out: list[LeftOut]) -> None:
@@ -309,7 +309,7 @@ def summarise_readers(
 def compare_volumes(
     pairs: Iterable[MaskPair], order: Sequence[str], sizes: tuple[int, int]
 ) -> Iterator[PairedValues]:
-    """Yield the agreement of the volumes of each pair of readers, mm3."""
+    """Yield the volume agreement (mm3) of each pair of readers."""
     for names, own_pairs in group_pairs(pairs, order):
         volumes = [(pair.volume_first_mm3, pair.volume_second_mm3) for pair in own_pairs]
         yield compare_values(*names, volumes, *sizes)
@@ -369,7 +369,7 @@ def group_pairs(
 
 
 def mean_of(values: Iterable[float]) -> float:
-    """Return the mean of the defined values, NaN if there is none."""
+    """Return the mean of the defined values, or NaN if there are none."""
     defined = [value for value in values if not isnan(value)]
     return sum(defined) / len(defined) if defined else nan
 
@@ -465,7 +465,7 @@ class StudyAgreement:
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """The lead's list of honeypots, and a folder with their known masks (``ID.nii.gz``)."""
+    """The lead's list of honeypots, and a folder with the known masks (``ID.nii.gz``)."""
 
     case_ids: tuple[str, ...]
     masks: Path
@@ -609,7 +609,7 @@ def _compare_all(
 
 
 def _list_first(view: CaseView, study: Study) -> list[ReadingView]:
-    """Return the counted first readings, in the order of the study's readers."""
+    """Return the first readings that count, in the order of the study's readers."""
     order = {reader.reader_id: index for index, reader in enumerate(study.readers)}
     readings = [
         reading

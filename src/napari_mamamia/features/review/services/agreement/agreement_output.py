@@ -57,10 +57,10 @@ _DEFINITIONS: Final = {
 
 
 def save_agreement(result: StudyAgreement, folder: Path) -> tuple[Path, ...]:
-    """Write ``agreement.json`` and four tables, replacing earlier ones; return their paths.
+    """Write ``agreement.json`` and four tables, replacing earlier files, and return their paths.
 
     ``agreement_cases.csv`` has one row per case, ``agreement_pairs.csv`` one per pair of masks (its
-    `kind`: readers, repeat, honeypot), ``agreement_readers.csv`` one per pair of readers,
+    `kind`: readers, repeat, honeypot), ``agreement_readers.csv`` one per pair of readers, and
     ``agreement_questions.csv`` one per number of each question.
     """
     content = {

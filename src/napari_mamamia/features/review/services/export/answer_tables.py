@@ -224,7 +224,7 @@ def _list_cells(row: AnswerRow, numbers: Mapping[str, str]) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True)
 class MrmcRow:
-    """One rating; `truth` is 1 or 0, "" if unknown."""
+    """One rating; `truth` is 1 or 0, or "" if unknown."""
 
     reader: str
     treatment: str
@@ -360,10 +360,10 @@ def save_monai_label(
     folder: Path,
     left_out: list[LeftOut],
 ) -> tuple[Path, ...]:
-    """Write ``datastore_v2.json`` and ``labels/TAG/ID.nii.gz``; TAG is final or a reader's id.
+    """Write ``datastore_v2.json`` and ``labels/TAG/ID.nii.gz``.
 
-    Images are not copied. A reading without a lesion becomes an empty mask. `records` holds the
-    answers with common lesion numbers.
+    TAG is `final` or a reader's id. Images are not copied. A reading without a lesion becomes an
+    empty mask. `records` contains the answers with common lesion numbers.
     """
     stems = name_files(state)
     views = {view.key: view for view in state.cases}
@@ -480,7 +480,7 @@ class _Question:
     options: Mapping[str, tuple[int, str]]
 
     def value(self, values: tuple[str, ...]) -> Any:
-        """Return an answer in its type: numbers of options, a number, or a text."""
+        """Return an answer in the question's type: option numbers, a number, or a string."""
         if self.kind is FieldKind.MULTIPLE:
             return [self.options[value][0] for value in values]
         if self.kind is FieldKind.TEXT:
@@ -492,7 +492,7 @@ class _Question:
 
 
 def _list_questions(records: Iterable[GivenAnswers], form: Form | None) -> dict[str, _Question]:
-    """Return the questions of the form in order, then others, by their keys in events."""
+    """Return the questions in form order, then all further questions, by their keys in events."""
     answered: dict[str, list[Answer]] = {}
     for record in records:
         for item in record.answers.items:
@@ -552,12 +552,12 @@ _TYPES: Final = {
     FieldKind.NUMBER: "Number",
     FieldKind.TEXT: "Text",
 }
-"""The API's names of the types CHOI, MCHO, NUMB and TEXT."""
+"""The API's names for the types CHOI, MCHO, NUMB and TEXT."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """A builder of records with every field of the API.
+    """Builder of records with every field of the API.
 
     The keys are UUIDs derived from names, so that all exports have the same keys.
     """

@@ -89,8 +89,8 @@ class ExportChoice:
 class ReviewExport:
     """Result of an export; `files` lists the files with SHA-256, as in `export.json`.
 
-    `left_out` lists accepted content that could not be written; `others` are the cases not
-    accepted.
+    `left_out` lists accepted content that could not be written; `others` lists the cases that are
+    not accepted.
     """
 
     folder: Path
@@ -277,7 +277,7 @@ def _save_cases(
 
 
 def _check_files(place: Path) -> tuple[FilePrint, ...]:
-    """Read back all written files; return them with their SHA-256.
+    """Read back all written files, and return them with their SHA-256.
 
     Raises
     ------

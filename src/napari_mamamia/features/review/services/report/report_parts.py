@@ -357,7 +357,7 @@ def _say_share(part: float, whole: float) -> str:
 
 
 def list_words(lines: Iterable[str], labels: ReaderLabels) -> tuple[str, ...]:
-    """Return lines with the readers' labels."""
+    """Return the lines with the readers' labels instead of names and ids."""
     return tuple(labels.hide(line) for line in lines)
 
 
@@ -470,7 +470,7 @@ def _row_of_numbers(
 def call_pair(
     pair: MaskAgreement | LesionAgreement | PairedValues, labels: ReaderLabels
 ) -> tuple[str, bool]:
-    """Return a pair in the order of the labels, and whether the pair was swapped."""
+    """Return a pair's names in the order of the labels, and whether the pair was swapped."""
     names = " and ".join(map(labels.call, sorted((pair.first, pair.second), key=labels.rank)))
     return names, labels.rank(pair.first) > labels.rank(pair.second)
 
@@ -478,5 +478,5 @@ def call_pair(
 def rank_pair(
     pair: MaskAgreement | LesionAgreement | PairedValues, labels: ReaderLabels
 ) -> list[int]:
-    """Return the sort key of a pair: the ranks of both readers, the first one's first."""
+    """Return the sort key of a pair: the ranks of both readers, the first reader's rank first."""
     return sorted(map(labels.rank, (pair.first, pair.second)))

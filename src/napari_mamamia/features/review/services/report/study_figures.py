@@ -35,7 +35,7 @@ _FILL: Final = "#F3F7FA"
 
 @dataclass(frozen=True, slots=True)
 class FlowBox:
-    """A box of a flow diagram: a title with a number, and lines below."""
+    """A box in a flow diagram, with a title, a number, and lines below."""
 
     title: str
     n: int
@@ -43,7 +43,7 @@ class FlowBox:
 
 
 def flow_diagram(whole: FlowBox, parts: Sequence[FlowBox]) -> "Figure":
-    """Draw a box, and below it side by side the boxes into which it divides."""
+    """Draw a box, and below it the boxes into which it divides, side by side."""
     from matplotlib.figure import Figure
 
     n_lines = max(len(part.lines) for part in parts)
@@ -129,10 +129,10 @@ def time_bars(classes: Sequence[str], counts: Sequence[int]) -> "Figure":
 def capture_curve(
     n_read: Sequence[int], n_errors: Sequence[int], n_cases: int, totals: tuple[float, float, float]
 ) -> "Figure":
-    """Plot the errors found against the share of cases read.
+    """Plot the errors found against the fraction of cases read.
 
-    `totals` holds the estimated number of errors in all cases and the limits of its interval, drawn
-    as a line and a band; NaN values are not drawn.
+    `totals` contains the estimated number of errors in all cases and the limits of its interval,
+    which are drawn as a line and a band; NaN values are not drawn.
     """
     from matplotlib.ticker import MaxNLocator
 
@@ -157,7 +157,7 @@ MOST_PICTURES: Final = 12
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DisputePicture:
-    """An image of two readings of a case; `first` is outlined in blue, `second` in orange."""
+    """An image of two readings of a case; `first` is outlined in blue, and `second` in orange."""
 
     picture: CasePicture
     first: str
@@ -243,7 +243,7 @@ def _find_images(images: Path) -> DataSet:
 
 
 def _read_image(data_set: DataSet | None, case_id: str) -> tuple[NDArray[Any] | None, str]:
-    """Return a case's first phase after contrast, or None and the reason."""
+    """Return a case's first post-contrast phase, or None and the reason."""
     if data_set is None:
         return None, ""
     try:
@@ -288,7 +288,7 @@ class ReaderLabels:
     words: Mapping[str, str]
 
     def call(self, reader_id: str) -> str:
-        """Return the label of a reader id, or any other text unchanged."""
+        """Return the label of a reader id; any other text is returned unchanged."""
         return self.labels.get(reader_id, reader_id)
 
     def rank(self, reader_id: str) -> int:
@@ -296,9 +296,9 @@ class ReaderLabels:
         return list(self.labels).index(reader_id) if reader_id in self.labels else len(self.labels)
 
     def hide(self, text: str) -> str:
-        """Return a text in which ids and names of readers are replaced by labels.
+        """Return a text in which ids and names of readers are replaced with labels.
 
-        Whole words are replaced, ignoring letter case. Other descriptions of a reader stay.
+        Whole words are replaced, ignoring letter case. All other descriptions of a reader are kept.
         """
         if not self.words:
             return text

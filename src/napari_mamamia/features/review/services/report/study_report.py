@@ -232,7 +232,7 @@ def _make_agreement(
 
 
 def count_other_forms(state: ReviewState, form: Form | None) -> tuple[str, ...]:
-    """Return a note with the number of readings answered on another form, "" for none."""
+    """Return a note with the number of readings answered on a different form, or "" for none."""
     if form is None:
         return ()
     counts = Counter(
