@@ -189,7 +189,9 @@ def _parse_header(path: Path, fields: Mapping[str, Any]) -> VolumeHeader:
         grid = Grid((z, y, x), affine)
     except ValueError as error:
         remedy = "export the file again from the scanner's data"
-        raise refusal(path, "three independent directions", str(error), remedy) from error
+        raise refusal(
+            path, "three independent directions", f"they define no grid ({error})", remedy
+        ) from error
     if grid.is_sheared:
         text = (
             "its axes are not at right angles (sheared); the volume is measured and exported "
