@@ -9,7 +9,7 @@ import pytest
 from tests.cli.warm_program import mamamia
 from tests.features.challenge.challenge_world import begun, ids, write_references, write_team
 
-from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.errors import FormatError, Remedy
 from napari_mamamia.features.challenge.io.definition import (
     MissingAnswer,
     definition_named,
@@ -98,6 +98,7 @@ def test_every_built_in_definition_names_registered_measures():
         (("version: 1", "version: 1\nshape: round"), "shape"),
         (("name: lesion-count", "name: ../../count"), "../../count"),
         (("id: error", "id: my-error"), "my-error"),
+        (("by: aggregate-then-rank", "by: sites"), "ranking.sites"),
     ],
 )
 def test_a_wrong_definition_is_refused_with_what_was_found(change, found):
@@ -411,11 +412,11 @@ def test_masks_of_sites_are_ranked_over_sites(tmp_path):
     }  # fmt: skip
 
 
-def test_a_ranking_over_sites_needs_the_sites(tmp_path):
-    folder = begun(tmp_path, definition=definition_named("fets-2022"))
-    run_challenge(folder)
-    with pytest.raises(FormatError, match="dataset"):
-        rank_challenge(folder, tmp_path / "board")
+def test_a_ranking_over_sites_needs_the_sites_before_anything_is_scored(tmp_path):
+    with pytest.raises(FormatError, match="dataset") as caught:
+        begun(tmp_path, definition=definition_named("fets-2022"))
+    assert caught.value.remedies == (Remedy("clinical", ("FILE",)),)
+    assert not (tmp_path / "challenge" / "challenge.json").exists()
 
 
 # ------------------------------------------------------------------ an organiser's own challenge
@@ -459,6 +460,42 @@ def test_a_challenge_in_ten_lines_of_yaml_runs_from_init_to_a_site(counts, tmp_p
     assert done.returncode == 0, done.stderr
     (task,) = read_json(counts / "site" / "leaderboard.json")["tasks"]
     assert task["task"] == "lesion-count"
+
+
+SITES = YAML.replace("by: aggregate-then-rank", "by: sites, sites: site")
+
+
+@pytest.mark.usefixtures("quick_figures")
+def test_numbers_are_ranked_over_the_sites_of_a_table_without_breast_columns(counts):
+    (counts / "cup.yaml").write_text(SITES)
+    sites = [f"{case_id},{site}" for case_id, site in zip(ids(6), "AABBBB", strict=True)]
+    (counts / "sites.csv").write_text("\n".join(["patient_id,site", *sites]))
+    folder, words = counts / "cup", ("--challenge", counts / "cup.yaml")
+    words = (*words, "--reference", counts / "truth", "--clinical", counts / "sites.csv")
+    done = mamamia("challenge", "init", folder, *words, "--bootstrap", 0)
+    assert done.returncode == 0, done.stderr
+    shutil.copytree(counts / "teams", folder / "submissions", dirs_exist_ok=True)
+    assert mamamia("challenge", "run", folder).returncode == 3
+    rank_challenge(folder, counts / "board")
+    rows = read_json(counts / "board" / "leaderboard.json")["boards"][0]["rows"]
+    # site A: lazy 1, near 2, far 3 in both cases; site B: lazy 1, 1, 1, 3 (mean 1.5), near
+    # 2, 2, 2, 1 (1.75), far 3, 3, 3, 2 (2.75): in order lazy, near, far at both sites
+    assert {row["team"]: row["score"] for row in rows} == {"lazy": 1, "near": 2, "far": 3}
+    (counts / "cup" / "clinical" / "sites.csv").write_text("patient_id,site\nC_00,A")
+    assert mamamia("challenge", "rank", folder, "--out", counts / "again").returncode != 0
+
+
+@pytest.mark.parametrize("header", ["patient_id,centre", None])
+def test_init_names_the_columns_when_the_sites_are_not_in_the_table(counts, header):
+    definition = parse_definition(SITES, "cup.yaml")
+    settings = ChallengeSettings(definition=definition, reference=counts / "truth")
+    if header:
+        (counts / "sites.csv").write_text(f"{header}\nC_00,A\nC_01,B")
+        settings = replace(settings, clinical=counts / "sites.csv")
+    with pytest.raises(FormatError, match="centre" if header else "no clinical table") as caught:
+        begin_challenge(counts / "cup", settings)
+    assert caught.value.remedies == (Remedy("clinical", ("FILE",)),)
+    assert not (counts / "cup" / "challenge.json").exists()
 
 
 @pytest.mark.usefixtures("quick_figures")

@@ -249,6 +249,11 @@ class ChallengeDefinition:
             raise ValueError(f"expected ids of measures in ranking.within, got {unknown[0]!r}")
         if (self.ranking.by is RankBy.SCORE) and not self.ranking.score:
             raise ValueError("expected a formula ranking.score to rank by the score, got none")
+        if self.ranking.by is RankBy.SITES and not self.ranking.sites:
+            raise ValueError(
+                "expected ranking.sites, the column of the sites in the clinical table, to rank by "
+                "sites, but found none"
+            )
         if self.has_own_files and not (self.truth.files or self.truth.table):
             raise ValueError("expected truth.files or truth.table, got neither")
         if self.has_own_files and not self.answer.file:

@@ -11,8 +11,9 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from napari_mamamia.core.errors import CaseError, FormatError, MamamiaError, is_of_system
-from napari_mamamia.core.names import name_some
+from napari_mamamia.core.cohort import Cohort
+from napari_mamamia.core.errors import CaseError, FormatError, MamamiaError, Remedy, is_of_system
+from napari_mamamia.core.names import count_of, name_some
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.records import CaseScore, ScoreStatus
 from napari_mamamia.features.challenge.io.answer_files import (
@@ -58,6 +59,8 @@ from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.files.record_codec import RecordCodec
 from napari_mamamia.io.tables.tables import write_json
 from napari_mamamia.metrics.registry import list_metrics
+from napari_mamamia.scoring.cohort.groups import group_by_column
+from napari_mamamia.services.score.clinical_table import matched
 
 ANSWERS: Final = "answers"
 PROFILE_NUMBERS: Final = ("performance", "fairness", "ranking_score")
@@ -129,6 +132,49 @@ def _require_formula(definition: ChallengeDefinition, names: Sequence[str]) -> N
         evaluate_formula(definition.ranking.score, dict.fromkeys(names, 1.0))
     except FormatError as error:
         raise FormatError(f"definition {definition.name}: {error}") from error
+
+
+def find_sites(
+    definition: ChallengeDefinition, case_ids: Sequence[str], cohort: Cohort | None
+) -> dict[str, str]:
+    """Return the site of each case by the column that a definition names, {} if it names none.
+
+    Parameters
+    ----------
+    definition
+        The definition.
+    case_ids
+        The cases.
+    cohort
+        The clinical table.
+
+    Raises
+    ------
+    FormatError
+        If there is no table, or no case has a site in it.
+    """
+    column = definition.ranking.sites
+    if not column:
+        return {}
+    found = "no clinical table"
+    if cohort is not None:
+        own = matched(list(case_ids), cohort)
+        grouping = group_by_column(case_ids, own, column)
+        if grouping is not None:
+            labels = (*grouping.labels, "")
+            return {case_id: labels[code]
+                    for case_id, code in zip(case_ids, grouping.codes, strict=True)}  # fmt: skip
+        fields = [name for name, n in cohort.coverage().items() if n]
+        others = dict.fromkeys(name for record in cohort.records for name in record.other)
+        found = (
+            f"no value for {count_of(len(case_ids), 'case')} among the columns "
+            f"{name_some([*fields, *others], 40)}"
+        )
+    raise FormatError(
+        f"expected the site of each case in the column {column!r} of the clinical table, as the "
+        f"definition {definition.name} says, but found {found}",
+        remedies=(Remedy("clinical", ("FILE",)),),
+    )
 
 
 def measure_scores(definition: ChallengeDefinition, rows: Sequence[CaseScore]) -> AnswerValues:

@@ -50,6 +50,7 @@ from napari_mamamia.features.challenge.scoring.defined_ranking import (
 from napari_mamamia.features.challenge.services.challenge.answers import (
     PROFILE_NUMBERS,
     find_definition,
+    find_sites,
     measure_rules,
     measure_scores,
     read_definitions,
@@ -85,7 +86,6 @@ from napari_mamamia.scoring.classifier.response_ranking import (
 from napari_mamamia.scoring.classifier.scores import climb
 from napari_mamamia.scoring.cohort.groups import (
     Grouping,
-    group_by_column,
     group_cases,
     rules_of,
 )
@@ -538,7 +538,7 @@ def _rank_defined(
         {team: of_team.by_id for team, of_team in teams.items()},
         challenge.n_resamples,
         challenge.seed,
-        _find_sites(opened, definition, cohort),
+        find_sites(definition, opened.challenge.case_ids, cohort),
     )
     rows = []
     for index, (team, attempt) in enumerate(attempts.items()):
@@ -556,25 +556,6 @@ def _rank_defined(
         rows.append(row)
     board = Board(definition.name, describe_ranking(definition), tuple(rows))
     return _add_unscored(board, ledger), ranking
-
-
-def _find_sites(
-    opened: OpenChallenge, definition: ChallengeDefinition, cohort: Cohort | None
-) -> dict[str, str]:
-    """Return the site of each case by the column that the definition names."""
-    column, case_ids = definition.ranking.sites, opened.challenge.case_ids
-    if not column:
-        return {}
-    grouping = None
-    if cohort is not None:
-        grouping = group_by_column(case_ids, matched(list(case_ids), cohort), column)
-    if grouping is None:
-        raise FormatError(
-            f"expected a clinical table with the site of each case in the column {column}, but "
-            "found none: create the challenge with one"
-        )
-    labels = (*grouping.labels, "")
-    return {case_id: labels[code] for case_id, code in zip(case_ids, grouping.codes, strict=True)}
 
 
 def _list_defined(opened: OpenChallenge, scored: Sequence[Attempt]) -> list[ChallengeDefinition]:
