@@ -28,6 +28,7 @@ from napari_mamamia.features.challenge.io.challenge_file import OpenChallenge
 from napari_mamamia.features.challenge.io.definition import (
     MAMA_MIA_TASK1,
     MAMA_MIA_TASK2,
+    MISSING_TEXTS,
     OF_PROFILE,
     AnswerKind,
     ChallengeDefinition,
@@ -98,11 +99,18 @@ def find_definition(opened: OpenChallenge, kind: AnswerKind) -> ChallengeDefinit
     return next(one for one in read_definitions(opened) if one.answer.kind is kind)
 
 
-def require_measures(definition: ChallengeDefinition) -> None:
-    """Raise `FormatError` if a measure, an argument or the formula of a definition is unknown."""
+def require_measures(definition: ChallengeDefinition) -> tuple[str, ...]:
+    """Return notes on the measures of a definition.
+
+    Raises
+    ------
+    FormatError
+        If a measure, an argument or the formula is unknown, or if missing answers get the worst
+        value but a measure that ranks has none.
+    """
     if definition.has_own_files:
         measure_rules(definition)
-        return
+        return _require_worst(definition)
     known = {column.name for column in fields(CaseScore) if column.type is float}
     known |= {spec.name for spec in list_metrics()} | {
         OF_PROFILE + name for name in PROFILE_NUMBERS
@@ -123,6 +131,26 @@ def require_measures(definition: ChallengeDefinition) -> None:
             f"{definition.ranking.by.value!r}: rank by a formula of them, or by other measures"
         )
     _require_formula(definition, names)
+    return () if definition.is_by_profile else _require_worst(definition)
+
+
+def _require_worst(definition: ChallengeDefinition) -> tuple[str, ...]:
+    """Return notes on measures of all cases that rank a team with a missing answer last."""
+    if definition.missing is not MissingAnswer.WORST:
+        return ()
+    of_cases, of_sets = [], []
+    for measure in definition.ranking_measures:
+        spec = MEASURES[measure.of] if definition.has_own_files else None
+        if measure.worst is None and (spec is None or spec.worst is None):
+            (of_cases if spec is None or spec.of_rows is None else of_sets).append(measure.id)
+    if of_cases:
+        raise FormatError(
+            f"definition {definition.name}: expected `worst` for each measure that ranks, because "
+            f"cases without a usable answer {MISSING_TEXTS[definition.missing]}, but found none "
+            f"for {name_some(of_cases)}: add `worst` to the measure, or set `missing` to last-rank"
+        )
+    return tuple(f"{name} has no worst value: a team that lacks a case is ranked last by it"
+                 for name in of_sets)  # fmt: skip
 
 
 def _require_formula(definition: ChallengeDefinition, names: Sequence[str]) -> None:

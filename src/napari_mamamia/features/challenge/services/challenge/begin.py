@@ -41,6 +41,7 @@ from napari_mamamia.features.challenge.services.challenge.answers import (
     load_models,
     require_measures,
 )
+from napari_mamamia.features.challenge.services.challenge.measure_code import freeze_code
 from napari_mamamia.io.clinical.clinical import read_clinical
 from napari_mamamia.io.clinical.columns import BY_NAME, COLUMNS_FILE, ColumnChoice, columns_for
 from napari_mamamia.io.clinical.columns import write_columns as write_column_file
@@ -206,6 +207,7 @@ def begin_challenge(folder: Path, settings: ChallengeSettings) -> BegunChallenge
         limits=settings.limits,
         gate=settings.gate,
         definitions=_freeze_definitions(folder, definitions),
+        code=freeze_code(definitions),
         software=software_version(),
         created=now_utc(),
     )
@@ -243,7 +245,7 @@ def _begin_defined(
     folder: Path, settings: ChallengeSettings, definition: ChallengeDefinition
 ) -> BegunChallenge:
     """Create a challenge whose files the definition names."""
-    require_measures(definition)
+    notes = require_measures(definition)
     honest = (definition_named(definition.honest),) if definition.honest else ()
     root = settings.reference
     if root is None:
@@ -289,6 +291,7 @@ def _begin_defined(
         columns=columns,
         limits=settings.limits,
         definitions=_freeze_definitions(folder, (definition, *honest)),
+        code=freeze_code((definition, *honest), tuple(models.values())),
         models=models,
         model_files=tuple(model_files),
         truth=tuple(FrozenFile(name, sha256_of_large(root / name)) for name in names),
@@ -300,7 +303,7 @@ def _begin_defined(
     opened = read_challenge(folder)
     load_models(challenge.models, folder)
     report_progress(1, 1, "Finished")
-    return BegunChallenge(opened, definition.notes)
+    return BegunChallenge(opened, (*definition.notes, *notes))
 
 
 def _require_enough(settings: ChallengeSettings) -> None:

@@ -93,7 +93,7 @@ from napari_mamamia.scoring.cohort.model_results import scored_model
 from napari_mamamia.scoring.cohort.policy import CountedCases
 from napari_mamamia.scoring.cohort.ranking import ScoredModel, ranks
 from napari_mamamia.scoring.cohort.results import ModelScores, ResponseResult
-from napari_mamamia.scoring.ranking.ranking import rank_tables, seeded_weights
+from napari_mamamia.scoring.ranking.ranking import MethodRanking, rank_tables, seeded_weights
 from napari_mamamia.scoring.ranking.table import (
     VALUE_METHODS,
     MissingRule,
@@ -458,7 +458,10 @@ def make_ranking(opened: OpenChallenge, ledger: Ledger, out: Path) -> ChallengeR
         notes += [*definition.notes, *(f"{name}: {text}" for name, text in problems)]
     if defined:
         masks = []
-        summary, read = _rank_tables(next(iter(defined.values())), settings, notes, out)
+        ties = read_definitions(opened)[0].ranking.ties
+        summary, read = _rank_tables(
+            next(iter(defined.values())), replace(settings, ties=ties), notes, out
+        )
     if masks:
         entries = _choose_entries(opened, ledger, masks, cohort)
         board, read = _rank_masks(opened, ledger, entries, cohort)
@@ -576,12 +579,17 @@ def _find_table(definition: ChallengeDefinition) -> str:
 def _rank_tables(
     ranking: DefinedRanking, settings: RankSettings, notes: Sequence[str], out: Path
 ) -> tuple[RankSummary | None, ReadInputs | None]:
-    """Rank the measures of cases by every method."""
+    """Rank each measure of cases by every method, and all together as the definition says."""
     if not ranking.tables:
         return None, None
     keys = ("metric",) if len(ranking.tables) > 1 else ()
     rules = replace(settings, missing=MissingRule(MissingKind.WORST_RANK))
     ranked = rank_tables(ranking.tables, rules)
+    if ranked.overall is not None:
+        method = MethodRanking(
+            RankMethod.COMPOSITE, ranking.scores, ranking.ranks, ranking.stability
+        )
+        ranked = replace(ranked, overall=replace(ranked.overall, methods=(method,)))
     summary = RankSummary(ranked, ranked.overall, None, tuple(notes), out)
     return summary, ReadInputs(ranking.tables, keys, None, None, ())
 
