@@ -171,7 +171,7 @@ def test_n_stands_beside_every_rank(world, clinical):
 
 def test_the_reason_says_what_parts_two_grids(world, clinical):
     rows = (world / "clinical" / "shifted-best" / "case_scores.csv").read_text()
-    assert "they differ in origin 5.00 mm apart" in rows
+    assert "differences: origin 5.00 mm apart" in rows
 
 
 def test_under_official_code_cases_left_out_reject_the_submission(world, clinical):

@@ -99,7 +99,7 @@ def test_a_file_that_does_not_fit_is_an_error_where_it_was_given_and_a_warning_b
 def test_columns_of_a_data_set_without_a_table_are_an_error(renamed, tmp_path):
     (renamed / "clinical_and_imaging_info.csv").unlink()
     code, said = mamamia("cases", renamed, "--columns", write_columns(tmp_path / "names.json"))
-    assert (code, "expected a clinical table in" in said) == (1, True)
+    assert (code, "my data set to have a clinical table for the given columns" in said) == (1, True)
 
 
 def test_scoring_takes_the_columns_that_lie_beside_the_table(renamed, tmp_path):
@@ -132,8 +132,8 @@ def test_a_needed_field_without_a_value_is_told_in_lines_of_a_terminals_width(re
     )  # fmt: skip
     assert code == 1
     lines = said.strip().splitlines()
-    assert "expected values of age for fairness in" in lines[0]
-    assert lines[0].endswith("found none in 3 cases (0 rows refused)")
+    assert "a table.csv to have values of age for fairness" in lines[0]
+    assert lines[0].endswith("found none in 3 cases (0 rows could not be read)")
     assert '  proposed: "Age (y)" as age for its name' in said
     assert "write the proposal to a file, check it" in " ".join(said.split())
     assert '  or: if the table has no such field, declare {"age": null}' in said
@@ -187,6 +187,6 @@ def test_a_data_sets_own_ods_is_read_but_takes_no_row(renamed, tmp_path):
     code, said = mamamia("import", tmp_path / "dicom", "--out", renamed, "--case", "NEW_1")
     assert (
         code,
-        "because .ods files are only read; save it as .xlsx or .csv" in " ".join(said.split()),
+        "because .ods files can only be read; save it as .xlsx or .csv" in " ".join(said.split()),
     ) == (1, True)
     assert not (renamed / "images/NEW_1").exists()

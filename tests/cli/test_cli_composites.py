@@ -42,7 +42,7 @@ def test_gate_baseline_and_composite_are_told_with_their_definitions(folders):
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (("--composite", "adaptive"), "a gate or a baseline; give one of them"),
+        (("--composite", "adaptive"), "a gate or a baseline; specify one of them"),
         (("--gate", "7"), "a performance of 0 to 0.999"),
         (("--baseline", "near"), "several models"),
     ],

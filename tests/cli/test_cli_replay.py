@@ -121,7 +121,7 @@ def test_replay_of_a_journal_with_another_case_behind_it_gives_its_own_mask(
     journal.write_bytes(b"".join(lines) + editing.journal.path.read_bytes())
     done = mamamia("replay", journal, "--out", out)
     assert done.returncode == 3, done.stderr
-    assert "it belongs to case B_1, reader Ana: " in " ".join(done.stdout.split())
+    assert "the record belongs to case B_1, reader Ana, " in " ".join(done.stdout.split())
     assert (read_labels(out).dense() == masks[-1]).all()
 
 

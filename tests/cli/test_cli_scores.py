@@ -193,7 +193,7 @@ def test_a_foreign_table_is_shown_confirmed_and_scored_with(tmp_path):
     shown = quick("clinical", table, "--columns", columns)
     assert shown.returncode == 3
     assert shown.stdout.startswith("clinical table: 2 cases; age 2 of 2,")
-    assert "row 5 is not read" in shown.stdout
+    assert "row 5 was not read" in shown.stdout
     assert "D5 (breast_density): 'x'" in shown.stdout
     done = quick(*command, "--columns", columns, "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr

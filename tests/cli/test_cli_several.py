@@ -178,7 +178,7 @@ def test_any_members_weights_settings_and_the_rule_change_what_resuming_compares
         ),
         (("--model", "a", "--model", "a", "--fuse", "mean"), "a occurs more than once", 1),
         (("--model", "kinetic", "--probability"), "got a probability map; omit these settings", 1),
-        (("--model", "a", "--recipe", "fmee"), "or channels such as p1-p0, but got 'fmee'", 1),
+        (("--model", "a", "--recipe", "fmee"), "or channels such as p1-p0, but it is 'fmee'", 1),
     ],
 )
 @pytest.mark.usefixtures("added")

@@ -50,7 +50,7 @@ def test_a_row_of_another_form_with_other_numbers_counts_and_is_named(tmp_path):
     table = write(tmp_path / "t.csv", ("Valiarvo", 0.123, 0.456))
     said, n_cases = score(tmp_path, table)
     assert n_cases == len(CASES) + 1
-    assert "row 14 (Valiarvo) is counted, although the form of the id" in said
+    assert "row 14 (Valiarvo) is counted although the form of the id" in said
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,7 @@ def test_where_no_score_is_a_number_there_is_no_auc(run):
     text = lines(("id", "y", "m"), IDS, LABEL, [f"p={score}" for score in SCORE])
     done, found = run("score-classifier", text, *CLASSIFIER, report="classifier.json")
     assert (done.returncode, found) == (1, None)
-    assert "m must be a number, got 'p=0.9'" in done.stderr
+    assert "(row 2: m must be a number, but it is 'p=0.9')" in done.stderr
     assert "AUC" not in done.stdout
 
 
@@ -172,7 +172,7 @@ def test_a_bad_row_of_a_frame_is_named_by_its_place():
     found = mm.score_table(frame, bootstrap=0, progress=False)
     (failure,) = found.model.failures
     assert failure.reason == (
-        "row table.iloc[0] of the DataFrame table: dsc must be a number, got 'high'"
+        "row table.iloc[0] of the DataFrame table: dsc must be a number, but it is 'high'"
     )
 
 

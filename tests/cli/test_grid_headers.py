@@ -87,8 +87,8 @@ def test_lengths_in_the_headers_unit_become_mm_as_in_simpleitk(tmp_path, profile
         assert float(row["volume_prediction_mm3"]) / 1000 == pytest.approx(ml, rel=1e-6), name
         # Moved by one voxel of 0.4 mm along x.
         assert float(row["hausdorff95_mm"]) == pytest.approx(0.4, rel=1e-6), name
-    assert "lengths are in micrometres, which are converted to mm" in rows["micron"]["warning"]
-    assert "lengths are in metres; they are converted to mm" in rows["meter"]["warning"]
+    assert "gives lengths in micrometres, which are converted to mm" in rows["micron"]["warning"]
+    assert "gives lengths in metres, which are converted to mm" in rows["meter"]["warning"]
     assert rows["mm"]["warning"] == rows["unknown"]["warning"] == ""
     for text in (done.stdout, notes_of(tmp_path / "out")):
         assert "2 of 4 cases: lengths in the header are not in mm" in text
@@ -111,7 +111,7 @@ def test_nrrd_and_metaimage_in_another_unit_are_read_as_simpleitk_reads_them(tmp
     done, rows = score(tmp_path, tmp_path / "out")
     for row in rows.values():
         assert float(row["volume_reference_mm3"]) == pytest.approx(0.16 * TRUE.sum(), rel=1e-9)
-        assert "lengths are in um; read as mm" in row["warning"]
+        assert "gives lengths in um, which were read as mm" in row["warning"]
     assert "2 of 2 cases: lengths in the header are not in mm" in done.stdout
 
 
@@ -158,12 +158,12 @@ def test_sform_and_qform_that_disagree_are_named_with_both(tmp_path):
     for name in qforms:
         expected = "direction" if name == "axes" else name
         warning = rows[name]["warning"]
-        assert warning.count("sform and qform disagree") == 1, warning
+        assert warning.count("sform and qform differ by") == 1, warning
         assert f" {expected} " in warning, name
         assert float(rows[name]["volume_reference_mm3"]) == pytest.approx(40.96, rel=1e-5)
-    assert "disagree" not in rows["alike"]["warning"]
+    assert "sform and qform" not in rows["alike"]["warning"]
     for text in (done.stdout, notes_of(tmp_path / "out")):
-        assert "4 of 5 cases: sform and qform of a mask disagree" in text
+        assert "4 of 5 cases: sform and qform of a mask differ" in text
 
 
 def test_a_spacing_that_no_image_has_is_stated_and_a_lost_grid_too(tmp_path):

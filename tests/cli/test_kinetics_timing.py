@@ -135,7 +135,7 @@ def test_the_injection_comes_from_the_header_or_from_the_bolus_in_a_vessel(
     first = ("kinetics", small_data_set, "--injection", "header")
     done = typed(*first, "--out", tmp_path / "header")
     assert done.exit_code == 3
-    assert "in the headers of A_2, but found none" in " ".join(done.output.split())
+    assert "of A_2 to state the injection time, but found none" in " ".join(done.output.split())
     row = rows_of(tmp_path / "header" / "kinetics.csv")[0]
     # phases start at 90, 180, 420 s and stand 30 s later: 35, 125, 365 s after the injection
     assert (row["timing"], row["early_phase"], row["early_s"]) == ("injection", "2", "125")

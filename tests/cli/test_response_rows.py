@@ -71,7 +71,7 @@ def test_official_code_names_each_case_without_a_row_and_ends_with_3(folder):
     done, task = score(folder, some, "official-code")
     assert done.returncode == 3
     for name in ("C_2", "C_5"):
-        assert f"failed: {name}: it has no row" in done.stderr
+        assert f"failed: {name}: the case has no row" in done.stderr
     assert "8 cases, 6 scored, 2 excluded" in done.stdout
     assert task["balanced_accuracy"] == pytest.approx(balanced_accuracy([n for n, _ in some]))
 

@@ -179,7 +179,7 @@ def test_another_place_an_empty_mask_and_an_unknown_label_are_refused(tmp_path):
     moved[2, 3] += 1.0
     other, path = Grid(grid.shape, moved), tmp_path / "seg.dcm"
     labels = labels_on(grid)
-    with pytest.raises(GridMismatchError, match=r"lie up to 1\.00 mm apart"):
+    with pytest.raises(GridMismatchError, match=r"are up to 1\.00 mm apart"):
         write_segmentation(labels, NAMES, other, source, grid, BY_MODEL, path)
     with pytest.raises(CaseError, match="at least one marked voxel"):
         write_segmentation(labels * 0, NAMES, grid, source, grid, BY_MODEL, path)

@@ -479,7 +479,7 @@ def test_a_redirect_after_one_on_the_same_server_is_looked_at_too(rogue, other):
 
     redirect, asked = sends_to(twice)
     with pytest.raises(
-        PacsError, match=rf"the server redirects to  http://127\.0\.0\.1:{port}, which"
+        PacsError, match=rf"the server redirects to http://127\.0\.0\.1:{port}, which"
     ):
         find_studies_on(rogue(redirect), limits=LIMITS)
     assert [len(asked), asked[1], asked_there] == [2, "/second", []]

@@ -166,7 +166,7 @@ def test_without_ids_names_are_ids_and_folders_are_cases(tmp_path):
 def test_a_folder_without_masks_tells_where_there_are_some(tmp_path):
     touch(tmp_path, "labelsTr/A.nii.gz", "readme.txt")
     assert holds_masks(tmp_path)
-    assert "but labelsTr has masks: use that folder" in str(no_mask_error(tmp_path))
+    assert "masks are in labelsTr: use that folder" in str(no_mask_error(tmp_path))
 
 
 def test_stems_and_words_of_masks():

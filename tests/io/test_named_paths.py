@@ -48,7 +48,7 @@ def test_what_exists_decides_where_the_name_ends(here, text, name, path):
 
 @pytest.mark.parametrize("text", ["x=b=c", "a=b=c"])
 def test_two_readings_are_both_named(here, text):
-    with pytest.raises(CaseError, match=r"which may be b=c as '\w' or c as '\w=b': write NAME"):
+    with pytest.raises(CaseError, match=r"may be b=c as '\w' or c as '\w=b': write NAME"):
         read_named_path(text)
 
 

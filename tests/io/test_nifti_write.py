@@ -441,7 +441,7 @@ def test_labels_are_written_as_the_whole_array_byte_by_byte(tmp_path, kind, dtyp
 
 
 def test_a_label_map_of_another_shape_is_refused_before_a_file_is_made():
-    with pytest.raises(GridMismatchError, match=r"shape \(3, 4, 5\).*got \(3, 4, 4\)"):
+    with pytest.raises(GridMismatchError, match=r"shape \(3, 4, 5\).*has \(3, 4, 4\)"):
         LabelMap.of(np.ones((3, 4, 4), np.uint8), Grid((3, 4, 5), LAS))
 
 

@@ -81,7 +81,7 @@ def test_analyze_is_placed_as_nibabel_places_it_and_says_that_sides_are_assumed(
 
 def test_an_orientation_that_spm_keeps_in_a_third_file_is_named(tmp_path):
     nib.save(nib.Spm99AnalyzeImage(ARRAY, AFFINE), tmp_path / "a.hdr")
-    with pytest.raises(FormatError, match=r"a\.hdr: .*SPM's a\.mat: convert it"):
+    with pytest.raises(FormatError, match=r"a\.hdr: .*SPM's a\.mat: convert the file"):
         read_header(tmp_path / "a.hdr")
 
 
@@ -90,7 +90,9 @@ def test_one_file_of_a_pair_is_refused_by_the_name_of_the_other(tmp_path):
     (tmp_path / "a.img").rename(tmp_path / "b.img")
     with pytest.raises(FormatError, match=r"a\.hdr: expected voxels in a\.img in the same folder"):
         read_header(tmp_path / "a.hdr")
-    with pytest.raises(FormatError, match=r"b\.img: expected its header in b\.hdr next to it"):
+    with pytest.raises(
+        FormatError, match=r"b\.img: expected a header in b\.hdr in the same folder"
+    ):
         read_header(tmp_path / "b.img")
 
 

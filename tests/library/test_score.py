@@ -136,7 +136,7 @@ def test_folders_that_are_missing_or_hold_no_mask_are_named(data_set, prediction
     with pytest.raises(mm.FormatError, match="does not exist: check the path"):
         _score(data_set, tmp_path / "gone")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(mm.FormatError, match=r"expected masks .*empty, but found none"):
+    with pytest.raises(mm.FormatError, match=r"expected masks .*empty, but found none; choose"):
         _score(data_set, tmp_path / "empty")
     with pytest.raises(mm.FormatError, match="does not exist"):
         _score(tmp_path / "gone", predictions)

@@ -107,7 +107,7 @@ def test_models_without_common_cases_cannot_be_compared():
 
 
 def test_an_unknown_metric_is_refused():
-    with pytest.raises(ValueError, match="got iou"):
+    with pytest.raises(ValueError, match="found iou"):
         compare_models((), ("iou",))
 
 

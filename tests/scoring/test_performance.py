@@ -39,10 +39,10 @@ def test_without_a_defined_score_performance_is_nan_with_a_reason():
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ([("A", 1.2, 0.1)], "expected dsc to be from 0 to 1 .* got 1.2 for case A"),
-        ([("A", -0.1, 0.1)], "got -0.1"),
+        ([("A", 1.2, 0.1)], "expected dsc to be from 0 to 1 .* it is 1.2 for case A"),
+        ([("A", -0.1, 0.1)], "it is -0.1"),
         ([("A", 0.5, -0.1)], "expected norm_hd to be 0 or above"),
-        ([("A", 0.5, float("inf"))], "got inf"),
+        ([("A", 0.5, float("inf"))], "it is inf"),
         ([("A", 0.5, 0.1), ("A", 0.5, 0.1)], "expected one score for case A"),
     ],
 )

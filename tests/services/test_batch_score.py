@@ -79,7 +79,7 @@ def test_a_resumed_run_with_other_parameters_is_refused(folders):
     score(folders)
     result = score(folders, "--resume", "--profile", "paper")
     assert result.exit_code == 1
-    assert "another run" in str(result.exception)
+    assert "results of a different run" in str(result.exception)
 
 
 def test_workers_and_a_scheduler_at_once_are_a_usage_error(folders):

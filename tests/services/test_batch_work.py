@@ -49,7 +49,7 @@ def test_a_missing_file_is_a_failure_that_names_it(work, cases_of):
 
 
 def test_the_same_id_twice_is_refused(work, cases_of):
-    with pytest.raises(CaseError, match="a is listed twice"):
+    with pytest.raises(CaseError, match="a occurs twice"):
         run_batch(cases_of("a", "a"), work)
 
 

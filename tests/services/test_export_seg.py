@@ -297,7 +297,7 @@ def test_a_study_of_another_place_is_refused(study, grid, labels, tmp_path):
     write_volume(np.ones(SHAPE, np.int16), Grid(SHAPE, moved), path)
     masks = save_mask(tmp_path / "masks", labels, Grid(SHAPE, moved))
     summary = export(data_set, tmp_path / "out", masks, study=study)
-    assert "lie up to 3.00 mm apart" in summary.failures[0].reason
+    assert "are up to 3.00 mm apart" in summary.failures[0].reason
 
 
 def test_without_provenance_one_has_to_say_how_a_mask_was_made(study, grid, labels, tmp_path):

@@ -88,7 +88,7 @@ def test_a_name_that_a_header_cannot_hold_is_refused_before_anything_is_written(
 ):
     opened, folder, _, _ = two_labels
     rules = (LabelRule(1, 1, name), LabelRule(2, 2, "b"))
-    with pytest.raises(CaseError, match="plain letters"):
+    with pytest.raises(CaseError, match="printable ASCII characters without a backslash"):
         exported(opened, (MaskFolder(folder),), tmp_path / "out", rules)
     assert not (tmp_path / "out").exists()
 

@@ -280,7 +280,7 @@ def test_an_image_without_a_place_of_another_sequence_does_not_end_the_exam(tmp_
 
 def test_two_slices_are_refused_for_that_and_taken_when_asked_for(tmp_path):
     values = phantoms.write_exam(tmp_path / "in", shape=(2, 16, 20))
-    with refuses(CaseError, r"at least 3 slices .* got 2 .*--allow-thin"):
+    with refuses(CaseError, r"at least 3 slices .* found 2 .*--allow-thin"):
         imported(tmp_path / "in", tmp_path / "out")
     imported(tmp_path / "in", tmp_path / "out", allow_thin=True)
     assert np.array_equal(volumes_of(tmp_path / "out"), values)

@@ -313,4 +313,4 @@ def test_marks_between_the_breasts_are_refused_because_no_image_is_there(tmp_pat
     labels[51, 7, 30] = labels[20, 7, 30] = 1
     summary = exported(tmp_path, labels, grid)
     (failure,) = summary.failures
-    assert "marks slices (20) between the two breasts" in failure.reason
+    assert "has voxels on slices (20) between the two breasts" in failure.reason

@@ -257,8 +257,11 @@ def test_failures_are_rows_and_the_exit_code_is_3(small_data_set, tmp_path):
     assert rows["A_1"]["mask"] == "masks"
     assert rows["A_2"]["status"] == rows["B_1"]["status"] == "failed"
     assert "A_2" in rows["A_2"]["reason"]
-    assert "give a folder of masks" in rows["B_1"]["reason"]
-    assert "give a folder of masks (--masks DIR)" in " ".join(result.output.split())
+    assert (
+        "expected masks to have a mask of B_1, but found none; choose a folder with masks"
+        in rows["B_1"]["reason"]
+    )
+    assert "choose a folder with masks (--masks DIR)" in " ".join(result.output.split())
     assert not (out / "figures" / "A_2.png").exists()
 
 
@@ -283,7 +286,7 @@ def test_a_second_run_needs_resume_and_then_measures_only_what_changed(small_dat
     out = tmp_path / "out"
     only = {"case_ids": ("A_1", "A_2")}
     measure(small_data_set, out, **only)
-    with pytest.raises(SaveConflictError, match="not empty"):
+    with pytest.raises(SaveConflictError, match="to be empty, but it has files"):
         measure(small_data_set, out, **only)
     mask = small_data_set / "segmentations" / "expert" / "A_2.nii.gz"
     image = nib.load(mask)

@@ -299,7 +299,7 @@ def test_letter_case_does_not_part_a_mask_from_its_reference(opened, small_data_
 
 def test_a_folder_without_masks_is_refused(small_data_set, tmp_path):
     (tmp_path / "none").mkdir()
-    with pytest.raises(FormatError, match="holds no mask"):
+    with pytest.raises(FormatError, match=r"expected masks such as .* found none; choose"):
         score_folders(expert(small_data_set), tmp_path / "none", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

@@ -207,7 +207,7 @@ def test_a_second_growing_replaces_what_the_first_added_and_keeps_the_rest():
 def test_interpolating_between_one_outline_is_refused():
     labels = zeros()
     labels[1, 2:5, 2:5] = 1
-    with pytest.raises(CaseError, match="outline another"):
+    with pytest.raises(CaseError, match="outline a second slice"):
         use_mask_tool(labels, 1, GRID, "interpolate", 0.0, ((0, 1),))
 
 

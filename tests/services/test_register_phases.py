@@ -120,7 +120,7 @@ def test_a_failed_case_is_one_row_and_the_exit_code_3(written):
         ("A_1", "ok", "2"),
         ("B_1", "failed", ""),
     ]
-    assert "phase 0 of B_1 has the value 5" in rows[3]["reason"]
+    assert "phase 0 of B_1 to show an image, but every voxel has the value 5" in rows[3]["reason"]
     assert not (out / "images" / "B_1").exists()
 
 
@@ -175,9 +175,9 @@ def test_a_folder_that_holds_results_is_refused_and_resumed_only_for_the_same_ru
     written, data_set
 ):
     out, _ = written
-    with pytest.raises(SaveConflictError, match="not empty"):
+    with pytest.raises(SaveConflictError, match="to be empty, but it has files"):
         register(data_set, out)
-    with pytest.raises(SaveConflictError, match="another run"):
+    with pytest.raises(SaveConflictError, match="results of a different run"):
         register(data_set, out, existing=Existing.RESUME)
     before = (out / "images" / "A_1" / "A_1_0000.nii.gz").stat().st_mtime_ns
     again = CliRunner().invoke(
@@ -226,7 +226,7 @@ def test_the_interpolation_that_was_asked_for_stands_in_the_provenance(written, 
 
 def test_the_data_set_itself_is_never_written_into(data_set):
     for out in (data_set, data_set / "registered"):
-        with pytest.raises(SaveConflictError, match="outside of the data set"):
+        with pytest.raises(SaveConflictError, match="outside the data set"):
             register(data_set, out, existing=Existing.OVERWRITE)
 
 

@@ -140,7 +140,7 @@ def test_of_very_many_errors_the_largest_200_are_listed_and_all_are_counted():
 
 
 def test_a_mask_of_another_shape_is_refused():
-    with pytest.raises(GridMismatchError, match=r"got \(1, 1, 1\)"):
+    with pytest.raises(GridMismatchError, match=r"it has \(1, 1, 1\)"):
         compare(mask(), np.zeros((1, 1, 1), np.uint8))
 
 
@@ -167,7 +167,7 @@ def test_a_missing_or_damaged_file_is_a_problem_and_not_a_failure(tmp_path, case
     found = review_masks(case, None, broken, "net")
     assert found.masks == ()
     assert found.problems[0] == "A_1 had no reference to score"
-    assert "the scored prediction is not shown" in found.problems[1]
+    assert "the scored prediction cannot be shown" in found.problems[1]
 
 
 def test_the_pace_counts_cases_whatever_the_steps_of_one():

@@ -162,8 +162,10 @@ def no_mask_error(folder: Path) -> FormatError:
     below = {path.parent.relative_to(folder) for path in _files_below(folder)
              if mask_stem(path.name)}  # fmt: skip
     inner = ", ".join(sorted(path.as_posix() for path in below if path.name)[:_NAMED])
-    hint = f", but {inner} has masks: use that folder" if inner else ""
-    return FormatError(f"expected masks such as {MASKS_EXPECTED} in {folder}, but found none{hint}")
+    fix = f"masks are in {inner}: use that folder" if inner else "choose a folder with masks"
+    return FormatError(
+        f"expected masks such as {MASKS_EXPECTED} in {folder}, but found none; {fix}"
+    )
 
 
 class _Search:

@@ -177,13 +177,13 @@ def _read_rows(
         except ValueError as reason:
             failures.append(CaseFailure(name, f"row {line.number} of {path.name}: {reason}"))
     if not rows:
+        unusable = "the only row cannot be used"
+        if len(failures) > 1:
+            unusable = f"none of the {len(failures):,} rows can be used"
         raise FormatError(
             f"expected a row for each case in {path}, but "
             + (
-                (
-                    f"none of the {len(failures):,} rows can be used ({failures[0].reason}): "
-                    "correct the table"
-                )
+                (f"{unusable} ({failures[0].reason}): correct the table")
                 if failures
                 else (
                     "no row follows the header: check whether the program that wrote the file "

@@ -123,7 +123,7 @@ def or_named(left_out: Sequence[LeftOut]) -> tuple[str, list[Remedy]]:
         series = " and ".join(acquisition.name for acquisition in named)
         return (
             (
-                f"; {series} was excluded only because of a word in the description "
+                f"; the only reason to exclude {series} is a word in the description "
                 f"({', '.join(words)}), and ImageType is not DERIVED: if these images are the "
                 "original scans, choose them together with the pre-contrast series"
             ),

@@ -2,12 +2,17 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.grid import Grid
+
+FORMS_WARNING: Final = "sform and qform differ by"
+"""Start of the warning for a NIfTI header whose two affines differ."""
+UNIT_WARNING: Final = "gives lengths in"
+"""Part of the warning for a header whose lengths are not in mm."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

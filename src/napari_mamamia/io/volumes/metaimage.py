@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.io.files.headers import VolumeHeader
+from napari_mamamia.io.files.headers import UNIT_WARNING, VolumeHeader
 from napari_mamamia.io.volumes.inflate import Content
 from napari_mamamia.io.volumes.streams import VoxelStream, find_voxel_file, open_stream, refusal
 
@@ -172,7 +172,7 @@ def _read_grid(
         )
     unit = fields.get("distanceunits", "mm")
     if unit.lower() != "mm":
-        warnings.append(f"the header of {path.name} gives lengths in {unit}, which were read as mm")
+        warnings.append(f"the header of {path.name} {UNIT_WARNING} {unit}, which were read as mm")
     return grid, tuple(warnings)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.grid import SAME_PLACE_VOXELS, Grid
-from napari_mamamia.io.files.headers import VolumeHeader
+from napari_mamamia.io.files.headers import FORMS_WARNING, UNIT_WARNING, VolumeHeader
 from napari_mamamia.io.volumes.own_nibabel import (
     HeaderDataError,
     Nifti1Header,
@@ -268,7 +268,7 @@ def _two_forms(repaired: Any, grid: Grid) -> str:
         return ""
     differences = "; ".join(filter(None, (grid.differences(other), f"corners {apart_mm:.4g} mm")))
     return (
-        f"sform and qform differ by {differences}. The sform is used, but other software may use "
+        f"{FORMS_WARNING} {differences}. The sform is used, but other software may use "
         "the qform; check the position on the images"
     )
 
@@ -295,7 +295,7 @@ def _describe_unit(fields: Any) -> str:
     unit, _ = unit_of(fields)
     if unit == "mm":
         return ""
-    return f"its header gives lengths in {unit}, which are converted to mm"
+    return f"its header {UNIT_WARNING} {unit}, which are converted to mm"
 
 
 def unit_of(fields: Any) -> tuple[str, float]:

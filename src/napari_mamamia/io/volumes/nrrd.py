@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.io.files.foreign import open_plain, reads
-from napari_mamamia.io.files.headers import VolumeHeader
+from napari_mamamia.io.files.headers import UNIT_WARNING, VolumeHeader
 from napari_mamamia.io.volumes.inflate import Content
 from napari_mamamia.io.volumes.streams import VoxelStream, find_voxel_file, open_stream, refusal
 from napari_mamamia.io.volumes.voxel_writer import Planes, VolumeContent, save_volume, stored_type
@@ -189,7 +189,9 @@ def _parse_header(path: Path, fields: Mapping[str, Any]) -> VolumeHeader:
         grid = Grid((z, y, x), affine)
     except ValueError as error:
         remedy = "export the file again from the scanner's data"
-        raise refusal(path, "three independent directions", str(error), remedy) from error
+        raise refusal(
+            path, "three independent directions", f"they define no grid ({error})", remedy
+        ) from error
     if grid.is_sheared:
         text = (
             "its axes are not at right angles (sheared); the volume is measured and exported "
@@ -227,7 +229,7 @@ def _read_affine(
         raise refusal(path, "a patient space such as left-posterior-superior", space, _CONVERT)
     units = {str(unit).strip('" ') for unit in fields.get("space units", ())}
     if others := sorted(units - {"", "mm", "millimeter", "millimeters"}):
-        text = f"its header gives lengths in {', '.join(others)}, which were read as mm, as in ITK"
+        text = f"its header {UNIT_WARNING} {', '.join(others)}, which were read as mm, as in ITK"
         warnings = (*warnings, f"{path.name}: {text}")
     affine = np.eye(4)
     affine[:3, :3] = _read_directions(path, fields).T

@@ -56,6 +56,8 @@ _ROUNDING_VOXELS: Final = 0.01
 The difference is measured at the farthest corner (see `core.grid.SAME_PLACE_VOXELS`).
 """
 
+OTHER_VALUES: Final = "contains the values"
+"""Part of the warning for a mask with more values than the profile expects."""
 AFFINE_DIFFERS: Final = "affine_differs"
 """Start of the warning for a case that is scored although its affines differ."""
 PREDICTION_IDENTITY: Final = "the prediction's grid is an identity"
@@ -313,7 +315,7 @@ def _warn_of_values(name: str, labels: LabelMap, profile: Profile, label: float 
     counted = f"foreground is {overlap}"
     if overlap != distance:
         counted = f"Dice counts {overlap}, distances {distance}"
-    return f"the {name} contains the values {listed_values(labels)}: {counted}"
+    return f"the {name} {OTHER_VALUES} {listed_values(labels)}: {counted}"
 
 
 def _is_plain(values: NDArray[Any]) -> bool:

@@ -607,7 +607,7 @@ def _note_missing_labels(predictions: ResponsePredictions, rules: GroupRules) ->
         return (
             (
                 f"{text}; these cases count as non-responders in balanced accuracy, as in the "
-                "published script, but are left out of the groups, at which the script stops"
+                "published script, but are left out of the groups, where the script stops"
             ),
         )
     return (f"{text}: left out",)

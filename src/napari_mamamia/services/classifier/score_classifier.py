@@ -354,8 +354,9 @@ def _read_scores(
         scores[index], bad = table.numbers(name)
         if bad and np.isnan(scores[index]).all():
             raise FormatError(
-                f"expected column {name} of {table.name} to contain numbers, but in row "
-                f"{table.row_numbers[bad[0].row]} {bad[0].reason}: choose a different column"
+                f"expected column {name} of {table.name} to contain numbers, but found "
+                f"none (row {table.row_numbers[bad[0].row]}: {bad[0].reason}); choose a different "
+                "column"
             )
         reasons = {cell.row: cell.reason for cell in bad}
         cells += [

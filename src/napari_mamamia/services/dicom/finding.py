@@ -353,9 +353,8 @@ def _without_pre(exam: Exam, first: int) -> list[str]:
         return []
     return [
         (
-            f"the kept phases begin with phase {first}, which was acquired after contrast arrival: "
-            "there is no scan before contrast, so enhancement is measured relative to an enhanced "
-            "phase"
+            f"the kept phases begin with phase {first}, which was acquired after contrast arrival, "
+            "so it is not pre-contrast, and all enhancement is measured against an enhanced phase"
         )
     ]
 

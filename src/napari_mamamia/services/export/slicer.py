@@ -73,9 +73,9 @@ def _require_plain_names(plan: ExportPlan) -> None:
     for _, name in label_names(plan.settings):
         if not _PLAIN.fullmatch(name):
             raise CaseError(
-                "expected labels to contain only ASCII characters, which the header of a slicer "
-                f"file requires, but got {name!r}: rename the label in the label map, or omit the "
-                "format slicer"
+                "expected labels to contain only printable ASCII characters without a backslash, "
+                f"as the header of a slicer file requires, but got {name!r}: rename the label in "
+                "the label map, or omit the format slicer"
             )
 
 

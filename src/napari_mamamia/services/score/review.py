@@ -152,7 +152,7 @@ def review_masks(
     for number, (role, name, path) in enumerate(sources):
         report_progress(number, len(sources), f"Reading the scored {role}")
         if path is None:
-            problems.append(f"there was no {role} of {case.case_id} to score")
+            problems.append(f"{case.case_id} had no {role} to score")
             continue
         try:
             labels = load_mask(path, case)

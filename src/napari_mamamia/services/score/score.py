@@ -27,6 +27,7 @@ from napari_mamamia.io.data_set.volumes import (
 )
 from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.files.file_names import alike_ids, case_key
+from napari_mamamia.io.files.headers import FORMS_WARNING, UNIT_WARNING
 from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.io.layouts.find import find_data_set
 from napari_mamamia.io.layouts.known import find_own_label
@@ -43,6 +44,7 @@ from napari_mamamia.scoring.case.profiles import CLINICAL, Profile
 from napari_mamamia.scoring.case.score import (
     AFFINE_DIFFERS,
     ON_REFERENCE,
+    OTHER_VALUES,
     PREDICTION_IDENTITY,
     score_and_measure,
     sizes_of_reference,
@@ -404,7 +406,6 @@ def _collect_inputs(
     return CaseInputs(case_id, (*absolute, *dict.fromkeys([*apart, *further])), images)
 
 
-_OTHER_VALUES: Final = "holds the values"
 _SEE_WARNING: Final = "see the column warning"
 _OF_MANY: Final = MappingProxyType(
     {
@@ -418,11 +419,9 @@ _OF_MANY: Final = MappingProxyType(
         ),
         IDENTITY_WARNING: IDENTITY_WARNING,
         IMPOSSIBLE_SPACING: f"{IMPOSSIBLE_SPACING}; {_SEE_WARNING}",
-        "sform and qform disagree": (
-            f"sform and qform of a mask disagree, and the sform is used; {_SEE_WARNING}"
-        ),
+        FORMS_WARNING: (f"sform and qform of a mask differ, and the sform is used; {_SEE_WARNING}"),
         NONFINITE_AS_ZERO: f"a mask {NONFINITE_AS_ZERO}, as SimpleITK reads them from NIfTI",
-        "lengths are in": (
+        UNIT_WARNING: (
             "lengths in the header are not in mm; the column warning states whether "
             "they are converted"
         ),
@@ -605,7 +604,7 @@ def _note_warnings(rows: Sequence[CaseScore], profile: Profile) -> tuple[str, ..
         n_marked = sum(marker in row.warning for row in rows)
         if n_marked:
             notes.append(f"{n_marked} of {len(rows)} cases: {text}")
-    n_odd = sum(_OTHER_VALUES in row.warning for row in rows)
+    n_odd = sum(OTHER_VALUES in row.warning for row in rows)
     if n_odd and profile.takes_any_values:
         notes.append(
             f"{n_odd} of {len(rows)} cases have values other than 0 and 1, which the profile "
