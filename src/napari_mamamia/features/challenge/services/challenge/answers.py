@@ -138,7 +138,8 @@ def _require_worst(definition: ChallengeDefinition) -> tuple[str, ...]:
     """Return notes on measures of all cases that rank a team with a missing answer last."""
     if definition.missing is not MissingAnswer.WORST:
         return ()
-    of_cases, of_sets = [], []
+    of_cases: list[str] = []
+    of_sets: list[str] = []
     for measure in definition.ranking_measures:
         spec = MEASURES[measure.of] if definition.has_own_files else None
         if measure.worst is None and (spec is None or spec.worst is None):
