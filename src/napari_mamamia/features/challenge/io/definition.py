@@ -205,7 +205,9 @@ class Ranking:
 
     def __post_init__(self) -> None:
         if self.by is RankBy.SCORE and not self.score:
-            raise ValueError("expected a formula ranking.score to rank by the score, got none")
+            raise ValueError(
+                "ranking by the score needs a formula in ranking.score, but there is none"
+            )
         if self.by is RankBy.SITES and not self.sites:
             raise ValueError(
                 "expected ranking.sites, the column of the sites in the clinical table, to rank by "
@@ -253,23 +255,32 @@ class ChallengeDefinition:
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise ValueError(
-                f"expected a name of letters, digits, '-' and '_' without spaces, got {self.name!r}"
+                "expected a name of letters, digits, '-' and '_' without spaces, but found "
+                f"{self.name!r}"
             )
         ids = [measure.id for measure in self.measures]
         wrong = [name for name in ids if not name.isidentifier()]
         if wrong:
             raise ValueError(
-                f"expected an id of letters, digits and '_', not first a digit, got {wrong[0]!r}"
+                "expected an id of letters, digits and '_' that does not begin with a digit, but "
+                f"found {wrong[0]!r}"
             )
         if not ids or len(set(ids)) < len(ids):
-            raise ValueError("expected measures with different ids, but found none or two alike")
+            raise ValueError(
+                "expected at least one measure, and a different id for each, but "
+                "found no measure or the same id twice"
+            )
         grouped = [name for group in self.ranking.within for name in group]
         if unknown := sorted(set(grouped) - set(ids)):
-            raise ValueError(f"expected ids of measures in ranking.within, got {unknown[0]!r}")
+            raise ValueError(
+                f"expected ids of measures in ranking.within, but found {unknown[0]!r}"
+            )
         if self.has_own_files and not (self.truth.files or self.truth.table):
-            raise ValueError("expected truth.files or truth.table, got neither")
+            raise ValueError("expected truth.files or truth.table, but found neither")
         if self.has_own_files and not self.answer.file:
-            raise ValueError("expected answer.file, the pattern of a submitted file, got none")
+            raise ValueError(
+                "expected the pattern of a submitted file in answer.file, but found none"
+            )
 
     @property
     def is_by_profile(self) -> bool:

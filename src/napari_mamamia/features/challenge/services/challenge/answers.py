@@ -118,8 +118,9 @@ def require_measures(definition: ChallengeDefinition) -> tuple[str, ...]:
     for measure in definition.measures:
         if measure.of not in known or measure.args:
             raise FormatError(
-                f"expected a column of the scores without arguments ({name_some(sorted(known), 40)}"
-                f"), but found {measure.of!r} in the definition {definition.name}: correct it"
+                "expected a column of the scores without arguments "
+                f"({name_some(sorted(known), 40)}), but found {measure.of!r} in the definition "
+                f"{definition.name}: correct the definition"
             )
     names = [
         measure.id for measure in definition.measures
@@ -248,8 +249,8 @@ def _find_spec(definition: ChallengeDefinition, measure: Measure) -> ChallengeMe
         names = [name for name, spec in MEASURES.items() if spec.kind is kind]
         raise FormatError(
             f"expected a measure of {kind.value} ({name_some(names, 20)}), but found "
-            f"{measure.of!r} in the definition {definition.name}: correct it, or install the "
-            "package that registers it"
+            f"{measure.of!r} in the definition {definition.name}: correct the definition, or "
+            "install the package that registers this measure"
         )
     spec = MEASURES[measure.of]
     functions = [spec.of_case, *([spec.of_rows] if spec.of_rows else [])]

@@ -474,7 +474,7 @@ def evaluate(
     contents: Contents,
     settings: ProgramSettings,
 ) -> Evaluation:
-    """Score a sealed submission into its folder: ``scores``, ``responses``, ``run``, ``for_team``.
+    """Score a sealed submission; write ``scores``, ``responses``, ``run`` and ``for_team``.
 
     An interrupted run of the same submission is continued.
 
