@@ -388,7 +388,7 @@ def test_windows_with_numbers_that_cannot_be_are_refused(whole, tmp_path, key, v
     inference = config()
     inference["inferer"][key] = value
     card = recognise_model(bundle_with(whole, tmp_path / "b", inference))
-    assert any("inferer to have roi_size" in said for said in card.missing)
+    assert any("the inferer needs a roi_size" in said for said in card.missing)
 
 
 def test_weights_that_are_a_link_to_a_text_are_refused_without_its_words(whole, tmp_path):

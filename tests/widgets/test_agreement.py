@@ -227,7 +227,9 @@ def test_the_list_goes_with_the_colours(qtbot, compared):
 def test_equal_masks_have_an_empty_list_that_says_so(qtbot, compared, new_mask):
     compared.session.mask(Role.PREDICTION).buffer[...] = new_mask(compared.session.case.grid)
     press_show(qtbot, compared)
-    assert compared.score_page.errors.note.text() == "No error: the masks are equal."
+    assert (
+        compared.score_page.errors.note.text() == "There is no error, because the masks are equal."
+    )
     assert not compared.score_page.errors.table.isVisible()
 
 

@@ -621,7 +621,7 @@ def test_a_hint_ends_with_the_state_that_it_is_about(qtbot, opened):
     assert "own mask first" in opened.header.message.text()
     begin(qtbot, opened)
     assert opened.header.message.text() == ""
-    opened.growing._say_hint("No growth: here.")
+    opened.growing._say_hint("Growing did not change the mask: here.")
     outline(opened, 2, 8, 12)
     assert opened.header.message.text() == ""
 

@@ -159,7 +159,7 @@ def spoil(data, t1, phantom, change):
         ({"t1_grid": True}, "other affine|lie|grid"),
         ({"words": ("--tr", "5")}, "it has no flip angle"),
         ({"words": ("--flip-angle", "12")}, "it has no repetition time"),
-        ({"mask": 0}, "whose curve gives the arrival of contrast"),
+        ({"mask": 0}, "but the mask is missing or empty"),
         ({"mask": None}, "enter the arrival in seconds"),
         ({"signal": 0}, "signal in every phase, but its mean is 0 in phase 0"),
         ({"signal": np.nan}, "[0-9,]+ voxels? not finite, the first in phase 0"),

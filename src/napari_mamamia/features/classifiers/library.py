@@ -269,13 +269,13 @@ def _find_source(
         return DetectionMasks(truth, boxes, maps, listed, rules)
     if listed is None:
         raise ArgumentError(
-            "expected `cases`, a table of all cases including those without a lesion, which "
-            "tables of boxes require, but found none: pass `cases`"
+            "tables of boxes need `cases`, a table of all cases including those without a lesion, "
+            "but it is missing: pass `cases`"
         )
     if probability is not None or rules != PartRules():
         raise ArgumentError(
-            "expected probability, overlap, box and label only with folders of masks, but found "
-            "one of them with tables of boxes: leave out this argument"
+            "probability, overlap, box and label apply only to folders of masks, but one of them "
+            "was passed with tables of boxes: leave out this argument"
         )
     return DetectionTables(listed, truth, boxes)
 

@@ -181,8 +181,8 @@ def _read_planes(files: Sequence[Path], frames: Sequence[int]) -> list[Slice]:
                 raise FormatError(image.reason)
             if isinstance(image, OtherImage):
                 raise FormatError(
-                    f"expected only MR images, but {file} is a file of the kind {image.kind}: "
-                    "open the folder again"
+                    f"expected only MR images, but {file} is not ({image.kind}): open the folder "
+                    "again"
                 )
             planes[file] = image
     indices = frames or [0] * len(files)

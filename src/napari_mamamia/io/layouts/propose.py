@@ -570,7 +570,7 @@ def _drop_dependent(columns: Sequence[Sequence[str]], ids: Sequence[int]) -> lis
 
 
 def _find_single_patient(columns: Sequence[Sequence[str]], fields: dict[int, str]) -> None:
-    """Take the deepest folder that is no generic word for the patient."""
+    """Use the deepest folder whose name is not a generic word as the patient."""
     for place in reversed(range(len(columns))):
         value = columns[place][0]
         if place not in fields and _MARK not in value and not _GENERIC.fullmatch(value):

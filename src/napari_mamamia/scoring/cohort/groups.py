@@ -93,7 +93,7 @@ class AgeGroup:
 
 @dataclass(frozen=True, slots=True)
 class GroupRules:
-    """The definitions of a profile that concern the cohort, not a single case.
+    """The definitions of a profile that concern the cohort, not an individual case.
 
     `profile` is the name of the `Profile` to which these rules belong. `peri_is` and
     `missing_menopause_is` name the group of such cases, or are None to leave these cases

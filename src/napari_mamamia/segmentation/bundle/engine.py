@@ -433,7 +433,7 @@ def blend_windows(
     grid
         The result of `window_grid` for the image's shape and `windows`.
     device, sums_on
-        The device of the network, and the device of the sums.
+        The device on which the network runs, and the device on which its outputs are summed.
     deadline
         The value of ``time.monotonic()`` after which no further group is processed.
 

@@ -115,7 +115,7 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True)
 class Plans:
-    """All data except the weights that are needed to run one configuration of a model."""
+    """All data needed to run one configuration of a model, apart from the weights."""
 
     dataset: str
     name: str

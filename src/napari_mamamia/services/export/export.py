@@ -292,7 +292,7 @@ def _make_manifest(
     notes: tuple[str, ...],
     files: list[BundleFile],
 ) -> Manifest:
-    """Write and record the files that do not belong to a single case, and return the manifest."""
+    """Write and record the files that belong to no case, and return the manifest."""
     settings, out = plan.settings, plan.out
     entries = tuple(item.entry for item in done)
     files.append(describe_file(out, out / _RUN_FILE, "other"))

@@ -1,4 +1,4 @@
-"""The message line, a reserved line of the panel, so that messages do not move controls."""
+"""The message line: a line of the panel reserved so that messages do not move the controls."""
 
 from typing import Any
 
@@ -240,7 +240,7 @@ class _Sheet(QFrame):
         self._host: QWidget | None = None
 
     def set_over(self, is_over: bool) -> None:
-        """Start or stop watching user actions elsewhere while the sheet covers controls."""
+        """Start or stop watching for user actions outside the message while it covers controls."""
         host = self.parentWidget() if is_over else None
         if host is self._host:
             return

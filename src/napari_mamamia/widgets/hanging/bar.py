@@ -33,7 +33,7 @@ _LINK_BY_HAND: Final = tr(
     "two cross-hairs."
 )
 _UNLINK: Final = tr("Lets you scroll each exam separately to find the same position by eye.")
-_LINK: Final = tr("Matches the two displayed positions, and links the exams again.")
+_LINK: Final = tr("Treats the two displayed positions as the same level and links the exams again.")
 
 
 class HangingBar(QFrame):

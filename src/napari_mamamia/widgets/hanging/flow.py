@@ -43,7 +43,7 @@ from napari_mamamia.widgets.viewer.view_flow import ViewFlow
 _log = logging.getLogger(__name__)
 
 _IN_STUDY: Final = tr(
-    "A review study shows only its own cases: no prior exam can be shown next to them."
+    "A review study shows only its own cases, so no prior exam can be shown next to them."
 )
 _SETTING: Final = "hanging "
 

@@ -146,7 +146,7 @@ class RunOptions(QWidget):
         self._show_ladder(False)
 
     def choices(self) -> RunChoices:
-        """Return the settings."""
+        """Return the prediction settings chosen on this page."""
         limit = float(self.seconds.value()) if self.limited.isChecked() else None
         allowed = tuple(rung for rung, box in self.rungs.items() if box.isChecked())
         return RunChoices(

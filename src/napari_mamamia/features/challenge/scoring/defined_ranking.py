@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.core.choices import MissingKind
+from napari_mamamia.core.choices import MissingKind, RankTies
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.features.challenge.io.definition import (
@@ -41,7 +41,7 @@ _FLOAT = NDArray[np.float64]
 
 
 class ValueState(StrEnum):
-    """Whether a case has a value of a measure, and why not."""
+    """Whether a case has a value for a measure and, if not, why."""
 
     OK = "ok"
     NOT_DEFINED = "not defined"
@@ -131,7 +131,7 @@ def count_values(
 def measure_team(
     rule: MeasureRule, cases: Sequence[CaseValue], definition: ChallengeDefinition
 ) -> Callable[[NDArray[np.int64]], _FLOAT]:
-    """Return a function from weights of the cases (b, n) to a team's measure (b,)."""
+    """Return a function that maps case weights, shape (b, n), to a team's measure, shape (b,)."""
     counted = count_values(cases, definition.missing, rule.sign)
     if counted is None or all(rows is None for rows in counted):
         return lambda weights: np.full(len(weights), np.nan)
@@ -223,7 +223,10 @@ def rank_by_definition(
                 if (problem := _find_problem(rule, teams))}  # fmt: skip
     computed = [rule for rule in rules if rule.measure.id not in problems]
     if not computed:
-        raise FormatError(f"expected a measure that can be computed, got {problems}")
+        raise FormatError(
+            "cannot compute any measure: "
+            f"{'; '.join(f'{name}: {problem}' for name, problem in problems.items())}"
+        )
     cases = tuple(value.case_id for value in teams[names[0]][computed[0].measure.id].values)
     full = np.ones((1, len(cases)), dtype=np.int64)
     measured = {
@@ -242,7 +245,7 @@ def rank_by_definition(
     else:
         scores = _score_teams(definition, computed, tables, full, full_numbers)[0]
     sign = 1.0 if ranking.by is RankBy.SCORE else -1.0
-    places = rank_scores(scores, ranking.ties)
+    places = rank_scores(scores, RankTies.MIN)
     titles = {rule.measure.id: rule.measure.title for rule in computed if rule.measure.title}
     ranked = DefinedRanking(
         names, numbers, sign * scores, places, None, tables, problems, titles=titles
@@ -261,7 +264,7 @@ def rank_by_definition(
         for first, weights in _number_blocks(len(cases), n_resamples, seed)
     ]
     drawn_scores = np.concatenate(blocks)
-    stable = stability_of(places, rank_scores(drawn_scores, ranking.ties))
+    stable = stability_of(places, rank_scores(drawn_scores, RankTies.MIN))
     resampled = {rule.measure.id: draws[rule.measure.id] for rule in computed if rule.is_resampled}
     resampled["Score"] = sign * drawn_scores
     return replace(ranked, stability=stable, draws=resampled)

@@ -166,7 +166,7 @@ class PromptPage(Page):
         self.fields = self.form.fields
         self.fields["api_key"].setEchoMode(QLineEdit.EchoMode.Password)
         self.form.rows["allow_plain_http"].hide()
-        self.leaving = label("prompt_leaving", tip=tr("What leaves this computer."))
+        self.leaving = label("prompt_leaving", tip=tr("Data sent from this computer"))
         self.channel: QComboBox = named(
             QComboBox(), "prompt_channel", tr("The image that the model sees.")
         )

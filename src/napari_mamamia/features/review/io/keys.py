@@ -70,7 +70,7 @@ def adopt_lead_key(home: Path, path: Path, publics: Iterable[str]) -> None:
 
 
 def make_key(path: Path, passphrase: str) -> str:
-    """Make a key, write it to a file, and return the public key (64 hexadecimal digits).
+    """Create a key, write it to a file, and return the public key (64 hexadecimal digits).
 
     Raises
     ------
@@ -208,8 +208,8 @@ def _read_key_file(path: Path) -> dict[str, Any]:
         content = read_json(path, _MOST_BYTES)
     except FileNotFoundError as error:
         raise FormatError(
-            f"expected your key at {path}, but there is none on this computer: make a key, or "
-            "sign on the computer where you made your key",
+            f"expected your key at {path}, but there is none on this computer: create a key, or "
+            "sign on the computer where you created your key",
             remedies=(Remedy(command="review key"),),
         ) from error
     if not isinstance(content, dict) or content.get("mamamia_review_key") != _VERSION:

@@ -45,7 +45,7 @@ def countersign(lead: ReviewSession, reader_id: str, key: str, passphrase: str) 
     own_key = read_public_key(lead.key_file)
     if not any(key.key == own_key and key.counts for key in lead.refresh().keys):
         raise CaseError(
-            "expected a lead's key that counts, but your key does not: another lead has to "
+            "expected the valid key of a lead, but your key is not valid: another lead has to "
             "countersign it first"
         )
     prev, seen = lead.prepare_seal()
@@ -186,8 +186,8 @@ def _find_key_to_revoke(
     if is_lead and mine is not None and (mine.counts or is_answer):
         return target
     raise CaseError(
-        "expected your own key, or a lead with a key that counts, to revoke a key, but found "
-        "neither: if you lost your key, ask a lead to revoke it"
+        "only the owner of a key or a lead with a valid key can revoke it: if you lost your key, "
+        "ask a lead to revoke it"
     )
 
 
@@ -386,7 +386,7 @@ def sign_things(client: StudyClient, things: Sequence[Signable], passphrase: str
         If there is no key, or an item can no longer be signed; earlier signatures remain.
     """
     if not client.has_key:
-        raise CaseError("expected your key on this computer, but found none: make your key first")
+        raise CaseError("expected your key on this computer, but found none: create your key first")
     needs = ""
     for n_before, thing in enumerate(things):
         report_progress(n_before, len(things), f"Signing {thing.case_id}")
@@ -451,7 +451,7 @@ def countersign_key(client: StudyClient, name: str, digits: str, passphrase: str
             )
         if not client.has_key:
             raise CaseError(
-                "expected your own key on this computer, but found none: make your key first"
+                "expected your own key on this computer, but found none: create your key first"
             )
         state = client.session.refresh()
         reader_id = find_person(state, name).reader_id

@@ -63,7 +63,7 @@ class ReadingView(QWidget):
         self.next = button(
             "review_next",
             tr("Next case"),
-            tr("Open your next case to read."),
+            tr("Opens your next case to read."),
             self.next_wanted.emit,
             primary=True,
         )
@@ -85,7 +85,7 @@ class ReadingView(QWidget):
         self.take_first = button(
             "review_take_first_look",
             tr("Start from first reading"),
-            tr("Copy the first reading into your mask. Undo reverts this."),
+            tr("Copies the first reading into your mask. Undo reverts this."),
             self.first_wanted.emit,
         )
         self._first_look = row(self.first, self.take_first)
@@ -135,7 +135,7 @@ class ReadingView(QWidget):
         self.reopen = button(
             "review_reopen",
             tr("Reopen"),
-            tr("Reopen your reading with this reason. The submitted reading is kept."),
+            tr("Reopens your reading with this reason. The submitted reading is kept."),
             self._want_reopening,
         )
         self._reopening = row(self.reason, self.reopen)
@@ -150,7 +150,7 @@ class ReadingView(QWidget):
         self.look = button(
             "review_look",
             tr("Open case"),
-            tr("Open the selected case. The submitted reading stays unchanged."),
+            tr("Opens the selected case. The submitted reading stays unchanged."),
             lambda: self._open_earlier(self.earlier.currentItem()),
         )
         self.images = button(

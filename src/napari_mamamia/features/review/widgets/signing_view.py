@@ -160,7 +160,7 @@ class SigningView(QWidget):
         self.forgotten = button(
             "review_key_forgotten",
             tr("Passphrase forgotten…"),
-            tr("Make a new key to replace the key whose passphrase is lost."),
+            tr("Creates a new key to replace the key whose passphrase is lost."),
             self._begin_renewing,
         )
         self.about_key = label("review_key_about", tip=tr("Purpose of a key"))
@@ -173,8 +173,8 @@ class SigningView(QWidget):
         )
         self.make = button(
             "review_key_make",
-            tr("Make key"),
-            tr("Make your key on this computer."),
+            tr("Create key"),
+            tr("Creates your key on this computer."),
             want,
             primary=True,
         )
@@ -201,7 +201,7 @@ class SigningView(QWidget):
             "review_passphrase", tr("Your passphrase."), tr("passphrase"), want
         )
         self.sign = button(
-            "review_sign", tr("Sign"), tr("Sign the selected items with your passphrase."), want
+            "review_sign", tr("Sign"), tr("Signs the selected items with your passphrase."), want
         )
         self.note = label("review_sign_note", tip=tr("Why an action is not possible"))
         set_level(self.note, "warning")
@@ -225,7 +225,7 @@ class SigningView(QWidget):
             "review_countersign",
             tr("Countersign"),
             tr(
-                "Confirm that this key belongs to this person. Signatures with this key are then "
+                "Confirms that this key belongs to this person. Signatures with this key are then "
                 "valid."
             ),
             want,
@@ -278,7 +278,7 @@ class SigningView(QWidget):
         self.end = button(
             "review_key_end",
             tr("Revoke key"),
-            tr("Revoke the key permanently, with your passphrase."),
+            tr("Revokes the key permanently; this needs your passphrase."),
             want,
         )
         self.end_note = label("review_key_end_note", tip=tr("Why an action is not possible"))
