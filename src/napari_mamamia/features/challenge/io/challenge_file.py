@@ -39,6 +39,17 @@ class FrozenFile:
 
 
 @dataclass(frozen=True, slots=True)
+class FrozenCode:
+    """A measure or model of an installed package: entry point, package, version and modules."""
+
+    group: str
+    name: str
+    package: str
+    version: str
+    modules: tuple[FrozenFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class FrozenCase:
     """A case of the challenge: its reference mask (None if it has none) and its images."""
 
@@ -132,6 +143,8 @@ class Challenge:
         By role: the kind of a model that measures use, and its file after ``:``; these files.
     truth
         The files below the folder of the references that the definition reads.
+    code
+        The measures and models of installed packages.
     """
 
     name: str
@@ -154,6 +167,7 @@ class Challenge:
     models: Mapping[str, str] = field(default_factory=dict)
     model_files: tuple[FrozenFile, ...] = ()
     truth: tuple[FrozenFile, ...] = ()
+    code: tuple[FrozenCode, ...] = ()
     schema: int = SCHEMA
     software: str = ""
     created: str = ""

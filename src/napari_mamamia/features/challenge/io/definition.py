@@ -73,6 +73,16 @@ class MissingAnswer(StrEnum):
     """The case does not count; a team can gain by leaving out hard cases."""
 
 
+MISSING_TEXTS: Final[Mapping[MissingAnswer, str]] = MappingProxyType(
+    {
+        MissingAnswer.WORST: "get the worst value of each measure",
+        MissingAnswer.LAST_RANK: "rank the team last in each measure that lacks one",
+        MissingAnswer.LEAVE_OUT: "do not count",
+    }
+)
+"""What cases without a usable answer do, as the end of a sentence."""
+
+
 class Average(StrEnum):
     """How the values of cases become one number."""
 
@@ -182,7 +192,7 @@ class Ranking:
     score
         Formula of the score from the names of measures; it is always shown if given.
     ties
-        The rank of equal values.
+        The rank of equal values of a measure. Teams with equal scores share the better place.
     sites
         Column of the clinical table with the site of each case.
     """
@@ -192,6 +202,17 @@ class Ranking:
     score: str = ""
     ties: RankTies = RankTies.MIN
     sites: str = ""
+
+    def __post_init__(self) -> None:
+        if self.by is RankBy.SCORE and not self.score:
+            raise ValueError(
+                "ranking by the score needs a formula in ranking.score, but there is none"
+            )
+        if self.by is RankBy.SITES and not self.sites:
+            raise ValueError(
+                "expected ranking.sites, the column of the sites in the clinical table, to rank by "
+                "sites, but found none"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,10 +275,6 @@ class ChallengeDefinition:
             raise ValueError(
                 f"expected ids of measures in ranking.within, but found {unknown[0]!r}"
             )
-        if (self.ranking.by is RankBy.SCORE) and not self.ranking.score:
-            raise ValueError(
-                "ranking by the score needs a formula in ranking.score, but there is none"
-            )
         if self.has_own_files and not (self.truth.files or self.truth.table):
             raise ValueError("expected truth.files or truth.table, but found neither")
         if self.has_own_files and not self.answer.file:
@@ -269,6 +286,16 @@ class ChallengeDefinition:
     def is_by_profile(self) -> bool:
         """Return whether teams are ranked by numbers that a profile defines for all cases."""
         return any(measure.of.startswith(OF_PROFILE) for measure in self.measures)
+
+    @property
+    def ranking_measures(self) -> tuple[Measure, ...]:
+        """Return the measures that determine the ranks."""
+        ranking, names = self.ranking, {measure.id for measure in self.measures}
+        if ranking.by is RankBy.SCORE:
+            names = set(re.findall(r"[^\W\d]\w*", ranking.score))
+        elif ranking.by is not RankBy.SITES and ranking.within:
+            names = {name for group in ranking.within for name in group}
+        return tuple(measure for measure in self.measures if measure.id in names)
 
     @property
     def has_own_files(self) -> bool:

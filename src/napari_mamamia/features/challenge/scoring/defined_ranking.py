@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.core.choices import MissingKind
+from napari_mamamia.core.choices import MissingKind, RankTies
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.features.challenge.io.definition import (
@@ -245,7 +245,7 @@ def rank_by_definition(
     else:
         scores = _score_teams(definition, computed, tables, full, full_numbers)[0]
     sign = 1.0 if ranking.by is RankBy.SCORE else -1.0
-    places = rank_scores(scores, ranking.ties)
+    places = rank_scores(scores, RankTies.MIN)
     titles = {rule.measure.id: rule.measure.title for rule in computed if rule.measure.title}
     ranked = DefinedRanking(
         names, numbers, sign * scores, places, None, tables, problems, titles=titles
@@ -264,7 +264,7 @@ def rank_by_definition(
         for first, weights in _number_blocks(len(cases), n_resamples, seed)
     ]
     drawn_scores = np.concatenate(blocks)
-    stable = stability_of(places, rank_scores(drawn_scores, ranking.ties))
+    stable = stability_of(places, rank_scores(drawn_scores, RankTies.MIN))
     resampled = {rule.measure.id: draws[rule.measure.id] for rule in computed if rule.is_resampled}
     resampled["Score"] = sign * drawn_scores
     return replace(ranked, stability=stable, draws=resampled)

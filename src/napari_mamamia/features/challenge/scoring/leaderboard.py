@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.core.choices import RankMethod
 from napari_mamamia.features.challenge.scoring.sites import SiteMeans, SitesResult
 from napari_mamamia.scoring.cohort.groups import Grouping
 from napari_mamamia.scoring.ranking.ranking import MethodRanking, Ranking, TableRanking
@@ -92,7 +93,7 @@ def ranking_sections(content: LeaderboardContent) -> tuple[PageSection, ...]:
         n = sum(len(table.cases) for table in ranking.tables)
         table = _make_board(
             names, content.overall, n, content.overall_filled, content.links,
-            f"All {len(ranking.tables)} tables together: mean rank, ranked again",
+            name_overall(len(ranking.tables), content.overall[0]),
         )  # fmt: skip
         figures = tuple(draw_stability("all", names, content.overall, ranking.n_draws))
         sections.append(PageSection("All together", (table,), figures, says=tuple(texts.pop(0))))
@@ -103,6 +104,13 @@ def ranking_sections(content: LeaderboardContent) -> tuple[PageSection, ...]:
     if sites is not None and len(sites.sites) > 1:
         sections.append(_describe_sites(ranking, sites))
     return tuple(sections)
+
+
+def name_overall(n_tables: int, method: MethodRanking) -> str:
+    """Return the title of the ranking over all tables by its first method."""
+    if method.method is RankMethod.COMPOSITE:
+        return f"{n_tables} measures together, as the challenge's definition ranks"
+    return f"All {n_tables} tables together: mean rank, ranked again"
 
 
 def _describe_table(

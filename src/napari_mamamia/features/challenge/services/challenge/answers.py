@@ -11,8 +11,9 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from napari_mamamia.core.errors import CaseError, FormatError, MamamiaError, is_of_system
-from napari_mamamia.core.names import name_some
+from napari_mamamia.core.cohort import Cohort
+from napari_mamamia.core.errors import CaseError, FormatError, MamamiaError, Remedy, is_of_system
+from napari_mamamia.core.names import count_of, name_some
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.records import CaseScore, ScoreStatus
 from napari_mamamia.features.challenge.io.answer_files import (
@@ -27,6 +28,7 @@ from napari_mamamia.features.challenge.io.challenge_file import OpenChallenge
 from napari_mamamia.features.challenge.io.definition import (
     MAMA_MIA_TASK1,
     MAMA_MIA_TASK2,
+    MISSING_TEXTS,
     OF_PROFILE,
     AnswerKind,
     ChallengeDefinition,
@@ -58,6 +60,8 @@ from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.files.record_codec import RecordCodec
 from napari_mamamia.io.tables.tables import write_json
 from napari_mamamia.metrics.registry import list_metrics
+from napari_mamamia.scoring.cohort.groups import group_by_column
+from napari_mamamia.services.score.clinical_table import matched
 
 ANSWERS: Final = "answers"
 PROFILE_NUMBERS: Final = ("performance", "fairness", "ranking_score")
@@ -95,11 +99,18 @@ def find_definition(opened: OpenChallenge, kind: AnswerKind) -> ChallengeDefinit
     return next(one for one in read_definitions(opened) if one.answer.kind is kind)
 
 
-def require_measures(definition: ChallengeDefinition) -> None:
-    """Raise `FormatError` if a measure, an argument or the formula of a definition is unknown."""
+def require_measures(definition: ChallengeDefinition) -> tuple[str, ...]:
+    """Return notes on the measures of a definition.
+
+    Raises
+    ------
+    FormatError
+        If a measure, an argument or the formula is unknown, or if missing answers get the worst
+        value but a measure that ranks has none.
+    """
     if definition.has_own_files:
         measure_rules(definition)
-        return
+        return _require_worst(definition)
     known = {column.name for column in fields(CaseScore) if column.type is float}
     known |= {spec.name for spec in list_metrics()} | {
         OF_PROFILE + name for name in PROFILE_NUMBERS
@@ -121,6 +132,27 @@ def require_measures(definition: ChallengeDefinition) -> None:
             f"{definition.ranking.by.value!r}: rank by a formula of them, or by other measures"
         )
     _require_formula(definition, names)
+    return () if definition.is_by_profile else _require_worst(definition)
+
+
+def _require_worst(definition: ChallengeDefinition) -> tuple[str, ...]:
+    """Return notes on measures of all cases that rank a team with a missing answer last."""
+    if definition.missing is not MissingAnswer.WORST:
+        return ()
+    of_cases: list[str] = []
+    of_sets: list[str] = []
+    for measure in definition.ranking_measures:
+        spec = MEASURES[measure.of] if definition.has_own_files else None
+        if measure.worst is None and (spec is None or spec.worst is None):
+            (of_cases if spec is None or spec.of_rows is None else of_sets).append(measure.id)
+    if of_cases:
+        raise FormatError(
+            f"definition {definition.name}: expected `worst` for each measure that ranks, because "
+            f"cases without a usable answer {MISSING_TEXTS[definition.missing]}, but found none "
+            f"for {name_some(of_cases)}: add `worst` to the measure, or set `missing` to last-rank"
+        )
+    return tuple(f"{name} has no worst value: a team that lacks a case is ranked last by it"
+                 for name in of_sets)  # fmt: skip
 
 
 def _require_formula(definition: ChallengeDefinition, names: Sequence[str]) -> None:
@@ -130,6 +162,49 @@ def _require_formula(definition: ChallengeDefinition, names: Sequence[str]) -> N
         evaluate_formula(definition.ranking.score, dict.fromkeys(names, 1.0))
     except FormatError as error:
         raise FormatError(f"definition {definition.name}: {error}") from error
+
+
+def find_sites(
+    definition: ChallengeDefinition, case_ids: Sequence[str], cohort: Cohort | None
+) -> dict[str, str]:
+    """Return the site of each case by the column that a definition names, {} if it names none.
+
+    Parameters
+    ----------
+    definition
+        The definition.
+    case_ids
+        The cases.
+    cohort
+        The clinical table.
+
+    Raises
+    ------
+    FormatError
+        If there is no table, or no case has a site in it.
+    """
+    column = definition.ranking.sites
+    if not column:
+        return {}
+    found = "no clinical table"
+    if cohort is not None:
+        own = matched(list(case_ids), cohort)
+        grouping = group_by_column(case_ids, own, column)
+        if grouping is not None:
+            labels = (*grouping.labels, "")
+            return {case_id: labels[code]
+                    for case_id, code in zip(case_ids, grouping.codes, strict=True)}  # fmt: skip
+        fields = [name for name, n in cohort.coverage().items() if n]
+        others = dict.fromkeys(name for record in cohort.records for name in record.other)
+        found = (
+            f"no value for {count_of(len(case_ids), 'case')} among the columns "
+            f"{name_some([*fields, *others], 40)}"
+        )
+    raise FormatError(
+        f"expected the site of each case in the column {column!r} of the clinical table, as the "
+        f"definition {definition.name} says, but found {found}",
+        remedies=(Remedy("clinical", ("FILE",)),),
+    )
 
 
 def measure_scores(definition: ChallengeDefinition, rows: Sequence[CaseScore]) -> AnswerValues:

@@ -199,7 +199,8 @@ def _make_leaderboard(
         is_first = task_board.task == SEGMENTATION or (is_defined and not index)
         if is_first and content is not None:
             first, *more = ranking_sections(content)
-            sections += [replace(first, title="Ranks by every method", says=()), *more]
+            name = first.title if more and is_defined else "Ranks by every method"
+            sections += [replace(first, title=name, says=()), *more]
     responses = ranking.responses
     if responses is not None and responses.ranking is not None:
         sections += _describe_responses(responses.ranking)

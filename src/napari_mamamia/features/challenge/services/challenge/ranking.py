@@ -50,6 +50,7 @@ from napari_mamamia.features.challenge.scoring.defined_ranking import (
 from napari_mamamia.features.challenge.services.challenge.answers import (
     PROFILE_NUMBERS,
     find_definition,
+    find_sites,
     measure_rules,
     measure_scores,
     read_definitions,
@@ -85,7 +86,6 @@ from napari_mamamia.scoring.classifier.response_ranking import (
 from napari_mamamia.scoring.classifier.scores import climb
 from napari_mamamia.scoring.cohort.groups import (
     Grouping,
-    group_by_column,
     group_cases,
     rules_of,
 )
@@ -93,7 +93,7 @@ from napari_mamamia.scoring.cohort.model_results import scored_model
 from napari_mamamia.scoring.cohort.policy import CountedCases
 from napari_mamamia.scoring.cohort.ranking import ScoredModel, ranks
 from napari_mamamia.scoring.cohort.results import ModelScores, ResponseResult
-from napari_mamamia.scoring.ranking.ranking import rank_tables, seeded_weights
+from napari_mamamia.scoring.ranking.ranking import MethodRanking, rank_tables, seeded_weights
 from napari_mamamia.scoring.ranking.table import (
     VALUE_METHODS,
     MissingRule,
@@ -458,7 +458,10 @@ def make_ranking(opened: OpenChallenge, ledger: Ledger, out: Path) -> ChallengeR
         notes += [*definition.notes, *(f"{name}: {text}" for name, text in problems)]
     if defined:
         masks = []
-        summary, read = _rank_tables(next(iter(defined.values())), settings, notes, out)
+        ties = read_definitions(opened)[0].ranking.ties
+        summary, read = _rank_tables(
+            next(iter(defined.values())), replace(settings, ties=ties), notes, out
+        )
     if masks:
         entries = _choose_entries(opened, ledger, masks, cohort)
         board, read = _rank_masks(opened, ledger, entries, cohort)
@@ -538,7 +541,7 @@ def _rank_defined(
         {team: of_team.by_id for team, of_team in teams.items()},
         challenge.n_resamples,
         challenge.seed,
-        _find_sites(opened, definition, cohort),
+        find_sites(definition, opened.challenge.case_ids, cohort),
     )
     rows = []
     for index, (team, attempt) in enumerate(attempts.items()):
@@ -556,25 +559,6 @@ def _rank_defined(
         rows.append(row)
     board = Board(definition.name, describe_ranking(definition), tuple(rows))
     return _add_unscored(board, ledger), ranking
-
-
-def _find_sites(
-    opened: OpenChallenge, definition: ChallengeDefinition, cohort: Cohort | None
-) -> dict[str, str]:
-    """Return the site of each case by the column that the definition names."""
-    column, case_ids = definition.ranking.sites, opened.challenge.case_ids
-    if not column:
-        return {}
-    grouping = None
-    if cohort is not None:
-        grouping = group_by_column(case_ids, matched(list(case_ids), cohort), column)
-    if grouping is None:
-        raise FormatError(
-            f"expected a clinical table with the site of each case in the column {column}, but "
-            "found none: create the challenge with one"
-        )
-    labels = (*grouping.labels, "")
-    return {case_id: labels[code] for case_id, code in zip(case_ids, grouping.codes, strict=True)}
 
 
 def _list_defined(opened: OpenChallenge, scored: Sequence[Attempt]) -> list[ChallengeDefinition]:
@@ -595,12 +579,17 @@ def _find_table(definition: ChallengeDefinition) -> str:
 def _rank_tables(
     ranking: DefinedRanking, settings: RankSettings, notes: Sequence[str], out: Path
 ) -> tuple[RankSummary | None, ReadInputs | None]:
-    """Rank the measures of cases by every method."""
+    """Rank each measure of cases by every method, and all together as the definition says."""
     if not ranking.tables:
         return None, None
     keys = ("metric",) if len(ranking.tables) > 1 else ()
     rules = replace(settings, missing=MissingRule(MissingKind.WORST_RANK))
     ranked = rank_tables(ranking.tables, rules)
+    if ranked.overall is not None:
+        method = MethodRanking(
+            RankMethod.COMPOSITE, ranking.scores, ranking.ranks, ranking.stability
+        )
+        ranked = replace(ranked, overall=replace(ranked.overall, methods=(method,)))
     summary = RankSummary(ranked, ranked.overall, None, tuple(notes), out)
     return summary, ReadInputs(ranking.tables, keys, None, None, ())
 
