@@ -116,6 +116,12 @@ def require_measures(definition: ChallengeDefinition) -> tuple[str, ...]:
         OF_PROFILE + name for name in PROFILE_NUMBERS
     }
     for measure in definition.measures:
+        if "label" in measure.args:
+            raise FormatError(
+                f"definition {definition.name}: masks are scored with all labels as one region, so "
+                f"{measure.id} takes no label: make a challenge for each label, or submit images "
+                'and rank by measures of a package (answer.kind = "images")'
+            )
         if measure.of not in known or measure.args:
             raise FormatError(
                 "expected a column of the scores without arguments "

@@ -50,17 +50,13 @@ def find_changed_code(code: Sequence[FrozenCode]) -> list[str]:
     changes = []
     for frozen in code:
         registry = registries[frozen.group]
-        if frozen.name not in registry.plugins:
-            changes.append(
-                f"{frozen.name} of {frozen.package} {frozen.version} is not installed here"
-            )
-            continue
-        here = _freeze_plugin(registry, frozen.name)
+        is_here = frozen.name in registry.plugins
+        here = _freeze_plugin(registry, frozen.name) if is_here else None
         if here != frozen:
-            what = "its modules differ" if here.modules != frozen.modules else "the version differs"
+            found = f"other code of {here.package} {here.version}" if here else "none installed"
             changes.append(
                 f"expected {frozen.name} of {frozen.package} {frozen.version}, with which the "
-                f"challenge was created, but found {here.package} {here.version}: {what}"
+                f"challenge was created, but found {found}"
             )
     return changes
 
