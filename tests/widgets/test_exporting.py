@@ -220,7 +220,7 @@ def test_a_cancelled_export_says_what_is_left(qtbot, exporting, page, tmp_path):
     go_to(qtbot, page, tmp_path / "out")
     page.start.click()
     exporting.header.cancel.click()
-    assert "no files were left behind" in page.result.text()
+    assert "no files remain" in page.result.text()
     assert page.open_folder.isHidden()
     assert page.start.isEnabled()
 

@@ -931,7 +931,7 @@ def test_a_lead_ends_a_key_that_was_stolen_and_its_owner_is_told(
     (ended,) = [one.ended for one in ana.refresh().keys if one.reader == "ana"]
     assert ended.endswith(": laptop stolen")
     signing.show_look(SigningStatus(digits, counts=False, things=(), ended=ended))
-    assert "Make a new key" in signing.key.text()
+    assert "Create a new key" in signing.key.text()
     assert not signing._making.isHidden()
     assert not signing.passphrase.isEnabled()
     ana.close()

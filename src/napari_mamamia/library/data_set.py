@@ -170,7 +170,7 @@ class DataSet:
 
     @property
     def clinical(self) -> Path | None:
-        """Path of the clinical table for ``score(..., clinical=...)``, or None without a table."""
+        """Path of the clinical table for ``score(..., clinical=...)``, or None if there is none."""
         return self._opened.data_set.clinical
 
     @property
@@ -385,7 +385,7 @@ class DataSet:
 
     @property
     def patients(self) -> "tuple[Patient, ...]":
-        """Patients with their visits in order of time; each visit contains its exams.
+        """Patients with their visits in chronological order; each visit contains its exams.
 
         If a table states that two names belong to the same person, there is one `Patient` with both
         names.

@@ -261,7 +261,7 @@ def test_a_key_is_asked_for_and_a_wrong_passphrase_opens_nothing(share, clean, t
         (
             WORDS,
             elsewhere,
-            "work on the computer where the key was made",
+            "work on the computer where the key was created",
         ),
     ):
         with pytest.raises((CaseError, FormatError), match=why):

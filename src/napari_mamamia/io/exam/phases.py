@@ -62,7 +62,7 @@ _log = logging.getLogger(__name__)
 def find_phases(
     folder: Path, selection: Selection | None = None, *, allow_thin: bool = False
 ) -> CaseFiles:
-    """Return the phases of the exam in a folder and its subfolders, in order of time.
+    """Return the phases of an exam in a folder and its subfolders, in chronological order.
 
     The case id is the folder's name, because headers may contain the patient's name. Images that
     cannot be phases are left out. `time_s` of a phase is None if unknown; `warnings` name

@@ -560,7 +560,7 @@ def _is_numbers(values: object) -> bool:
 
 
 def _sidecar(tree: Tree, path: str) -> Path:
-    """Return the JSON file beside an image; letter case does not count."""
+    """Return the JSON file next to an image; letter case is ignored."""
     folder, slash, name = path.rpartition("/")
     sidecar = f"{folder}{slash}{mask_stem(name)}.json"
     return tree.root / tree.by_lower_case.get(sidecar.lower(), sidecar)
@@ -942,7 +942,7 @@ def _rank_visit(name: str) -> tuple[int, int] | None:
 def _find_visit_order(
     layout: Layout, tree: Tree, exam: ExamPaths, warnings: list[str]
 ) -> list[str] | None:
-    """Return a patient's visits in the order of its own table, or None without a table."""
+    """Return a patient's visits in the order of the patient's table, or None if it has none."""
     if layout.visit_order is None:
         return None
     path = layout.visit_order.text.format_map(exam.fields)

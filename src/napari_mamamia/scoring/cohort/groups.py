@@ -124,7 +124,7 @@ class GroupRules:
         return next((group.label for group in self.age_groups if group.holds(age)), None)
 
     def menopause_group(self, status: MenopausalStatus | None) -> str | None:
-        """Return the group of a menopausal status (None: missing), or None without a group."""
+        """Return the group of a menopausal status (None: missing), or None if it has no group."""
         if status is None:
             return self.missing_menopause_is
         return self.peri_is if status is MenopausalStatus.PERI else status.value

@@ -247,7 +247,7 @@ class BundleTransforms:
             return undo({**now, _PRED: values})[_PRED]
 
     def _decide_labels(self, pred: NDArray[Any]) -> NDArray[Any]:
-        """Return one label for each voxel; if outputs overlap, the later output counts."""
+        """Return one label for each voxel; if outputs overlap, the later output determines it."""
         if pred.shape[0] == 1:
             labels = np.rint(pred[0])
         else:

@@ -333,7 +333,7 @@ def _part_of(grid: Grid, box: Box) -> Grid:
 
 
 def _find_respacing(grid: Grid, recipe: Recipe) -> Respacing | None:
-    """Return the spacings of the case and the recipe along the case's axes, or None without one."""
+    """Return the spacings of the case and the recipe along the case's axes, or None if unset."""
     spacing = recipe.spacing_mm
     axes = "" if recipe.network is None else recipe.network.orientation
     if spacing is None:

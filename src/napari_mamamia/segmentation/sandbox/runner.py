@@ -48,7 +48,7 @@ class RestrictedDataset:
         return list(self._patients)
 
     def get_dce_mri_path_list(self, patient_id: str) -> list[str]:
-        """Return the files of the phases in order of time, starting with the pre-contrast phase."""
+        """Return the files of the phases in chronological order, the pre-contrast phase first."""
         return list(self._patients[patient_id]["phases"])
 
     def read_json_file(self, patient_id: str) -> dict[str, Any] | None:

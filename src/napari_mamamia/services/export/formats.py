@@ -235,9 +235,8 @@ def _require_distinct(plan: ExportPlan) -> None:
         other = seen.setdefault(stem.lower(), owner)
         if other != owner:
             raise CaseError(
-                "expected different BIDS names, which contain only letters and digits, but the "
-                f"masks {other} and {owner} would both be named {stem}: rename a case or a mask "
-                "set"
+                f"BIDS names contain only letters and digits, so the masks {other} and {owner} "
+                f"would both be named {stem}: rename a case or a mask set"
             )
 
 

@@ -306,7 +306,7 @@ class CaseSettings:
 
 @dataclass(frozen=True, slots=True)
 class ScoredCase:
-    """The score of a case and its inspection, which is None without a reference."""
+    """The score of a case and its inspection, which is None if there is no reference."""
 
     score: CaseScore
     look: CaseInspection | None = None

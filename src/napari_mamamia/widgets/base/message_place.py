@@ -47,7 +47,7 @@ class MessagePlace(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
-        self.refusal = label("header_refusal", tip=tr("Why the active tool does nothing here."))
+        self.refusal = label("header_refusal", tip=tr("Why the active tool has no effect here."))
         self.message = label("header_message", tip=tr("The last message."))
         set_level(self.refusal, "warning")
         self._first_words: _FirstWords = named(

@@ -156,7 +156,7 @@ def measure_team(
 def _average_drawn(
     average: Callable[..., _FLOAT], weights: NDArray[np.int64], values: _FLOAT
 ) -> _FLOAT:
-    """Return the averages (b,), nan in a resample without a case that counts."""
+    """Return the averages (b,), nan in a resample in which no case has a weight."""
     with np.errstate(invalid="ignore"):
         averages = average(weights, values)[:, 0]
     return np.where(weights.sum(axis=1) > 0, averages, np.nan)

@@ -25,7 +25,7 @@ class NotDefinedError(ValueError):
 
 
 class NoTruthError(ValueError):
-    """A measure has no value for a case because of the truth; the case does not count for it."""
+    """A measure has no value for a case because of the truth; the measure ignores this case."""
 
 
 class NotComputedError(CaseError):

@@ -131,10 +131,10 @@ def _find_moments(groups: Sequence[NDArray[np.float64]]) -> GroupMoments | None:
 
 
 def _mean_ends(moments: GroupMoments) -> list[tuple[float, float]]:
-    """Return the 95 % interval of each group's mean, from at least the pooled variance."""
+    """Return Student's 95 % interval of each group's mean, from the variance of that group."""
     from scipy.stats import t as student
 
-    reach = student.ppf((1 + LEVEL) / 2, moments.n - 1) * np.sqrt(moments.errors)
+    reach = student.ppf((1 + LEVEL) / 2, moments.n - 1) * np.sqrt(moments.variance / moments.n)
     return list(zip((moments.mean - reach).tolist(), (moments.mean + reach).tolist(), strict=True))
 
 

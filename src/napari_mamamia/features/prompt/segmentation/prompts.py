@@ -78,7 +78,7 @@ class Prompt:
         if not low <= len(points) <= high or not all(isfinite(c) for p in points for c in p):
             wanted = count_of(low, "voxel") if low == high else f"at least {low} voxels"
             raise CaseError(
-                f"expected {wanted} of a {self.kind}, all finite numbers, but found {len(points)}"
+                f"expected {wanted} of a {self.kind} with finite numbers, but found {len(points)}"
             )
 
     @property

@@ -151,7 +151,7 @@ class ReviewSession:
             raise CaseError(
                 f"expected the key of {name} at {self.key_file}, but it is not on this computer, "
                 "and nobody else may use this name in the study: work on the computer where the "
-                "key was made, copy the file from there, or use your own name"
+                "key was created, copy the file from there, or use your own name"
             )
         public = read_public_key(self.key_file)
         if not any(key.key == public and key.counts for key in self._list_keys()):

@@ -60,7 +60,7 @@ def describe_countersignature(state: ReviewState, key: str) -> str:
     view = next(one for one in state.keys if one.key == key)
     name = state.name(view.reader)
     if view.ended:
-        return f"The key of {name} was revoked and does not count: make a new key."
+        return f"The key of {name} was revoked and is not valid: create a new key."
     if view.by:
         return f"The key of {name} counts."
     return (
@@ -290,7 +290,7 @@ class SigningStatus:
 def load_signing_status(client: StudyClient) -> SigningStatus:
     """Return the person's signing status by the client's last snapshot.
 
-    A damaged key file is treated as missing; a new key is made next to it.
+    A damaged key file is treated as missing; a new key is created next to it.
     """
     with client.turn:
         state, me = client.session.state, client.reader

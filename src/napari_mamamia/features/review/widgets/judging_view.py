@@ -110,7 +110,7 @@ class JudgingView(QWidget):
         self.take_up = button(
             "review_take_up",
             tr("Open case"),
-            tr("Reserve this case for you and show its readings."),
+            tr("Reserves this case for you and shows its readings."),
             self._take_up,
             primary=True,
         )
@@ -233,7 +233,7 @@ class JudgingView(QWidget):
         self.reason: QLineEdit = named(
             QLineEdit(),
             "review_decision_reason",
-            tr("Reason for the decision, which is stored with it."),
+            tr("Reason for the decision. It is stored with the decision."),
         )
         self.reason.setPlaceholderText(tr("reason"))
         self.reason.textEdited.connect(lambda _text: self.say(""))
@@ -266,14 +266,14 @@ class JudgingView(QWidget):
         self.why_again: QLineEdit = named(
             QLineEdit(),
             "review_reopen_reason",
-            tr("Reason for reading the case again, which is stored with it."),
+            tr("Reason for reading the case again. It is stored with the case."),
         )
         self.why_again.setPlaceholderText(tr("reason for reading again"))
         self.why_again.returnPressed.connect(self._want_reopening)
         self.reopen = button(
             "review_reopen_case",
             tr("Reopen case"),
-            tr("Begin a new round, in which everybody reads the case again. The decision is kept."),
+            tr("Begins a new round in which everybody reads the case again. The decision is kept."),
             self._want_reopening,
         )
         self._ended = column(self.ended, row(self.why_again, self.reopen))

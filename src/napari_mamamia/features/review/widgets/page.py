@@ -121,7 +121,7 @@ class ReviewPage(QWidget):
         self.open = button(
             "review_open",
             tr("Open a study…"),
-            tr("Choose the folder of a study, which contains study.json."),
+            tr("Selects the folder of a study, which contains study.json."),
             self._choose_folder,
             primary=True,
         )
@@ -130,7 +130,7 @@ class ReviewPage(QWidget):
         self.begin = button(
             "review_begin",
             tr("Begin"),
-            tr("Begin as this person in this window."),
+            tr("Begins as this person in this window."),
             self._choose_person,
         )
         self.secret: QLineEdit = named(
@@ -149,8 +149,8 @@ class ReviewPage(QWidget):
             "review_new",
             tr("New study…"),
             tr(
-                "Plan the cases, readers and blinding of a study. The plan is shown before it is "
-                "frozen."
+                "Opens the plan of a study: its cases, readers and blinding. The plan is shown "
+                "before it is frozen."
             ),
             self.show_planning,
         )

@@ -70,14 +70,15 @@ class ReadingView(QWidget):
         self.accept = button(
             "review_accept",
             tr("Accept and next"),
-            with_key(tr("Submit the mask and the answers, then open the next case."), "accept"),
+            with_key(tr("Submits the mask and the answers, then opens the next case."), "accept"),
             self.accept_wanted.emit,
         )
         self.put_back = button(
             "review_put_back",
             tr("Return to queue"),
             tr(
-                "Release this case. Your drawing is kept and restored when you open the case again."
+                "Releases this case. Your drawing is kept and restored when you open the case "
+                "again."
             ),
             self.put_back_wanted.emit,
         )
@@ -97,7 +98,7 @@ class ReadingView(QWidget):
         self.empty = button(
             "review_empty",
             tr("Submit without mask"),
-            tr("Submit the case without a mask, because there is no lesion."),
+            tr("Submits the case without a mask, because there is no lesion."),
             self.empty_wanted.emit,
         )
         self.form = form
@@ -128,7 +129,7 @@ class ReadingView(QWidget):
         self.reason: QLineEdit = named(
             QLineEdit(),
             "review_reason",
-            tr("Reason for reading the case again, which is stored with it."),
+            tr("Reason for reading the case again. It is stored with the case."),
         )
         self.reason.setPlaceholderText(tr("reason for reading again"))
         self.reason.returnPressed.connect(self._want_reopening)
@@ -156,7 +157,7 @@ class ReadingView(QWidget):
         self.images = button(
             "review_images",
             tr("Images…"),
-            tr("Choose the folder with this study's images on this computer."),
+            tr("Selects the folder with this study's images on this computer."),
             self.images_wanted.emit,
         )
         self._earlier_title = heading(tr("Your cases so far"))

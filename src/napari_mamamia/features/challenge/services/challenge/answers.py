@@ -410,7 +410,7 @@ def measure_folder(
 
 @dataclass(frozen=True, slots=True)
 class AnswerNumbers:
-    """A submission's measures by id (nan where it has none), and its score, nan without a formula.
+    """A submission's measures by id (nan if undefined), and its score (nan if there is no formula).
 
     `problems` says by id why a measure was not computed.
     """

@@ -154,8 +154,8 @@ def score_readable(score: Callable[[], Scored], pairs: Pairs) -> ModelScores:
         first = unscored[0]
         raise CaseError(
             f"expected an answer for each of {len(model.rows)} cases, but {len(unscored)} have "
-            f"none ({first.case_id}: {first.reason}): nothing of this submission counts; free "
-            "memory, use fewer processes or a longer time limit, and run it again"
+            f"none ({first.case_id}: {first.reason}): the submission was not scored; free memory, "
+            "use fewer processes or a longer time limit, and run it again"
         )
     return model
 

@@ -717,7 +717,7 @@ def _rank_models(
     sites: Sequence[str],
     whole: Mapping[tuple[str, str, str], SiteNumber],
 ) -> tuple[SiteRank, ...]:
-    """Return the ranking by ``fets-2022``: sites and metrics count equally."""
+    """Return the ranking by ``fets-2022``, in which all sites and metrics have equal weight."""
     if not sites:
         return ()
     of_tables = [
