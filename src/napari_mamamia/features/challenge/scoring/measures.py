@@ -186,7 +186,8 @@ def _number_rows(case: CaseAnswer) -> Rows:
 
 
 def _error_rows(case: CaseAnswer) -> Rows:
-    return np.abs(np.subtract(*_number_rows(case).T))[:, None]
+    rows = _number_rows(case)
+    return np.abs(rows[:, :1] - rows[:, 1:])
 
 
 def _absolute_error(case: CaseAnswer) -> float:
@@ -200,7 +201,7 @@ def _root_mean_square(rows: Rows) -> float:
 def _correlation(rows: Rows) -> float:
     """Return Pearson's correlation, nan if all answers or all true numbers are equal."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        return float(np.corrcoef(rows.T)[0, 1]) if len(rows) > 1 else np.nan
+        return float(np.asarray(np.corrcoef(rows.T))[0, 1]) if len(rows) > 1 else np.nan
 
 
 def _determination(rows: Rows) -> float:
