@@ -223,8 +223,8 @@ def _list_notes(
             "the network's result in single precision" if is_network else "nnU-Net's own result"
         )
         yield (
-            f"computed with {ran.backend} in {ran.precision}: single voxels at the edge may differ "
-            f"from {reference}"
+            f"computed with {ran.backend} in {ran.precision}: individual voxels at the edge may "
+            f"differ from {reference}"
         )
     yield from (change.text for change in changes if change.removed or change.added)
     if not found:

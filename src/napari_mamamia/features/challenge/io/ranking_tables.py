@@ -208,7 +208,7 @@ def _read_long(table: Table, names: dict[str, str]) -> list[_Cell]:
 
 
 def _list_case_facts(table: Table) -> tuple[str, ...]:
-    """Return the columns of a wide table that are no algorithms, judged by their names."""
+    """Return the columns of a wide table that, by their names, describe the cases."""
     places = table.header.places
     return tuple(name for name in places if spelled(split_unit(name)[0]) in _NO_ALGORITHMS)
 

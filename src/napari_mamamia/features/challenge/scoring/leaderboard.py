@@ -39,7 +39,7 @@ _MOST_SPREAD: Final = 10
 
 LEADERBOARD_FOOTER: Final = (
     "Numbers are rounded for reading; rank.json, rank_details.json, ranks.csv and case_ranks.csv "
-    "beside this page have them in full. A team's name links to its own page."
+    "next to this page contain the exact values. A team's name links to its own page."
 )
 
 

@@ -37,8 +37,8 @@ from napari_mamamia.scoring.report.text import (
 
 _FOOTER: Final = (
     "Numbers are rounded for reading; leaderboard.json has them in full, and "
-    "leaderboard.schema.json describes it. This site contains no case ids, no values of single "
-    "cases and no values of groups."
+    "leaderboard.schema.json describes it. This site contains no case ids, no values of "
+    "individual cases and no values of groups."
 )
 _MAIN: Final = ("Score", "Performance", "Fairness")
 _TITLES: Final = {"segmentation": "Masks", "classification": "Responses"}
