@@ -63,10 +63,10 @@ def test_outlines_make_way_and_come_back(qtbot, compared):
 def test_it_opens_at_the_largest_error_and_the_key_steps_on_and_round(qtbot, compared):
     press_show(qtbot, compared)
     assert voxel_on_screen(compared)[2] == 10
-    assert "error 1 of 2 of the prediction: missed 0.07 ml" in compared.legend.text()
+    assert "error 1 of 2 in the prediction: missed 0.07 ml" in compared.legend.text()
     compared.reviewing.next_error()
     assert voxel_on_screen(compared) == (0, 2, 2)
-    assert "error 2 of 2 of the prediction: false 0.01 ml" in compared.legend.text()
+    assert "error 2 of 2 in the prediction: false 0.01 ml" in compared.legend.text()
     compared.reviewing.next_error()
     assert voxel_on_screen(compared)[2] == 10
 
@@ -94,7 +94,7 @@ def test_an_edit_is_compared_anew_in_the_same_layer(qtbot, compared):
     compared.session.masks_changed.emit()
     qtbot.waitUntil(lambda: not (array_of(layer) == 2).any(), timeout=3000)
     assert compared.scene.layer(Role.AGREEMENT) is layer
-    assert "of 1 of the prediction" in compared.legend.text()
+    assert "of 1 in the prediction" in compared.legend.text()
 
 
 def test_an_edit_that_removes_the_last_error_shows_the_one_before(qtbot, compared):
