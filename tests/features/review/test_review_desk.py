@@ -434,7 +434,7 @@ def test_what_others_did_meanwhile_is_merged_and_said(folder, home, tmp_path, aw
     away.rename(folder)
     look = client.look()
     assert (
-        "your reading of B does not count: the case already has the state rejected"
+        "your reading of B is not included: the case already has the state rejected"
         in look.problems[0]
     )
     assert look.n_unsent == 0

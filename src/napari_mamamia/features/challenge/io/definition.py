@@ -118,8 +118,8 @@ class Measure:
     args
         Arguments of the registered measure.
     worst
-        Value of a case without a usable answer, and limit of all values; None for that of the
-        registered measure.
+        Value of a case without a usable answer, and limit of all values; of a measure of all cases,
+        the value of a team that lacks a case. None for that of the registered measure.
     title
         Its name on the leaderboard.
     """
