@@ -8,6 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.stats
+import sklearn.metrics
 from tests.cli.warm_program import mamamia
 from tests.features.challenge.challenge_world import begun, ids, write_references, write_team
 
@@ -46,6 +48,7 @@ from napari_mamamia.features.challenge.services.challenge.begin import (
     begin_challenge,
 )
 from napari_mamamia.features.challenge.services.challenge.board_pages import rank_challenge
+from napari_mamamia.features.challenge.services.challenge.publish import publish
 from napari_mamamia.features.challenge.services.challenge.run import run_challenge
 from napari_mamamia.features.challenge.services.challenge.verify import verify_challenge
 from napari_mamamia.io.files.json_text import read_json
@@ -162,6 +165,13 @@ def test_a_definition_that_extends_another_keeps_what_it_does_not_change():
     changed = [one.id for one, other in zip(official.measures, honest.measures, strict=True)
                if one != other]  # fmt: skip
     assert changed == ["auroc_contrast"]
+
+
+@pytest.mark.parametrize("measures", ["3", "[3]", "[{}]", "[{id = [1]}]"])
+def test_changed_measures_without_an_id_are_refused(measures):
+    text = f'extends = "mama-mia-2025-task1"\nmeasures = {measures}'
+    with pytest.raises(FormatError, match=r"cup\.toml"):
+        parse_definition(text, "cup.toml")
 
 
 def test_formulas_have_only_arithmetic_min_and_max():
@@ -610,7 +620,7 @@ def test_changed_code_of_a_plug_in_stops_run_and_rank_and_is_found_by_verify(cou
     (code,) = read_challenge(folder).challenge.code
     assert (code.name, code.package, code.version) == ("own.squared", "own-measures", "1.2")
     digest = hashlib.sha256(own_package.read_bytes()).hexdigest()
-    assert [(file.name, file.sha256) for file in code.modules] == [("own_measures", digest)]
+    assert code.modules == (("own_measures", digest),)
     shutil.copytree(counts / "teams" / "near", folder / "submissions" / "near")
     run_challenge(folder)
     rank_challenge(folder, counts / "board")
@@ -668,6 +678,122 @@ def test_verify_measures_the_sealed_answers_again(counts, monkeypatch):
     monkeypatch.setattr(answers, "MEASURES", {"number.absolute_error": other})
     (difference,) = verify_challenge(folder)
     assert "error" in difference.text
+
+
+PAIRS = """
+name: pairs
+version: 1
+truth: {table: truth.csv, id: case, columns: {"": n}}
+answer: {kind: numbers, file: counts.csv, id: case}
+measures:
+  - {id: rmse, of: number.rmse, better: low, title: Error, worst: 20}
+  - {id: r, of: number.pearson, better: high, title: Correlation, worst: -1}
+  - {id: r2, of: number.r2, better: high, worst: -9}
+ranking: {by: aggregate-then-rank}
+"""
+
+
+@pytest.fixture
+def pairs(tmp_path):
+    """Return a folder with a true number of each of 12 cases, and the answers of one team."""
+    rng = np.random.default_rng(3)
+    true, answer = rng.normal(size=12), rng.normal(size=12)
+    answer += true
+    for name, head, column in (
+        ("truth/truth.csv", "n", true),
+        ("team/counts.csv", "value", answer),
+    ):
+        rows = [f"{case_id},{float(x)!r}" for case_id, x in zip(ids(12), column, strict=True)]
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("\n".join([f"case,{head}", *rows]))
+    return tmp_path, true, answer
+
+
+def test_measures_of_numbers_agree_with_scipy_and_numpy(pairs):
+    root, true, answer = pairs
+    definition = parse_definition(PAIRS, "cup.yaml")
+    values = measured(definition, root / "truth", root / "team")
+    assert numbers(definition, values) == pytest.approx(
+        {
+            "rmse": np.sqrt(np.mean((answer - true) ** 2)),
+            "r": scipy.stats.pearsonr(answer, true).statistic,
+            "r2": sklearn.metrics.r2_score(true, answer),
+        },
+        rel=1e-12,
+    )
+
+
+def test_a_measure_of_all_cases_has_its_worst_value_if_a_case_is_missing(pairs):
+    root, _, _ = pairs
+    table = root / "team" / "counts.csv"
+    table.write_text("\n".join(table.read_text().splitlines()[:-1]))
+    definition = parse_definition(PAIRS, "cup.yaml")
+    values = measured(definition, root / "truth", root / "team")
+    assert numbers(definition, values) == {"rmse": 20, "r": -1, "r2": -9}
+    plain = parse_definition(
+        PAIRS.replace(", worst: -1", "").replace(", worst: -9", ""), "cup.yaml"
+    )
+    found = numbers(plain, measured(plain, root / "truth", root / "team"))
+    assert np.isnan([found["r"], found["r2"]]).all()
+    assert {note.split()[0] for note in require_measures(plain)} == {"r", "r2"}
+
+
+@pytest.mark.parametrize("case", ["constant answers", "constant truth"])
+def test_a_correlation_of_constant_numbers_is_not_defined(case):
+    rows = np.array([[1.0, 2.0], [1.0, 3.0], [1.0, 5.0]])
+    rows = rows if case == "constant answers" else rows[:, ::-1]
+    assert np.isnan(MEASURES["number.pearson"].of_rows(rows))
+    assert np.isnan(MEASURES["number.r2"].of_rows(rows)) == (case == "constant truth")
+
+
+@pytest.mark.usefixtures("quick_figures")
+def test_board_and_site_name_measures_by_title_and_direction(pairs):
+    root, _, _ = pairs
+    folder, board = root / "cup", root / "board"
+    text = PAIRS.replace(
+        "{id: r2, of: number.r2, better: high, worst: -9}",
+        "{id: dev, of: number.absolute_error, better: low, worst: 9, title: Deviation}",
+    )
+    definition = parse_definition(text, "cup.yaml")
+    begin_challenge(folder, ChallengeSettings(definition=definition, reference=root / "truth"))
+    shutil.copytree(root / "team", folder / "submissions" / "team")
+    table = folder / "submissions" / "team" / "counts.csv"
+    table.write_text("\n".join(table.read_text().splitlines()[:-1]))
+    run_challenge(folder)
+    rank_challenge(folder, board)
+    page = (board / "leaderboard.html").read_text()
+    for label in ("Error ↓", "Correlation ↑", "Deviation ↓", MISSING_TEXTS[MissingAnswer.WORST]):
+        assert label in page
+    assert "definition clinical" not in page.lower()
+    team = (board / "teams" / "team.html").read_text()
+    assert "C_11" in team
+    assert "the table has no row for this case" in team
+    publish([board], root / "site")
+    page = (root / "site" / "index.html").read_text()
+    for label in (
+        "Error ↓",
+        "Correlation ↑",
+        "definition pairs",
+        MISSING_TEXTS[MissingAnswer.WORST],
+    ):
+        assert label in page
+    assert "SD: over" not in page
+
+
+def test_a_label_of_masks_is_refused_with_a_way_out():
+    text = MASKS.replace("worst: 100", "worst: 100, args: {label: 2}")
+    with pytest.raises(FormatError, match="all labels as one region"):
+        require_measures(parse_definition(text, "cup.yaml"))
+
+
+@pytest.mark.usefixtures("quick_figures")
+def test_the_board_of_masks_states_that_labels_are_merged(tmp_path):
+    folder = begun(tmp_path, definition=parse_definition(MASKS, "cup.yaml"))
+    run_challenge(folder)
+    board = rank_challenge(folder, tmp_path / "board").board
+    assert any("All labels" in note for note in board.notes)
+    page = (tmp_path / "board" / "leaderboard.html").read_text()
+    assert "Definition surfaces" in page
 
 
 # ------------------------------------------------------------------ ranks by hand

@@ -768,7 +768,7 @@ def _read_labels(file: Path, path: str, warnings: list[str]) -> dict[str, int]:
     labels = parse_label_names(table)
     if table and not labels:
         warnings.append(
-            f"the labels of {path} are regions that share values: every value above 0 counts"
+            f"the labels of {path} are regions that share values, so every value above 0 is tumour"
         )
     if len(labels) < 2:
         return {}
@@ -776,7 +776,7 @@ def _read_labels(file: Path, path: str, warnings: list[str]) -> dict[str, int]:
     listed = name_some([f"{name} {value}" for name, value in labels.items()])
     warnings.append(
         f"the label files have several values ({listed}): "
-        + (f"only {tumours[0]} counts as the tumour" if len(tumours) == 1 else "choose a label")
+        + (f"only {tumours[0]} is read as the tumour" if len(tumours) == 1 else "choose a label")
     )
     return labels
 

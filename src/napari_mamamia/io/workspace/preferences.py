@@ -238,7 +238,7 @@ def workspace_for(data_set: Path, preferences: Preferences) -> Path:
 
 
 def workspace_beside(data_set: Path) -> Path:
-    """Return ``<name>-workspace`` beside a data set, whether or not it exists."""
+    """Return ``<name>-workspace`` next to a data set, whether or not it exists."""
     data_set = absolute(data_set)
     return outermost(data_set).parent / f"{_find_stem(data_set)}-workspace"
 

@@ -405,5 +405,5 @@ def _score_model(
     if isnan(value) and not reason:
         reason = "performance or fairness is undefined"
     elif isinstance(composite, Gated) and not counts and not reason:
-        reason = "the gate is closed: fairness counts as 0"
+        reason = "the gate is closed, so fairness is 0"
     return CompositeScore(model.name, value, rank, model_weight, counts, reason)

@@ -298,7 +298,7 @@ def _require_references(cases: CaseList, references: Mapping[str, Path], folder:
 
 @dataclass(frozen=True, slots=True)
 class CaseSettings:
-    """All settings on which a case's score depends, in addition to its two files."""
+    """All settings that affect a case's score, in addition to its two files."""
 
     profile: Profile
     label: float | str | None = None

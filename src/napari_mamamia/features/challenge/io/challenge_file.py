@@ -13,6 +13,7 @@ from typing import Final
 
 from napari_mamamia.core.choices import Task
 from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.plugins import PluginCode
 from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.json_text import read_json
@@ -36,17 +37,6 @@ class FrozenFile:
 
     name: str
     sha256: str
-
-
-@dataclass(frozen=True, slots=True)
-class FrozenCode:
-    """A measure or model of an installed package: entry point, package, version and modules."""
-
-    group: str
-    name: str
-    package: str
-    version: str
-    modules: tuple[FrozenFile, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +157,7 @@ class Challenge:
     models: Mapping[str, str] = field(default_factory=dict)
     model_files: tuple[FrozenFile, ...] = ()
     truth: tuple[FrozenFile, ...] = ()
-    code: tuple[FrozenCode, ...] = ()
+    code: tuple[PluginCode, ...] = ()
     schema: int = SCHEMA
     software: str = ""
     created: str = ""

@@ -149,7 +149,7 @@ def read_case_columns(path: Path, columns: Sequence[str]) -> CaseColumns:
             before = seen[case_key(case)][1]
             raise FormatError(
                 f"expected each case once in {path}, but {case} is in rows {before} and "
-                f"{row.number}: keep the right row"
+                f"{row.number}: keep the correct row"
             )
         seen[case_key(case)] = case, row.number
     if not seen:
@@ -208,7 +208,7 @@ def _read_long(table: Table, names: dict[str, str]) -> list[_Cell]:
 
 
 def _list_case_facts(table: Table) -> tuple[str, ...]:
-    """Return the columns of a wide table that are no algorithms, judged by their names."""
+    """Return the columns of a wide table that, by their names, describe the cases."""
     places = table.header.places
     return tuple(name for name in places if spelled(split_unit(name)[0]) in _NO_ALGORITHMS)
 
@@ -229,7 +229,7 @@ def _read_wide(table: Table, names: dict[str, str], not_ranked: Sequence[str]) -
         if len(places) > 1:
             raise FormatError(
                 f"expected only one column {name} in {path}, but found {len(places)} (columns "
-                f"{name_some([str(index + 1) for index in places])}): keep the right one"
+                f"{name_some([str(index + 1) for index in places])}): keep the correct one"
             )
     values = {name: _read_values(table, name) for name in algorithms}
     columns = {key: table.column(key) for key in KEYS if table.has(key)}

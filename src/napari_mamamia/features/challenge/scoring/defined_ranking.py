@@ -136,6 +136,10 @@ def measure_team(
     if counted is None or all(rows is None for rows in counted):
         return lambda weights: np.full(len(weights), np.nan)
     if rule.of_rows is not None:
+        worst, is_worst = rule.measure.worst, definition.missing is MissingAnswer.WORST
+        lacks = any(not case.is_usable and case.state is not ValueState.NO_TRUTH for case in cases)
+        if worst is not None and is_worst and lacks:
+            return lambda weights: np.full(len(weights), worst)
         return partial(_reduce_rows, rule, [np.zeros((0, 1)) if rows is None else rows
                                             for rows in counted])  # fmt: skip
     there = np.array([rows is not None for rows in counted])
@@ -176,7 +180,8 @@ class DefinedRanking:
     `numbers` are the measures by id, each (m,); `scores` (m,) is the formula, or else the mean
     rank; `ranks` (m,); `stability` None without resamples. `tables` hold the values of each measure
     of cases, `not_computed` the problems of measures by id. `draws` (B, m) are the resampled
-    measures and the "Score", `titles` the titles of measures by id.
+    measures and the "Score", `titles` the titles of measures by id, with an arrow in the better
+    direction. `notes` say by team and case why there is no usable answer.
     """
 
     teams: tuple[str, ...]
@@ -188,6 +193,7 @@ class DefinedRanking:
     not_computed: Mapping[str, str]
     draws: Mapping[str, _FLOAT] = field(default_factory=dict)
     titles: Mapping[str, str] = field(default_factory=dict)
+    notes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def draw_scores(self, team: str) -> _FLOAT:
         """Return a team's score in each resample, () without resamples."""
@@ -246,7 +252,8 @@ def rank_by_definition(
         scores = _score_teams(definition, computed, tables, full, full_numbers)[0]
     sign = 1.0 if ranking.by is RankBy.SCORE else -1.0
     places = rank_scores(scores, RankTies.MIN)
-    titles = {rule.measure.id: rule.measure.title for rule in computed if rule.measure.title}
+    titles = {rule.measure.id: f"{rule.measure.title or rule.measure.id} "
+              f"{'↑' if rule.sign > 0 else '↓'}" for rule in computed}  # fmt: skip
     ranked = DefinedRanking(
         names, numbers, sign * scores, places, None, tables, problems, titles=titles
     )

@@ -39,7 +39,7 @@ _MOST_SPREAD: Final = 10
 
 LEADERBOARD_FOOTER: Final = (
     "Numbers are rounded for reading; rank.json, rank_details.json, ranks.csv and case_ranks.csv "
-    "beside this page have them in full. A team's name links to its own page."
+    "next to this page contain the exact values. A team's name links to its own page."
 )
 
 
@@ -50,7 +50,7 @@ class LeaderboardContent:
     `sentences` are the texts of all tables together (if there are several), then of each table.
     `links` lead from an algorithm's name to its page. The page begins with `summary` and `facts`,
     and has `warnings` before the sections. `groupings` divide the first table's counted cases on
-    the teams' pages.
+    the teams' pages. `titles` name the tables of a metric.
     """
 
     title: str
@@ -64,6 +64,7 @@ class LeaderboardContent:
     links: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     summary: tuple[Answer, ...] = ()
     groupings: tuple[Grouping, ...] = ()
+    titles: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
 
 def leaderboard_page(content: LeaderboardContent) -> Page:
@@ -128,7 +129,8 @@ f"{table.phrase}: {'larger' if table.is_larger_better else 'smaller'} is better"
     # with several tables only the figure of ranks, to limit the length of the page
     methods = one.methods[:1] if several else one.methods
     figures = tuple(draw_stability(stem, names, methods, n_draws))[: 1 if several else None]
-    title = table.phrase.strip().removeprefix("by ") if several else "Leaderboard"
+    name = content.titles.get(table.metric) or table.phrase.strip().removeprefix("by ")
+    title = name if several else "Leaderboard"
     yield PageSection(f"{title[:1].upper()}{title[1:]}", (board,), figures, says=tuple(sentences))
     if several or len(names) < 2:
         return

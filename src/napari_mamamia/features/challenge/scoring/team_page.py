@@ -148,8 +148,10 @@ def _say_gap(moments: GroupMoments, labels: Sequence[str], *, is_larger_better: 
     sure = (
         f"The groups differ by at least {number(ends.low)}."
         if ends.low > 0
-        else "These cases neither show a difference between groups nor exclude a gap of "
-        f"{number(ends.high)}."
+        else (
+            "These cases do not show a difference between groups, but do not exclude a gap of "
+            f"{number(ends.high)}."
+        )
     )
     return (
         f"Gap {number(gap)}, from {best} down to {worst}; by chance alone groups of these sizes "

@@ -80,7 +80,7 @@ class _Window:
 
 
 class NetworkSession:
-    """A session of a prompt model in one file; has the methods of nnInteractive's session.
+    """A session of a single-file prompt model, with the methods of nnInteractive's session.
 
     Parameters
     ----------

@@ -174,7 +174,7 @@ def key(
     elif mine is not None and mine.counts:
         print("It counts.")
     else:
-        print("The key counts once a lead countersigns it: compare the 16 digits.")
+        print("The key becomes valid when a lead countersigns it: compare the 16 digits.")
 
 
 def countersign(
@@ -367,7 +367,7 @@ def capture(
 
 
 app = Program(
-    help="A study that several people read on one shared folder, without a server.",
+    help="A study that several people read in one shared folder, without a server.",
     no_args_is_help=True,
 )
 

@@ -589,7 +589,7 @@ class StudyClient:
             if any(one.counts for one in mine):
                 return ""
             return (
-                "The signature is saved. It counts once a lead has countersigned your key: "
+                "The signature is saved. It becomes valid when a lead has countersigned your key: "
                 "`mamamia review key` shows the 16 digits to read out."
             )
 

@@ -64,7 +64,7 @@ def describe_countersignature(state: ReviewState, key: str) -> str:
     if view.by:
         return f"The key of {name} counts."
     return (
-        f"Your countersignature is saved. The key of {name} counts once "
+        f"Your countersignature is saved. The key of {name} becomes valid when "
         f"{count_of(view.n_missing, 'more lead')} countersign it."
     )
 
@@ -157,13 +157,16 @@ def describe_revocation(state: ReviewState, key: str, ending: RevocationResult) 
     if not ending.is_ended:
         return (
             f"Your revocation is saved. The key of {name} is revoked once more than half of the "
-            "other leads agree; until then it counts, and `verify` reports it."
+            "other leads agree; until then it remains valid, and `verify` reports it."
         )
     total = ending.n_standing + ending.n_lost
     signed = "no valid signature was made with it"
     if total:
         signed = f"{ending.n_standing} of {count_of(total, 'signature')} by it remain valid"
-    return f"The key of {name} is revoked: {signed}. A new key counts once a lead countersigns it."
+    return (
+        f"The key of {name} is revoked: {signed}. A new key becomes valid when a lead "
+        "countersigns it."
+    )
 
 
 def _find_key_to_revoke(

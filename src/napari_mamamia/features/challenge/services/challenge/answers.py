@@ -14,6 +14,7 @@ import numpy as np
 from napari_mamamia.core.cohort import Cohort
 from napari_mamamia.core.errors import CaseError, FormatError, MamamiaError, Remedy, is_of_system
 from napari_mamamia.core.names import count_of, name_some
+from napari_mamamia.core.plugins import PluginCode, Registry
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.records import CaseScore, ScoreStatus
 from napari_mamamia.features.challenge.io.answer_files import (
@@ -59,7 +60,7 @@ from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.files.record_codec import RecordCodec
 from napari_mamamia.io.tables.tables import write_json
-from napari_mamamia.metrics.registry import list_metrics
+from napari_mamamia.metrics.registry import METRIC_REGISTRY, list_metrics
 from napari_mamamia.scoring.cohort.groups import group_by_column
 from napari_mamamia.services.score.clinical_table import matched
 
@@ -116,6 +117,12 @@ def require_measures(definition: ChallengeDefinition) -> tuple[str, ...]:
         OF_PROFILE + name for name in PROFILE_NUMBERS
     }
     for measure in definition.measures:
+        if "label" in measure.args:
+            raise FormatError(
+                f"definition {definition.name}: masks are scored with all labels as one region, so "
+                f"{measure.id} takes no label: make a challenge for each label, or submit images "
+                'and rank by measures of a package (answer.kind = "images")'
+            )
         if measure.of not in known or measure.args:
             raise FormatError(
                 "expected a column of the scores without arguments "
@@ -298,6 +305,43 @@ def list_truth(
     paths = [file_of(folder, pattern, case_id) for pattern in patterns for case_id in ids]
     names = [path.relative_to(folder).as_posix() for path in paths if path.is_file()]
     return ids, (*names, *([truth.table] if truth.table else []))
+
+
+def freeze_code(
+    definitions: Sequence[ChallengeDefinition], models: Sequence[str] = ()
+) -> tuple[PluginCode, ...]:
+    """Return the code of all measures and models that installed packages add.
+
+    Parameters
+    ----------
+    definitions
+        The definitions of a challenge.
+    models
+        Texts of its models, such as ``threshold:1.75``.
+    """
+    used: list[tuple[Registry[Any], str]] = [
+        (MEASURES if definition.has_own_files else METRIC_REGISTRY, measure.of)
+        for definition in definitions
+        for measure in definition.measures
+    ]
+    used += [(MODELS, text.partition(":")[0]) for text in models]
+    codes = dict.fromkeys(registry.code(name) for registry, name in used)
+    return tuple(code for code in codes if code is not None)
+
+
+def find_changed_code(codes: Sequence[PluginCode]) -> list[str]:
+    """Describe each measure or model whose package or code differs from its frozen state."""
+    registries = {registry.group: registry for registry in (MEASURES, METRIC_REGISTRY, MODELS)}
+    changes = []
+    for frozen in codes:
+        here = registries[frozen.group].code(frozen.name)
+        if here != frozen:
+            found = f"other code of {here.package} {here.version}" if here else "none installed"
+            changes.append(
+                f"expected {frozen.name} of {frozen.package} {frozen.version}, with which the "
+                f"challenge was created, but found {found}"
+            )
+    return changes
 
 
 Models: TypeAlias = Mapping[str, Callable[..., Any]]

@@ -30,12 +30,12 @@ from napari_mamamia.features.challenge.io.handed_in import (
 )
 from napari_mamamia.features.challenge.io.ledger import AttemptOutcome
 from napari_mamamia.features.challenge.services.challenge.answers import (
+    find_changed_code,
     find_definition,
     measure_answers,
     read_definitions,
     write_values,
 )
-from napari_mamamia.features.challenge.services.challenge.measure_code import find_changed_code
 from napari_mamamia.features.challenge.services.submission.run_submission import (
     LOGS,
     TABLE,

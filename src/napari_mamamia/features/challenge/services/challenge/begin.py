@@ -37,11 +37,11 @@ from napari_mamamia.features.challenge.io.definition import (
 )
 from napari_mamamia.features.challenge.services.challenge.answers import (
     find_sites,
+    freeze_code,
     list_truth,
     load_models,
     require_measures,
 )
-from napari_mamamia.features.challenge.services.challenge.measure_code import freeze_code
 from napari_mamamia.io.clinical.clinical import read_clinical
 from napari_mamamia.io.clinical.columns import BY_NAME, COLUMNS_FILE, ColumnChoice, columns_for
 from napari_mamamia.io.clinical.columns import write_columns as write_column_file

@@ -171,6 +171,8 @@ def challenge_pages(ranking: ChallengeRanking) -> dict[str, Page]:
         content = leaderboard_content(
             ranking.summary, title=title, links=links, groupings=ranking.groupings
         )
+        first = next(iter(ranking.defined.values()), None)
+        content = replace(content, titles=first.titles if first else {})
     pages = {LEADERBOARD_PAGE: _make_leaderboard(ranking, content, links, title)}
     for team, target in links.items():
         details = _describe_team(ranking, team)
@@ -205,9 +207,10 @@ def _make_leaderboard(
     if responses is not None and responses.ranking is not None:
         sections += _describe_responses(responses.ranking)
     ladder = f"; {_OF_LADDER}" if board.ladder else ""
-    what = "Definition" if ranking.defined else "Profile"
+    names = ", ".join(ranking.defined)
+    what = f"Definition {names}" if names else f"Profile {board.profile}"
     facts = (
-        f"{what} {board.profile}; unusable cases: {board.rule}{ladder}.",
+        f"{what}; unusable cases: {board.rule}{ladder}.",
         *(content.facts if content else ()),
         f"challenge.json {board.sha256[:16]}; ledger "
         f"{', '.join(head[:16] for head in board.heads)}.",
@@ -297,7 +300,7 @@ def _describe_defined(
                  *(_show_number(numbers.get(name)) for name in measures), f"{row.n:,}",
                  f"{row.n_unusable:,}", say_attempt(row), _say_remark(row))  # fmt: skip
         rows.append(Row(cells, is_small=row.rank is None, link=links.get(row.team, "")))
-    titles = [ranking.defined[board.task].titles.get(name) or name for name in measures]
+    titles = [ranking.defined[board.task].titles[name] for name in measures]
     heads = ("Rank", "Rank, 95 %", "First, %", "Score", *titles, "n", "Unusable", "Attempt")
     columns = (Column("Team", is_number=False), *map(Column, heads),
                Column("Remark", is_number=False))  # fmt: skip
@@ -474,7 +477,8 @@ def _describe_team(ranking: ChallengeRanking, team: str) -> TeamDetails:
     sections = []
     model = dict(ranking.models).get(team)
     counted = model.segmentation.counted if model and model.segmentation else None
-    notes: dict[str, str] = {}
+    notes = {case_id: hide_places(reason) for defined in ranking.defined.values()
+             for case_id, reason in defined.notes.get(team, {}).items()}  # fmt: skip
     parts: tuple[tuple[str, Mapping[str, float]], ...] = ()
     if model is not None and counted is not None:
         notes = _explain_cases(model, counted)

@@ -281,7 +281,9 @@ def _publish_task(
         tuple(len(part) for part in parts),
         tuple(rows),
     )
-    return task, PublicDraws({team: drawn[team] for team in ranked}, shares or {})
+    defined = ranking.defined.get(board.task)
+    titles = defined.titles if defined else {}
+    return task, PublicDraws({team: drawn[team] for team in ranked}, shares or {}, titles)
 
 
 def _require_many(n: int, settings: PublishSettings, what: str) -> None:

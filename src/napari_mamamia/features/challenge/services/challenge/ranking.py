@@ -23,6 +23,7 @@ from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.core.records import CaseFailure, CaseScore, ScoreStatus
 from napari_mamamia.features.challenge.io.challenge_file import OpenChallenge, relative_place
 from napari_mamamia.features.challenge.io.definition import (
+    MISSING_TEXTS,
     OF_PROFILE,
     AnswerKind,
     ChallengeDefinition,
@@ -131,6 +132,7 @@ OF_PICTURES: Final = (
 )
 _SEEN: Final = (ScoreStatus.OK, ScoreStatus.PREDICTION_EMPTY)
 SEGMENTATION: Final = "segmentation"
+_MERGED: Final = "All labels of a mask count as one region"
 NOT_FOR_TASK: Final = "no submission for this task"
 
 
@@ -455,6 +457,7 @@ def make_ranking(opened: OpenChallenge, ledger: Ledger, out: Path) -> ChallengeR
         boards.append(board)
         defined[board.task] = ranked_teams
         problems = ranked_teams.not_computed.items()
+        notes += [_MERGED] * (definition.answer.kind is AnswerKind.MASKS)
         notes += [*definition.notes, *(f"{name}: {text}" for name, text in problems)]
     if defined:
         masks = []
@@ -499,7 +502,11 @@ def make_ranking(opened: OpenChallenge, ledger: Ledger, out: Path) -> ChallengeR
         relative_place(opened.folder, out),
         ledger.heads,
         ", ".join(defined) if challenge.task is None else challenge.profile,
-        challenge.rule or ("as the definition says" if defined else "as the profile says"),
+        (
+            MISSING_TEXTS[read_definitions(opened)[0].missing]
+            if defined
+            else challenge.rule or "as the profile says"
+        ),
         challenge.ladder,
         tuple(boards),
         tuple(notes),
@@ -558,7 +565,8 @@ def _rank_defined(
         row = replace(row, n_copies=n_copies, n_near_copies=n_near, measures=tuple(numbers))
         rows.append(row)
     board = Board(definition.name, describe_ranking(definition), tuple(rows))
-    return _add_unscored(board, ledger), ranking
+    notes = {team: dict(values.unusable) for team, values in teams.items()}
+    return _add_unscored(board, ledger), replace(ranking, notes=notes)
 
 
 def _list_defined(opened: OpenChallenge, scored: Sequence[Attempt]) -> list[ChallengeDefinition]:
