@@ -615,7 +615,7 @@ def test_a_lead_sees_who_reads_what_before_it_is_frozen_and_freezes_that(
     plan.shown.freeze.click()
     qtbot.waitUntil(lambda: page.who.count() == 3)
     digits = hashlib.sha256((tmp_path / "NEW" / "study.json").read_bytes()).hexdigest()
-    assert f"study.json SHA-256 {digits[:16]}…" in dock.header.message.text()
+    assert f"study.json (SHA-256 {digits[:16]}…)" in dock.header.message.text()
     study = FolderStore(tmp_path / "NEW", tmp_path / "home").study
     assert [one.reader for one in study.lead_keys] == ["lea"]
     # her desk finds the key that was made, which counts at once

@@ -167,6 +167,13 @@ def test_a_definition_that_extends_another_keeps_what_it_does_not_change():
     assert changed == ["auroc_contrast"]
 
 
+@pytest.mark.parametrize("measures", ["3", "[3]", "[{}]", "[{id = [1]}]"])
+def test_changed_measures_without_an_id_are_refused(measures):
+    text = f'extends = "mama-mia-2025-task1"\nmeasures = {measures}'
+    with pytest.raises(FormatError, match=r"cup\.toml"):
+        parse_definition(text, "cup.toml")
+
+
 def test_formulas_have_only_arithmetic_min_and_max():
     assert evaluate_formula("-(a + 2 * max(b, 1)) / 4", {"a": 1.0, "b": 0.5}) == -0.75
     assert evaluate_formula("min(a, 1) - a", {"a": np.array([0.5, 2.0])}).tolist() == [0, -1]

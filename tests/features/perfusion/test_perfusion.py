@@ -377,7 +377,7 @@ def test_an_image_is_no_mask_and_a_value_that_is_not_there_is_named(exam, tmp_pa
     write_nifti(tmp_path / "masks" / "ULTRAFAST_1.nii.gz", phantom.case.signal[9], RAS)
     for number, (further, said) in enumerate(
         (
-            (("--masks", tmp_path / "masks"), "it looks like an image"),
+            (("--masks", tmp_path / "masks"), "looks like an image"),
             (
                 ("--label", "7"),
                 "expected the mask of ULTRAFAST_1 to have the value 7, but found only 1",

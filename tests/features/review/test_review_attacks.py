@@ -194,7 +194,7 @@ def act_as(share, home, who, **entry):
     """Let somebody begin a session under a name with whatever entry."""
     store = FolderStore(share, home, host="thief", session="1")
     session = ReviewSession(store, who, home)
-    with pytest.raises(CaseError, match="nobody else may use the name"):
+    with pytest.raises(CaseError, match="nobody else may use this name"):
         session.remark("c0001", "x")
     heads = [chain[-1].hash for chain in store.read().chains.values()]
     seen = entry.pop("seen", heads)
@@ -256,7 +256,7 @@ def test_a_key_is_asked_for_and_a_wrong_passphrase_opens_nothing(share, clean, t
     before = {path: path.read_bytes() for path in event_files(share)}
     home, elsewhere = Path(shutil.copytree(clean[1], tmp_path / "people")), tmp_path / "elsewhere"
     for passphrase, computer, why in (
-        ("", home / who, "nobody else may use the name"),
+        ("", home / who, "nobody else may use this name"),
         ("another one", home / who, "expected the passphrase of the key"),
         (
             WORDS,

@@ -108,6 +108,7 @@ def _run_submission(order: Mapping[str, Any], events: TextIO) -> int:
         step = "Model(dataset)"
         model = model_class(RestrictedDataset(order["patients"]))
         say(event="loaded")
+        step = "class Model"
         for step, call in _list_calls(model, order["task"]):
             say(event="calling", step=step)
             _write_table(call(order["output"]), step, Path(order["output"]))

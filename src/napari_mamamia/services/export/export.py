@@ -375,7 +375,7 @@ def _require_readable(case_id: str, grid: Grid, settings: ExportSettings) -> Non
     for name, spec in EXPORT_FORMATS.items():
         if grid.is_sheared and spec.needs_right_angles and name in settings.formats:
             raise CaseError(
-                f"expected perpendicular axes for {name}, which is usually read with SimpleITK, "
+                f"expected perpendicular axes for {name} (a format usually read with SimpleITK), "
                 f"but the axes of {case_id} are sheared: export a resampled copy, or omit that "
                 "format",
                 remedies=(Remedy(command="straighten"),),

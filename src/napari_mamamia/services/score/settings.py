@@ -88,8 +88,8 @@ class ScoreSettings:
             raise ValueError("the label 0 is the background: choose a different label")
         if self.label is not None and not self.profile.chooses_label:
             raise ValueError(
-                f"expected no label under the profile {self.profile.name}, because it defines its "
-                f"own foreground, but got {self.label}: omit the label, or choose the clinical "
+                f"the profile {self.profile.name} defines its own foreground, so it cannot be "
+                f"combined with the label {self.label}: omit the label, or choose the clinical "
                 "profile"
             )
 

@@ -54,7 +54,8 @@ _TIPS: Final = {
         "breast and empty outside."
     ),
     Rung.PRECISION: tr(
-        "Uses half precision, which is about twice as fast but changes single voxels at the edge."
+        "Uses half precision, which is about twice as fast but may change individual voxels at "
+        "the edge."
     ),
     Rung.STEP: tr(
         "Overlaps tiles less, which needs about a third of the tiles but changes the mask slightly."

@@ -122,7 +122,7 @@ _TEXTS_OF_TOOLS: Final = {
         "Accept the mask when it is correct, or outline another slice and grow again."
     ),
     (NextStep.PAINT, PaintTool.NONE): tr(
-        "Next: choose SmartPaint and press on the tumour, or outline it on a slice."
+        "Next: choose SmartPaint and press on the tumour, or outline the tumour on a slice."
     ),
     (NextStep.PAINT, PaintTool.OUTLINE): tr(
         "Draw around the tumour on the slice that shows it best, then grow the outline."

@@ -332,7 +332,10 @@ def parse_definition(text: str, name: str) -> ChallengeDefinition:
     except (ValueError, RecursionError) as error:
         raise FormatError(f"cannot read {name} as a definition: {error}: {_REMEDY}") from error
     if isinstance(content, dict) and "extends" in content:
-        base = definition_text(str(content.pop("extends")))
+        try:
+            base = definition_text(str(content.pop("extends")))
+        except FormatError as error:
+            raise FormatError(f"cannot extend the definition in {name}: {error}") from error
         content = _merge(tomllib.loads(base), content)
     return _DEFINITION.record(content, name)
 
@@ -355,7 +358,7 @@ def _merge(base: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return a definition with changes; tables are merged, and measures replaced by their id."""
     merged = dict(base)
     for key, value in changes.items():
-        if key == "measures":
+        if key == "measures" and _all_have_ids(value):
             by_id = {measure["id"]: measure for measure in base["measures"]}
             for measure in value:
                 by_id[measure["id"]] = by_id.get(measure["id"], {}) | measure
@@ -365,6 +368,12 @@ def _merge(base: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
         else:
             merged[key] = value
     return merged
+
+
+def _all_have_ids(measures: object) -> bool:
+    return isinstance(measures, list) and all(
+        isinstance(measure, dict) and isinstance(measure.get("id"), str) for measure in measures
+    )
 
 
 @cache

@@ -149,7 +149,7 @@ def read_case_columns(path: Path, columns: Sequence[str]) -> CaseColumns:
             before = seen[case_key(case)][1]
             raise FormatError(
                 f"expected each case once in {path}, but {case} is in rows {before} and "
-                f"{row.number}: keep the right row"
+                f"{row.number}: keep the correct row"
             )
         seen[case_key(case)] = case, row.number
     if not seen:
@@ -229,7 +229,7 @@ def _read_wide(table: Table, names: dict[str, str], not_ranked: Sequence[str]) -
         if len(places) > 1:
             raise FormatError(
                 f"expected only one column {name} in {path}, but found {len(places)} (columns "
-                f"{name_some([str(index + 1) for index in places])}): keep the right one"
+                f"{name_some([str(index + 1) for index in places])}): keep the correct one"
             )
     values = {name: _read_values(table, name) for name in algorithms}
     columns = {key: table.column(key) for key in KEYS if table.has(key)}
@@ -314,7 +314,7 @@ def _read_values(table: Table, name: str) -> list[float]:
         row, cell = table.rows[bad[0].row], table.column(name)[bad[0].row]
         raise FormatError(
             f"expected a finite number{' from 0 to 1' if is_share else ''} or an empty cell in "
-            f"column {name}, row {row.number} of {table.path}, but found {str(cell).strip()!r}: "
+            f"column {name}, row {row.number} of {table.path}, but got {str(cell).strip()!r}: "
             "correct it, or leave the cell empty and choose a rule for missing values",
             remedies=(Remedy("missing", ("RULE",)),),
         )
@@ -330,6 +330,6 @@ def _parse_name(path: Path, number: int, what: str, cell: object) -> str:
         return parse_id(cell)
     except ValueError:
         raise FormatError(
-            f"expected the {what}'s name in row {number} of {path}, but found {cell!r}: write it, "
+            f"expected the {what}'s name in row {number} of {path}, but got {cell!r}: write it, "
             "or delete the row"
         ) from None
