@@ -46,7 +46,7 @@ def test_a_run_that_goes_on_keeps_masks_that_it_did_not_write(small_data_set, tm
     assert done.returncode == 3, done.stderr
     for case_id in ("A_2", "B_1"):
         assert f"failed: {case_id}:" in done.stderr
-    assert "to be a mask that this run wrote, but it was made or changed" in " ".join(
+    assert "to be a mask that this run wrote, but another program made or changed it" in " ".join(
         done.stderr.split()
     )
     after = contents(out)

@@ -188,7 +188,7 @@ def test_fast_is_close_and_said(corner, exact_once, tmp_path):
     said = predicted(images, model, tmp_path / "out", *ONE_PASS, "--fast")
     found = parameters(tmp_path / "out" / "PH_901.json")
     assert (found["backend"], found["precision"]) == ("openvino", precision)
-    assert f"in {precision}: single voxels at the edge may differ" in said
+    assert f"in {precision}: individual voxels at the edge may differ" in said
     _, exact = exact_once(model, images)
     fast = mask(tmp_path / "out" / "PH_901.nii.gz")
     assert dice(exact > 0, fast > 0) >= 0.99

@@ -207,9 +207,9 @@ def hide(bundle, files):
 def test_what_any_file_of_the_source_tells_is_found_wherever_it_hides(bundle, source):
     code, said = verify(bundle, source)
     assert code == 0, said
-    assert "1 of 12 DICOM files of the source state that the patient's identity was removed" in said
+    assert "1 of 12 DICOM files in the source state that the patient's identity was removed" in said
     assert "11 other files without that statement" in said
-    assert "of the source: none" in said
+    assert "from the source: none" in said
 
     hide(bundle, {name: content for name, (content, _) in HIDDEN.items()} | CLEAN)
     (bundle / "sealed.7z").write_bytes(b"7z\xbc\xaf'\x1c" + bytes(40))
@@ -245,11 +245,11 @@ def test_how_many_files_say_that_the_identity_was_removed_is_said(bundle, tmp_pa
     code, said = verify(bundle, tmp_path / "study")
     assert code == 0, said
     assert (
-        "note: 1 file in the source could not be read, because they are neither DICOM nor volumes"
+        "note: 1 file in the source could not be read, because only DICOM files and volumes are "
         in said
     )
     if n_removed:
-        assert "2 of 2 DICOM files of the source state that" in said
+        assert "2 of 2 DICOM files in the source state that" in said
         assert "Nothing to search for" in said
     else:
         assert "identity was removed" not in said

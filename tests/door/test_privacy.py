@@ -103,7 +103,7 @@ def test_no_word_of_the_patient_leaves_unless_it_is_asked_for_by_name(mamamia, t
 
     code, said = mamamia(*export, "--out", tmp_path / "bundle")
     assert code == 0, said
-    assert "of the source: none" in said
+    assert "from the source: none" in said
     held = everything(tmp_path / "bundle")
     assert [word for word in WORDS if word in held] == []
     made = pydicom.dcmread(tmp_path / "bundle/dicom_seg/CASE_1.dcm")
@@ -185,4 +185,4 @@ def test_a_real_exam_of_tcia_goes_from_its_first_import_to_a_bundle(mamamia, rea
         "--format", "dicom-seg", "--format", "nifti", "--with-images", "--study", study,
     )  # fmt: skip
     assert code == 0, said
-    assert "of the source: none" in said
+    assert "from the source: none" in said

@@ -107,7 +107,7 @@ def test_a_session_that_went_on_in_two_places_is_a_fork(read):
     other.write_bytes(b"".join(lines[:-1]) + b'{"hash":"%s",%s\n' % (digest.encode(), text))
     code, said = read.run("verify")
     assert code == 3
-    assert "exists in two versions: both count" in said
+    assert "exists in two versions, and both are used" in said
 
 
 def test_a_study_file_that_was_changed_fits_no_event(read):

@@ -911,6 +911,24 @@ def _defined(folder: Path) -> Path:
     return folder
 
 
+def _defined_yaml(folder: Path) -> Path:
+    import tomllib
+
+    import yaml
+
+    changed = {"extends": "mama-mia-2025-task1", **tomllib.loads(_CUP)}
+    del changed["answer"], changed["truth"]
+    path = folder / "cup.yaml"
+    path.write_text(yaml.safe_dump(changed))
+    return path
+
+
+def _read_defined_yaml(path: Path) -> object:
+    from napari_mamamia.features.challenge.io.definition import definition_named
+
+    return definition_named(str(path))
+
+
 def _read_defined(folder: Path) -> object:
     from dataclasses import replace
 
@@ -1135,6 +1153,12 @@ RECORDS = (
             "features.challenge.services.challenge.answers.read_values",
         ),
         called="definition cup",
+    ),
+    Format(
+        "defined-challenge-yaml",
+        _defined_yaml,
+        _read_defined_yaml,
+        ("features.challenge.io.definition._parse_yaml",),
     ),
     Format("ledger", _ledger, _read_ledger, ("io.workspace.event_store.read_events",)),
     Format(

@@ -40,6 +40,7 @@ _CALLS = {
 }
 
 OWN = {
+    "features.challenge.io.definition._read_built_in": "files of the package",
     "features.challenge.services.rank.making._read_model": "our own summary of a run, checked",
     "io.layouts.complete._read_study_date": "DICOM headers, by the formats of DICOM",
     "io.layouts.propose._read_study_uid": "DICOM headers, by the formats of DICOM",
@@ -53,7 +54,7 @@ OWN = {
     "io.dicom.facts._known_secret": "32 bytes that this software wrote, in the user's own folder",
     "io.data_set.export_layouts._require_written": "the zip just written, compared with its files",
     "io.data_set.export_layouts.write_zip": "bytes just written, into a zip that is written",
-    "io.workspace.place._print_of": "bytes for a checksum, whatever they are",
+    "io.workspace.place._print_of_file": "bytes for a checksum, whatever they are",
     "io.files.save._force_to_disk": "nothing is read",
     "io.sr.documents._save_verified": "what was just written",
     "io.sr.documents.write_measurement_report": "the segmentation that was just written",

@@ -276,7 +276,7 @@ def test_a_cut_picture_is_refused_with_the_tile(tmp_path):
     (path,) = tmp_path.iterdir()
     path.write_bytes(path.read_bytes()[:-100])  # 50 of 180 voxels; the last row of tiles has 60
     out = np.zeros(exam.grid.shape, np.int16)
-    with pytest.raises(FormatError, match=r"9\.dcm \(tile 7\), but it was truncated"):
+    with pytest.raises(FormatError, match=r"9\.dcm \(tile 7\), but PixelData was truncated"):
         fill_planes(exam.stacks[0], out)
 
 

@@ -143,7 +143,7 @@ def test_a_file_that_was_copied_counts_once_and_two_histories_of_it_are_a_fork(t
     log = read_events(tmp_path)
     assert sorted(told(log)) == [("Ana", n) for n in range(4)]
     assert [problem.text for problem in log.problems] == [
-        "event 2 exists in two versions: both count"
+        "event 2 exists in two versions, and both are used"
     ]
 
 

@@ -144,7 +144,7 @@ def test_folders_that_are_missing_or_hold_no_mask_are_named(data_set, prediction
 
 WRONG_OPTIONS = {
     "profile": ("clinicla", "official-code"),
-    "label": (0, "to be different from 0, which is background"),
+    "label": (0, "the label 0 is the background"),
     "bootstrap": (-1, "expected bootstrap to be a whole number of 0 or above"),
     "seed": (1.5, "expected seed to be a whole number of 0 or above"),
     "workers": (-1, "number of processes"),

@@ -65,7 +65,7 @@ WRONG = {
     ),
     "columns": (
         lambda d, out: mm.score(d.root, d.root, columns={"age": "Age"}, progress=False),
-        "expected a clinical table to use columns with",
+        "columns can be used only with a clinical table",
     ),
     "click array": (
         lambda d, out: mm.predict(d, out=out, click=np.array([1, 2, 3])),

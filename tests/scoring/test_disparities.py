@@ -73,8 +73,8 @@ def test_the_worked_example_comes_out_of_its_cases():
     assert (wide.group, wide.n) == (">70", 6)
     assert " ".join(say_disparity(found, 5)) == (
         "Dice disparity 0.080. Chance alone gives 0.043 on average between groups of these sizes. "
-        "True disparity: between 0 and 0.19 (95 %). These data neither show a difference "
-        "between groups nor exclude a gap of 0.19 (group >70, n = 6)."
+        "True disparity: between 0 and 0.19 (95 %). These data do not show a difference "
+        "between groups, but do not exclude a gap of 0.19 (group >70, n = 6)."
     )
 
 

@@ -209,5 +209,5 @@ def test_a_body_that_fades_at_both_ends_of_a_narrow_view_is_still_cut():
 
 
 def test_settings_out_of_range_are_refused():
-    with pytest.raises(ValueError, match="skin_mm from 0 to 10 mm, but got 11"):
+    with pytest.raises(ValueError, match="skin_mm to be from 0 to 10 mm, but got 11"):
         replace(BreastSettings(), skin_mm=11.0)

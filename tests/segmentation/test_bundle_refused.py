@@ -143,7 +143,7 @@ def test_a_pickle_with_a_payload_names_what_it_would_call(whole, tmp_path, mark)
 
     bundle = bundle_with(whole, tmp_path / "b")
     torch.save({"model": {}, "log": Payload()}, bundle / "models" / "model.pt")
-    with pytest.raises(ModelError, match=r"would call posix\.system; it was not opened"):
+    with pytest.raises(ModelError, match=r"would call posix\.system, so it was not loaded"):
         load_engine(recognise_model(bundle), EngineSettings(device="cpu"))
 
 
@@ -242,7 +242,7 @@ def test_missing_files_and_data_format_are_said(whole, tmp_path):
 def test_weights_that_do_not_fit_and_files_cut_off_are_said(whole, tmp_path):
     other = config() | {"network_def": network("UNet", channels=2, outputs=4)}
     bundle = bundle_with(whole, tmp_path / "b", other)
-    with pytest.raises(ModelError, match="do not fit"):
+    with pytest.raises(ModelError, match=r"weights of UNet.*do not match"):
         load_engine(recognise_model(bundle), EngineSettings(device="cpu"))
     weights = (whole / "models" / "model.pt").read_bytes()
     (bundle / "models" / "model.pt").write_bytes(weights[: len(weights) // 2])
@@ -388,7 +388,7 @@ def test_windows_with_numbers_that_cannot_be_are_refused(whole, tmp_path, key, v
     inference = config()
     inference["inferer"][key] = value
     card = recognise_model(bundle_with(whole, tmp_path / "b", inference))
-    assert any("inferer to have roi_size" in said for said in card.missing)
+    assert any("the inferer needs a roi_size" in said for said in card.missing)
 
 
 def test_weights_that_are_a_link_to_a_text_are_refused_without_its_words(whole, tmp_path):

@@ -125,7 +125,7 @@ def test_a_step_that_looks_around_gets_every_window_whatever_the_region(tmp_path
 
 def test_wrong_channels_and_broken_images_are_said(bundle):
     engine = engine_of(bundle)
-    with pytest.raises(ModelError, match=r"takes 2 channel.*phase 0, phase 1.*got 3"):
+    with pytest.raises(ModelError, match=r"2 channels \(phase 0, phase 1\).*got 3"):
         engine.predict(EngineInput(images(GRID, 3), GRID))
     broken = [image.astype(np.float32) for image in images(GRID)]
     broken[1][3, 3, 3] = np.nan

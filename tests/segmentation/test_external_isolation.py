@@ -377,5 +377,5 @@ def test_a_python_whose_folder_holds_the_home_is_not_shown(tmp_path, monkeypatch
     fake_program(
         tmp_path / "users", "python", f'echo \'["/x/bin/python", "{tmp_path / "users"}", "/usr"]\''
     )
-    with pytest.raises(ModelError, match="must not be visible"):
+    with pytest.raises(ModelError, match="which a submission must not see"):
         find_interpreter(tmp_path / "users" / "python")

@@ -151,7 +151,11 @@ def test_the_method_for_both_tasks_replaces_the_two_others(tmp_path):
     ("old", "new", "expected"),
     [
         ("return Table()", "return None", "to return a pandas DataFrame"),
-        ("def predict_classification", "def predict_other", "no method predict_classification"),
+        (
+            "def predict_classification",
+            "def predict_other",
+            "expected class Model of the submission",
+        ),
         ("class Model:", "import no_such_thing\nclass Model:", "importing model.py"),
         ("self.calls = []", "raise ValueError('no weights')", "Model(dataset)"),
         ("self.calls = []", "raise SystemExit(0)", "SystemExit"),
@@ -163,6 +167,14 @@ def test_each_breach_of_the_programs_contract_has_its_reason(tmp_path, old, new,
     run, _ = contract(tmp_path, BOTH.replace(old, new), Task.BOTH)
     assert run.ending in (Ending.FAILED, Ending.DIED)
     assert expected in run.reason
+
+
+def test_a_missing_method_is_named(tmp_path):
+    text = BOTH.replace("def predict_classification", "def predict_other")
+    run, calls = contract(tmp_path, text, Task.BOTH)
+    assert run.ending is Ending.FAILED
+    assert "to have a method predict_classification" in run.reason
+    assert calls == ""
 
 
 def test_a_model_that_imports_with_a_dot_is_loaded_as_a_package(tmp_path):

@@ -313,7 +313,7 @@ def test_operators_of_another_program_in_onnx_are_refused_by_their_domain(graph,
     model = onnx.load(folder / "net.onnx")
     model.graph.node[0].domain = "evil.ops"
     (folder / "net.onnx").write_bytes(model.SerializeToString())
-    assert "uses operators of evil.ops" in recognise_model(folder).missing[0]
+    assert "uses operators from evil.ops" in recognise_model(folder).missing[0]
 
 
 @pytest.mark.parity

@@ -35,7 +35,7 @@ ADD = Brush(tool=Tool.EVIDENCE, radius_mm=3.0)
 ERASE = Brush(tool=Tool.EVIDENCE, radius_mm=2.0, action=Action.ERASE)
 SECOND = Brush(tool=Tool.EVIDENCE, radius_mm=2.0, label=2)
 FIRST, NEXT, FAR = (3.0, 8.0, 8.0), (3.0, 5.0, 8.0), (3.0, 14.0, 14.0)
-FORGOTTEN = "strokes of earlier sessions no longer count"
+FORGOTTEN = "strokes of earlier sessions are no longer used"
 
 
 @pytest.fixture(scope="module")

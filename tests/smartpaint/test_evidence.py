@@ -232,7 +232,7 @@ def test_a_stroke_for_the_whole_lesion_repairs_a_shell():
 def test_where_nothing_can_be_told_apart_the_stroke_says_so():
     labels, words = empty()
     settled = stroke(images_of(np.zeros(SHAPE, bool)), labels, words, (MIDDLE,))
-    assert any("alike" in note for note in settled.notes)
+    assert any("look similar" in note for note in settled.notes)
 
 
 @pytest.mark.parametrize("action", [Action.ADD, Action.ERASE])

@@ -63,10 +63,10 @@ def test_outlines_make_way_and_come_back(qtbot, compared):
 def test_it_opens_at_the_largest_error_and_the_key_steps_on_and_round(qtbot, compared):
     press_show(qtbot, compared)
     assert voxel_on_screen(compared)[2] == 10
-    assert "error 1 of 2 of the prediction: missed 0.07 ml" in compared.legend.text()
+    assert "error 1 of 2 in the prediction: missed 0.07 ml" in compared.legend.text()
     compared.reviewing.next_error()
     assert voxel_on_screen(compared) == (0, 2, 2)
-    assert "error 2 of 2 of the prediction: false 0.01 ml" in compared.legend.text()
+    assert "error 2 of 2 in the prediction: false 0.01 ml" in compared.legend.text()
     compared.reviewing.next_error()
     assert voxel_on_screen(compared)[2] == 10
 
@@ -94,7 +94,7 @@ def test_an_edit_is_compared_anew_in_the_same_layer(qtbot, compared):
     compared.session.masks_changed.emit()
     qtbot.waitUntil(lambda: not (array_of(layer) == 2).any(), timeout=3000)
     assert compared.scene.layer(Role.AGREEMENT) is layer
-    assert "of 1 of the prediction" in compared.legend.text()
+    assert "of 1 in the prediction" in compared.legend.text()
 
 
 def test_an_edit_that_removes_the_last_error_shows_the_one_before(qtbot, compared):
@@ -227,7 +227,9 @@ def test_the_list_goes_with_the_colours(qtbot, compared):
 def test_equal_masks_have_an_empty_list_that_says_so(qtbot, compared, new_mask):
     compared.session.mask(Role.PREDICTION).buffer[...] = new_mask(compared.session.case.grid)
     press_show(qtbot, compared)
-    assert compared.score_page.errors.note.text() == "No error: the masks are equal."
+    assert (
+        compared.score_page.errors.note.text() == "There is no error, because the masks are equal."
+    )
     assert not compared.score_page.errors.table.isVisible()
 
 
@@ -264,7 +266,7 @@ def test_the_legend_on_a_low_picture_leaves_what_the_picture_is_free(qtbot, view
     overlays["mamamia_phase"].text, overlays["mamamia_phase"].visible = "phase 1\n120 s", True
     overlays["mamamia_phase"].font_size = 17
     lines = [f"<span>■</span> {one}" for one in ("correct", "false positive", "missed")]
-    whole = "<br>".join([*lines, "error 2 of 16 of the prediction: false 0.08 ml"])
+    whole = "<br>".join([*lines, "error 2 of 16 in the prediction: false 0.08 ml"])
     font = legend.font()
     font.setPointSize(14)
     legend.setFont(font)
@@ -275,7 +277,7 @@ def test_the_legend_on_a_low_picture_leaves_what_the_picture_is_free(qtbot, view
         legend.show_text(whole)
         assert legend.y() >= 2 * 17 * 96 / 72 * 1.2, high
         assert legend.geometry().bottom() <= high
-        assert "error 2 of 16 of the prediction: false 0.08 ml" in legend.text()
+        assert "error 2 of 16 in the prediction: false 0.08 ml" in legend.text()
         shown[high] = legend.text()
     assert shown[371] == whole
     assert all(word in shown[155] for word in ("correct", "missed")), shown[155]

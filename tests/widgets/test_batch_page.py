@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from qtpy.QtCore import QPoint, QRect
+from qtpy.QtCore import QPoint, QRect, Qt
 from qtpy.QtWidgets import QWidget
 
 from napari_mamamia.core.choices import UnusableRule
@@ -544,7 +544,11 @@ def test_a_run_waits_for_the_one_before_to_close_its_files(qtbot, panel, scoring
 
 def failure_kinds(panel):
     rows = panel.results.cases.rows
-    return [rows.index(row, 8).data() for row in range(3)]
+    heads = [
+        rows.headerData(at, Qt.Orientation.Horizontal, Qt.ItemDataRole.DisplayRole)
+        for at in range(rows.columnCount())
+    ]
+    return [rows.index(row, heads.index("failure")).data() for row in range(3)]
 
 
 def test_kinds_of_failure_stand_in_the_table_when_the_run_ends(qtbot, panel, scoring):
@@ -645,7 +649,7 @@ def test_a_clinical_table_shows_coverage_and_its_columns_are_used_once_confirmed
     assert look.confirm.isVisible()
     assert look.coverage.text().startswith("clinical table: 2 cases; age 0 of 2, menopausal")
     assert "age: “Age (y)” for its name, its unit y, and 2 values" in look.question.text()
-    assert "breast density: no column" in look.question.text()
+    assert "breast density: there is no column" in look.question.text()
     run(qtbot, panel)
     assert scoring.asked[-1][3].columns.names == ()
     page.out.setText(str(tmp_path / "second"))
@@ -714,3 +718,25 @@ def test_a_second_tag_does_not_cancel_the_save_of_the_first(qtbot, panel, scorin
     qtbot.waitUntil(
         lambda: {one.tag for one in tagging.of("A_1", panel.session.opened)} == expected
     )
+
+
+def test_an_earlier_reading_of_tags_that_ends_late_is_not_taken(qtbot, panel, scoring):
+    tagging, read_tags = panel.tagging, scoring.read_tags
+    gate, waits = threading.Event(), threading.Event()
+
+    def read_slowly(workspace):
+        tags = tuple(read_tags(workspace))
+        if {one.tag for one in tags} == {"clip"}:
+            waits.set()
+            gate.wait(20)
+        return tags
+
+    tagging._services = tagging._services.replacing(read_tags=read_slowly)
+    tagging.tag("A_1", "clip", True, panel.session.opened)
+    qtbot.waitUntil(waits.is_set)
+    tagging.tag("A_1", "implant", True, panel.session.opened)
+    tags = lambda: {one.tag for one in tagging.of("A_1", panel.session.opened)}  # noqa: E731
+    qtbot.waitUntil(lambda: tags() == {"clip", "implant"})
+    with qtbot.waitSignal(tagging.changed):
+        gate.set()
+    assert tags() == {"clip", "implant"}

@@ -56,7 +56,7 @@ def test_the_name_of_the_case_is_whole_whatever_is_in_hand_or_saved(qtbot, line,
         line.window_shown.resize(width, 200)
         for tool in (None, ELLIPSE):
             line.show_tool_name(tool)
-            for text, short in (("unsaved · strokes kept", "unsaved"), ("saved 0:12 ago", "saved")):
+            for text, short in (("unsaved · strokes kept", "unsaved"), ("saved 12 s ago", "saved")):
                 header.set_saved(text, Level.HINT, short)
                 qtbot.wait(20)
                 assert is_whole(header.case), (width, tool, text)

@@ -197,7 +197,7 @@ def test_names_are_words_on_it_before_it_or_of_it(whole):
         "header_next": "Opens the next case",
         "batch_start": "Start",
         "leaderboard_cases": "cases",
-        "key_next_case": "key of next case",
+        "key_next_case": "key for next case",
     }
     names = {one: whole.findChild(QWidget, one).accessibleName() for one in called}
     assert names == called

@@ -96,7 +96,7 @@ def test_save_writes_the_mask_under_the_readers_name_with_its_history(qtbot, edi
     qtbot.waitUntil(lambda: editing.editing.state is SaveState.SAVED)
     # the reference has 2 x 4 x 6 = 48 voxels, one was painted
     assert saved(world) == [("save_refined", "Ana", "A_1", 49, "reference expert")]
-    assert "0:00 ago" in editing.header.saved.text()
+    assert "0 s ago" in editing.header.saved.text()
     assert "workspace" in editing.header.saved.toolTip()
     assert editing.cases_page.model.index(0, 4).data() == "Ana"
 

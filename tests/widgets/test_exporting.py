@@ -160,8 +160,8 @@ def test_what_is_chosen_is_what_is_asked_for(qtbot, page, asked, tmp_path):
     options.fields["with_images"].click()
     options.fields["fuse"].setCurrentIndex(1)
     assert "masks/NAME/ID.nii.gz" in page.what.text()
-    assert "harmonised/: the same in RAS orientation" in page.what.text()
-    assert "majority of the 2 chosen" in page.what.text()
+    assert "harmonised/: the same masks in RAS orientation" in page.what.text()
+    assert "majority of the 2 selected mask sets" in page.what.text()
     go_to(qtbot, page, tmp_path / "out")
     page.start.click()
     qtbot.waitUntil(lambda: bool(asked))
@@ -220,7 +220,7 @@ def test_a_cancelled_export_says_what_is_left(qtbot, exporting, page, tmp_path):
     go_to(qtbot, page, tmp_path / "out")
     page.start.click()
     exporting.header.cancel.click()
-    assert "no files were left behind" in page.result.text()
+    assert "no files remain" in page.result.text()
     assert page.open_folder.isHidden()
     assert page.start.isEnabled()
 
@@ -388,7 +388,7 @@ def test_a_broken_label_file_is_named_and_blocks_the_button_until_it_is_left_out
     assert labels.note.property("level") == "error"
     assert f"rule 1 of {label_file}" in labels.note.text()
     assert not labels.preview.isVisible()
-    assert "Choose another label file, or none" in page.target.text()
+    assert "Choose another label file, or remove this one" in page.target.text()
     assert not page.start.isEnabled()
     labels.leave_out.click()
     assert not labels.note.isVisible()

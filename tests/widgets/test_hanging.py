@@ -378,7 +378,7 @@ def test_exams_without_a_common_frame_are_linked_by_hand_where_the_reader_says(
     qtbot.waitUntil(lambda: len(both.planes.panes) == 1 and not both.planes.is_building)
     (prior,) = both.planes.panes
     bar = both.hanging.bar
-    qtbot.waitUntil(lambda: bar.note.text() == "no common frame: link by hand")
+    qtbot.waitUntil(lambda: bar.note.text() == "no common frame; link by hand")
     assert "do not share a frame of reference" in bar.note.toolTip()
     assert "not linked" in corner(prior.model, "plane")
     assert prior._own_place == (2, 5, 3)  # it begins where the scanners' coordinates agree

@@ -282,7 +282,7 @@ def test_the_injection_of_one_case_is_not_offered_for_the_next(qtbot):
     assert len(told) == 1
 
 
-@pytest.mark.parametrize(("typed", "said"), [("0, 90", "got 2"), ("0, x", "number for each")])
+@pytest.mark.parametrize(("typed", "said"), [("0, 90", "got 2"), ("0, x", "one number per phase")])
 def test_times_that_do_not_fit_are_refused_with_the_reason(kinetics, typed, said):
     times = find(kinetics, "kinetics_times")
     times.setText(typed)

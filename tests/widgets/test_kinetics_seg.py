@@ -64,7 +64,7 @@ def test_ours_and_ucsf_s_stand_side_by_side_with_phases_and_mask_named(
     pe, ser, _ = make_seg(small_data_set, tmp_path / "seg.dcm")
     seg_wanted(tmp_path / "seg.dcm")
     numbers = text(dock, "kinetics_ftv_seg_numbers")
-    assert "Under seg.dcm" in numbers
+    assert "settings of seg.dcm" in numbers
     cells = [cell.strip() for cell in re.findall("<td[^>]*>([^<]*)</td>", numbers)]
     cc, ser_cc = (f"{count * 1.28 / 1000:.3f}" for count in (pe, ser))
     assert cells == [

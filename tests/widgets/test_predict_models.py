@@ -348,7 +348,7 @@ def test_several_chosen_models_are_fused_by_the_rule_that_is_shown(qtbot, severa
 
 def test_the_mean_with_a_model_that_gives_no_probability_is_refused_on_the_page(several):
     choose(several, 0, also=True)
-    assert "kinetic gives none" in several.card.problem.text()
+    assert "kinetic returns none" in several.card.problem.text()
     assert not several.start.isEnabled()
     several.models.fusing.setCurrentIndex(2)
     assert several.start.isEnabled()

@@ -110,7 +110,7 @@ def test_what_the_form_does_not_know_of_a_recipe_is_kept(qtbot):
 def test_a_wrong_channel_is_refused_beside_its_field_at_once(form):
     form.show()
     form.channels.combos[1].setCurrentText("p1+p0")
-    assert "got 'p1+p0'" in form.channels.said.text()
+    assert "it is 'p1+p0'" in form.channels.said.text()
     assert form.channels.said.isVisible()
     form.channels.combos[1].setCurrentText("p1 - p0")
     assert not form.channels.said.isVisible()
@@ -147,7 +147,7 @@ def test_steps_are_added_moved_and_removed_and_a_refused_order_says_why(form):
     for kind in (PostKind.LARGEST, PostKind.BREAST_BOX):
         steps.kind.setCurrentIndex(steps.kind.findData(kind))
         steps.add.click()
-    assert "comes before the step breast" in steps.said.text()
+    assert "to come after the step breast" in steps.said.text()
     steps.up.click()
     assert steps.said.text() == ""
     assert form.recipe().post == (PostStep(PostKind.BREAST_BOX), PostStep(PostKind.LARGEST))
@@ -171,7 +171,7 @@ def test_a_step_has_its_value_in_its_unit(form):
 def test_folds_that_the_model_has_not_are_named_so(qtbot):
     made = RecipeForm(CARD, replace(FULL, folds=("0", "4")))
     qtbot.addWidget(made)
-    assert made.folds["4"].text() == "4 (not there)"
+    assert made.folds["4"].text() == "4 (missing)"
     assert made.recipe().folds == ("0", "4")
 
 

@@ -621,7 +621,7 @@ def test_a_hint_ends_with_the_state_that_it_is_about(qtbot, opened):
     assert "own mask first" in opened.header.message.text()
     begin(qtbot, opened)
     assert opened.header.message.text() == ""
-    opened.growing._say_hint("No growth: here.")
+    opened.growing._say_hint("Growing did not change the mask: here.")
     outline(opened, 2, 8, 12)
     assert opened.header.message.text() == ""
 
@@ -833,11 +833,11 @@ def test_a_key_of_the_user_takes_the_place_of_ours(qtbot, viewer, world):
 @pytest.mark.parametrize(
     ("action", "key", "reason"),
     [
-        ("smartpaint", "W", "already that of 'other_action'"),
+        ("smartpaint", "W", "already assigned to 'other_action'"),
         ("smartpaint", "E", "reserved by napari"),
         ("smartpaint", "Foo", "is not a key"),
         ("smartpaint", "", "is not a key"),
-        ("fly", "Shift+Q", "no action"),
+        ("fly", "Shift+Q", "does not exist"),
     ],
 )
 def test_a_key_that_cannot_be_taken_is_refused_with_the_reason(action, key, reason):
@@ -851,7 +851,7 @@ def test_the_refused_key_is_said_in_the_header(qtbot, viewer, world):
     world.preferences = replace(world.preferences, keys=(("smartpaint", "W"),))
     dock = MamamiaDock(viewer, world.services())
     qtbot.addWidget(dock)
-    assert "already that of" in dock.header.message.text()
+    assert "already assigned to" in dock.header.message.text()
 
 
 def test_undo_is_ours_while_a_tool_is_on_and_naparis_else(refining):

@@ -615,7 +615,7 @@ def test_a_lead_sees_who_reads_what_before_it_is_frozen_and_freezes_that(
     plan.shown.freeze.click()
     qtbot.waitUntil(lambda: page.who.count() == 3)
     digits = hashlib.sha256((tmp_path / "NEW" / "study.json").read_bytes()).hexdigest()
-    assert f"study.json SHA-256 {digits[:16]}…" in dock.header.message.text()
+    assert f"study.json (SHA-256 {digits[:16]}…)" in dock.header.message.text()
     study = FolderStore(tmp_path / "NEW", tmp_path / "home").study
     assert [one.reader for one in study.lead_keys] == ["lea"]
     # her desk finds the key that was made, which counts at once
@@ -931,7 +931,7 @@ def test_a_lead_ends_a_key_that_was_stolen_and_its_owner_is_told(
     (ended,) = [one.ended for one in ana.refresh().keys if one.reader == "ana"]
     assert ended.endswith(": laptop stolen")
     signing.show_look(SigningStatus(digits, counts=False, things=(), ended=ended))
-    assert "Make a new key" in signing.key.text()
+    assert "Create a new key" in signing.key.text()
     assert not signing._making.isHidden()
     assert not signing.passphrase.isEnabled()
     ana.close()

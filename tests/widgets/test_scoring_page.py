@@ -84,7 +84,7 @@ def is_there(page, name):
 def test_without_a_reference_rows_that_say_nothing_go_and_one_line_says_why(page):
     page.need("")
     page.show_masks((Role.PREDICTION,))
-    assert page.no_reference.text() == "This case has no reference mask: only volumes are known."
+    assert page.no_reference.text() == "This case has no reference mask, so only volumes are known."
     gone = ("score_name_dsc", "score_prediction_dsc", "score_title_reference", "score_agreement")
     assert not any(is_there(page, name) for name in gone)
     assert is_there(page, "score_prediction_ml")

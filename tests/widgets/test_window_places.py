@@ -69,10 +69,10 @@ def test_a_window_comes_into_the_second_screen(qtbot, width):
     ("room", "size", "said"),
     [
         ((1920, 1080), (1024, 600), ""),
-        ((1920, 1080), (1023, 700), "needs 1024 x 600 pixels, but it has 1023 x 700"),
-        ((1920, 1080), (1200, 500), "needs 1024 x 600 pixels, but it has 1200 x 500"),
+        ((1920, 1080), (1023, 700), "needs 1024 x 600 pixels, but has 1023 x 700"),
+        ((1920, 1080), (1200, 500), "needs 1024 x 600 pixels, but has 1200 x 500"),
         ((1024, 600), (942, 540), ""),  # as a first window has it on the least screen
-        ((1024, 600), (800, 540), "but it has 800 x 540"),
+        ((1024, 600), (800, 540), "but has 800 x 540"),
     ],
 )
 def test_a_window_made_too_small_says_what_it_needs(qtbot, room, size, said):

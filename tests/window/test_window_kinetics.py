@@ -97,7 +97,7 @@ def test_an_ultrafast_exam_has_its_maps_and_a_standard_one_says_why_not(
     show_map(qtbot, docked, MapKind.ARRIVAL)
     assert "tangent" in page.map_text.text()
     page.maps.setCurrentIndex(page.maps.findData(MapKind.TIME_TO_ENHANCEMENT))
-    qtbot.waitUntil(lambda: "arrival in the aorta" in page.map_text.text(), timeout=10_000)
+    qtbot.waitUntil(lambda: "arrival time in the aorta" in page.map_text.text(), timeout=10_000)
     open_kinetics(qtbot, docked, phantoms, "PHANTOM_001")
     page.maps.setCurrentIndex(page.maps.findData(MapKind.MAXIMUM_SLOPE))
     qtbot.waitUntil(lambda: "at most 10 s apart" in page.map_text.text(), timeout=10_000)

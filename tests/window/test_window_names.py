@@ -110,11 +110,11 @@ def test_a_key_that_counts_is_asked_for_in_the_window(
     page = docked.flow("Review").page
     qtbot.waitUntil(page.secret.isVisible)
     picture(window, "names-key")
-    assert "without it" in page.why_key.text()
+    assert "without the key" in page.why_key.text()
     assert docked.flow("Review").client is None
     page.secret.setText("not these words")
     control(docked, "review_begin")
-    qtbot.waitUntil(lambda: "found a different one" in page.why_key.text())
+    qtbot.waitUntil(lambda: "found a different passphrase" in page.why_key.text())
     assert page.secret.text() == ""
     picture(window, "names-key-wrong")
     page.secret.setText("three small words")

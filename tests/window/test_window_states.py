@@ -180,7 +180,7 @@ def test_a_case_without_reference_and_without_late_phase(
     picture(window, "17_no_late_phase")
     assert "acquisition times" in panel.header.message.text()
     panel.show_page("Score")
-    qtbot.waitUntil(lambda: "no reference mask" in panel.score_page.no_reference.text())
+    qtbot.waitUntil(lambda: "neither a reference mask" in panel.score_page.no_reference.text())
     picture(window, "18_no_reference")
     assert canvas(window).max() > 200
     panel.session.set_reader("Ana")

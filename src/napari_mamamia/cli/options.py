@@ -281,7 +281,7 @@ CasesOption = Annotated[
 
 
 def case_list(path: Path | None) -> "CaseList | None":
-    """Return the cases that a file lists, or None without a file."""
+    """Return the cases that a file lists, or None if there is no file."""
     from napari_mamamia.io.data_set.case_list import read_case_list
 
     return None if path is None else read_case_list(path)

@@ -23,7 +23,7 @@ _USAGE: Final = {
 
 
 def name_remedies(remedies: Iterable[Remedy]) -> str:
-    """Return remedies in brackets, to append to a message, or "" without remedies.
+    """Return remedies in brackets, to append to a message, or "" if there are none.
 
     Examples
     --------

@@ -46,7 +46,7 @@ class Blinding:
         return bool(self.hidden)
 
     def hides(self, part: Hidden | None) -> bool:
-        """Return whether an item is hidden; None stands for an item that is never hidden."""
+        """Return whether an item is hidden; None means an item that is never hidden."""
         return part in self.hidden
 
     def covers(self, other: "Blinding") -> bool:

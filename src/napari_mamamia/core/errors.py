@@ -122,7 +122,7 @@ class RefusedCheckpointError(ModelError):
 
 
 class MissingExtraError(MamamiaError, ImportError):
-    """Raised if an optional package is not installed; the message has the pip command."""
+    """Raised if an optional package is not installed; the message contains the pip command."""
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(

@@ -1,10 +1,14 @@
 """Plug-ins: objects that installed packages declare as entry points."""
 
+import hashlib
+import inspect
+import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
-from typing import Final, TypeVar
+from pathlib import Path
+from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 
@@ -166,3 +170,36 @@ class Registry(Mapping[str, T]):
     def __len__(self) -> int:
         """Return the number of members."""
         return len(self._built_in) + len(self.plugins)
+
+    def code(self, name: str) -> "PluginCode | None":
+        """Return the code of a member of an installed package, None for a built-in member."""
+        if name not in self.plugins:
+            return None
+        from importlib.metadata import entry_points
+
+        spec: Any = self.plugins[name]
+        point = next(point for point in entry_points(group=self.group) if point.name == name)
+        values = [getattr(spec, one.name) for one in fields(spec)]
+        modules = {point.module, *(value.__module__ for value in values if callable(value))}
+        top = point.module.partition(".")[0]
+        files = {module: inspect.getsourcefile(sys.modules[module])
+                 for module in sorted(modules) if module.partition(".")[0] == top}  # fmt: skip
+        sums = [(module, hashlib.sha256(Path(file).read_bytes()).hexdigest())
+                for module, file in files.items() if file is not None]  # fmt: skip
+        package = (point.dist.name, point.dist.version) if point.dist else ("", "")
+        return PluginCode(self.group, name, *package, tuple(sums))
+
+
+@dataclass(frozen=True, slots=True)
+class PluginCode:
+    """The code of a plug-in: its package with the version, and the SHA-256 of its modules.
+
+    `modules` are the module of the entry point, and the modules of the functions in its fields that
+    belong to the same top-level package.
+    """
+
+    group: str
+    name: str
+    package: str
+    version: str
+    modules: tuple[tuple[str, str], ...]

@@ -91,13 +91,13 @@ def _normalise_number(text: str) -> str:
         number = Decimal(text.strip())
     except InvalidOperation:
         number = Decimal("nan")
-    if not number.is_finite() or len(number.as_tuple().digits) > _MOST_DIGITS:
+    if not number.is_finite():
         raise ValueError(
             f"expected a number with a decimal point, such as 12.5, but found {text[:40]!r}"
         )
-    if abs(number.adjusted()) > _MOST_DIGITS:
+    if max(len(number.as_tuple().digits), abs(number.adjusted())) > _MOST_DIGITS:
         raise ValueError(
-            f"expected the number to have at most {_MOST_DIGITS} digits, but found {text[:40]!r}"
+            f"expected a number of at most {_MOST_DIGITS} digits, but found {text[:40]!r}"
         )
     plain = format(number, "f")
     plain = plain.rstrip("0").rstrip(".") if "." in plain else plain

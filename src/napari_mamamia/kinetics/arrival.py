@@ -66,7 +66,7 @@ def find_arrival(signal: NDArray[Any]) -> Arrival:
 
 
 def _describe(n_before: int, share: str) -> str:
-    """Return between which phases contrast arrived; files count phases from 0."""
+    """Return between which phases contrast arrived; files number phases from 0."""
     last, first = phase_name(n_before - 1, n_before), phase_name(n_before, n_before)
     return f"contrast arrived between {last} and {first} (phase {n_before} from 0): {share}"
 

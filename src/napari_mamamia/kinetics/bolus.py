@@ -40,7 +40,9 @@ def bolus_arrival_s(times_s: Sequence[float | None], signal: Sequence[float]) ->
     """
     times, why = known_times(times_s)
     if times is None:
-        raise CaseError(f"expected times for the bolus arrival, but {why}; enter the times")
+        raise CaseError(
+            f"the bolus arrival needs the time of every phase, but {why}; enter the times"
+        )
     values = np.asarray(signal, np.float64)
     rise = steepest_rise(times, values[:, None])
     baseline, phase, gap = float(rise.baseline[0]), int(rise.phase[0]), float(rise.gap_s[0])

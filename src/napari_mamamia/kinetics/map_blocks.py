@@ -147,7 +147,7 @@ def percent_enhancement(
 def signal_enhancement_ratio(
     signal: NDArray[Any], early: int, late: int, *, eps: float = 0.0
 ) -> NDArray[np.float32]:
-    """Return the signal enhancement ratio SER = (S_early - S0) / (S_late - S0), without unit.
+    """Return the signal enhancement ratio SER = (S_early - S0) / (S_late - S0), which has no unit.
 
     If SER is above 1, the signal falls after the early phase (washout); near 1, it remains constant
     (plateau); below 1, it continues to rise.

@@ -96,7 +96,9 @@ def ultrafast_times(times_s: Sequence[float | None]) -> tuple[float, ...]:
     """
     times, why = known_times(times_s)
     if times is None:
-        raise CaseError(f"expected times for ultrafast measures, but {why}; enter the times")
+        raise CaseError(
+            f"ultrafast measures need the time of every phase, but {why}; enter the times"
+        )
     least = min((late - early for early, late in pairwise(times[1:])), default=math.inf)
     if least > MOST_GAP_S:
         spacing = f"{least:g} s" if math.isfinite(least) else count_of(len(times), "phase")

@@ -105,7 +105,7 @@ class DataSet:
 
     @classmethod
     def from_cases(cls, cases: Iterable[Case], *, workspace: PathLike | None = None) -> "DataSet":
-        """Return a data set made from single cases, such as those that `Case.from_files` returns.
+        """Return a data set made from cases, such as those that `Case.from_files` returns.
 
         Parameters
         ----------
@@ -170,7 +170,7 @@ class DataSet:
 
     @property
     def clinical(self) -> Path | None:
-        """Path of the clinical table for ``score(..., clinical=...)``, or None without a table."""
+        """Path of the clinical table for ``score(..., clinical=...)``, or None if there is none."""
         return self._opened.data_set.clinical
 
     @property
@@ -385,7 +385,7 @@ class DataSet:
 
     @property
     def patients(self) -> "tuple[Patient, ...]":
-        """Patients with their visits in order of time; each visit contains its exams.
+        """Patients with their visits in chronological order; each visit contains its exams.
 
         If a table states that two names belong to the same person, there is one `Patient` with both
         names.
@@ -424,9 +424,9 @@ class DataSet:
 class PatientVisit:
     """The exams of a patient on one occasion.
 
-    `name` is the visit's name in the data set, or "". `index` counts the visits in order of time
-    from 0; it is None if the order is unknown. `cases` has the cases of the visit, such as one for
-    each side.
+    `name` is the visit's name in the data set, or "". `index` is the position of the visit in
+    chronological order, from 0, or None if the order is unknown. `cases` holds the cases of the
+    visit, for example one for each side.
     """
 
     name: str

@@ -63,7 +63,7 @@ def open_files(
             if header.n_volumes > 1:
                 raise ArgumentError(
                     f"expected one phase in each of {len(paths)} files, but {path} holds "
-                    f"{header.n_volumes} phases: pass this file alone, or pass 3-D files"
+                    f"{header.n_volumes} phases: pass only this file, or pass 3-D files"
                 )
             require_same_grid(header.grid, headers[0].grid, str(path), str(paths[0]))
         sources = [PhaseSource((path,)) for path in paths]

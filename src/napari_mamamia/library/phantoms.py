@@ -116,8 +116,7 @@ def make_phantom_study(
     _require_shape(shape)
     if target.exists():
         raise SaveConflictError(
-            f"expected the folder {target} not to exist, but it exists, so nothing was written; "
-            "choose a different name"
+            f"the folder {target} already exists, so nothing was written; choose a different name"
         )
     with own_folder() as place:
         drive(partial(write_data_set, place / "one", 1, seed, shape), progress)

@@ -263,8 +263,8 @@ def _make_settings(
     choice = columns_of(columns)
     if columns is not None and clinical is None:
         raise ArgumentError(
-            "expected a clinical table to use columns with, but got none: pass clinical too, or "
-            "omit columns"
+            "columns can be used only with a clinical table, but there is none: pass clinical "
+            "too, or omit columns"
         )
     root = images.root if isinstance(images, DataSet) else images
     try:

@@ -81,7 +81,7 @@ class Scores:
         if len(shown):
             rest = len(set(groups["variable"]) - set(shown["variable"]))
             columns = ["variable", "group", "n", "mean_dsc", "mean_norm_hd", "is_small"]
-            title = f"Groups that count in fairness; variables listed only in .groups: {rest}"
+            title = f"Groups included in fairness; variables listed only in .groups: {rest}"
             tables.append(_format_table(shown[columns].set_index(["variable", "group"]), title))
         head = cohort_lines(self.model)[0]
         notes = "".join(f"<p>⚠ {escape(text)}</p>" for text in self.notes)

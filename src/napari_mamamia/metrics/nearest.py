@@ -128,7 +128,7 @@ class Units:
 
     @cached_property
     def rows(self) -> _RowsAround | None:
-        """The rows to search for the units with perpendicular axes, or None without such units."""
+        """The rows to search for the units with perpendicular axes, or None if there are none."""
         square = [metric for metric in self.metrics if metric.is_at_right_angles]
         return _RowsAround.of(square) if square else None
 

@@ -61,8 +61,8 @@ def interpolate_slices(
     keys = np.flatnonzero(filled) if slices is None else np.unique(slices) - first
     if any(not 0 <= key < len(filled) or not filled[key] for key in keys):
         raise CaseError(
-            f"the slices to interpolate between must hold an outline, got {sorted(slices or ())} "
-            f"across axis {axis}: outline the lesion in each of them"
+            "interpolation needs an outline in each of its slices, but got "
+            f"{sorted(slices or ())} across axis {axis}: outline the lesion in each of them"
         )
     after = crop.copy()
     planes = after.swapaxes(0, axis)

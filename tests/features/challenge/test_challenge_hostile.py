@@ -214,7 +214,7 @@ class Sparse(io.BytesIO):
             zip_bytes(("a", b"1" * 99), compression=zipfile.ZIP_BZIP2),
             "a compression other than deflate",
         ),
-        (None, "its list of members is 1024 MB long"),
+        (None, "the list of members is 1024 MB long"),
     ],
     ids=["overlapping", "too long", "nameless", "LZMA", "bzip2", "directory of 1 GB"],
 )

@@ -1,16 +1,23 @@
 """Challenges as data: definitions, what an unusable answer is worth, ranks, and the instances."""
 
+import hashlib
 import json
 import shutil
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.stats
+import sklearn.metrics
 from tests.cli.warm_program import mamamia
 from tests.features.challenge.challenge_world import begun, ids, write_references, write_team
 
-from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.errors import FormatError, Remedy
+from napari_mamamia.core.plugins import load_group
+from napari_mamamia.features.challenge.io.challenge_file import read_challenge
 from napari_mamamia.features.challenge.io.definition import (
+    MISSING_TEXTS,
     MissingAnswer,
     definition_named,
     definition_texts,
@@ -41,6 +48,7 @@ from napari_mamamia.features.challenge.services.challenge.begin import (
     begin_challenge,
 )
 from napari_mamamia.features.challenge.services.challenge.board_pages import rank_challenge
+from napari_mamamia.features.challenge.services.challenge.publish import publish
 from napari_mamamia.features.challenge.services.challenge.run import run_challenge
 from napari_mamamia.features.challenge.services.challenge.verify import verify_challenge
 from napari_mamamia.io.files.json_text import read_json
@@ -55,6 +63,14 @@ truth: {table: truth.csv, id: case, columns: {"": n}}
 answer: {kind: numbers, file: counts.csv, id: case}
 measures:
   - {id: error, of: number.absolute_error, better: low, worst: 10}
+ranking: {by: aggregate-then-rank}
+"""
+MASKS = """
+name: surfaces
+version: 1
+answer: {kind: masks}
+measures:
+  - {id: surface, of: assd_mm, better: low, worst: 100}
 ranking: {by: aggregate-then-rank}
 """
 
@@ -98,6 +114,8 @@ def test_every_built_in_definition_names_registered_measures():
         (("version: 1", "version: 1\nshape: round"), "shape"),
         (("name: lesion-count", "name: ../../count"), "../../count"),
         (("id: error", "id: my-error"), "my-error"),
+        (("by: aggregate-then-rank", "by: sites"), "ranking.sites"),
+        ((", worst: 10", ""), "error: add `worst`"),
     ],
 )
 def test_a_wrong_definition_is_refused_with_what_was_found(change, found):
@@ -105,6 +123,38 @@ def test_a_wrong_definition_is_refused_with_what_was_found(change, found):
     assert text != YAML
     with pytest.raises(FormatError, match=found):
         require_measures(parse_definition(text, "cup.yaml"))
+
+
+def test_a_measure_that_does_not_rank_needs_no_worst_value():
+    more = "better: low, worst: 10}\n  - {id: shown, of: number.absolute_error, better: low}"
+    text = YAML.replace("better: low, worst: 10}", more)
+    with pytest.raises(FormatError, match="shown"):
+        require_measures(parse_definition(text, "cup.yaml"))
+    text = text.replace("by: aggregate-then-rank", "by: score, score: 1 - error")
+    assert require_measures(parse_definition(text, "cup.yaml")) == ()
+    text = YAML.replace(", worst: 10", "").replace("ranking:", "missing: last-rank\nranking:")
+    assert require_measures(parse_definition(text, "cup.yaml")) == ()
+
+
+def test_a_measure_of_all_cases_without_worst_value_is_stated():
+    (note,) = require_measures(definition_named(HONEST))
+    assert note.startswith("frd ")
+
+
+def test_a_mask_measure_that_ranks_needs_a_worst_value():
+    text = MASKS.replace(", worst: 100", "")
+    with pytest.raises(FormatError, match="surface"):
+        require_measures(parse_definition(text, "cup.yaml"))
+    require_measures(parse_definition(MASKS, "cup.yaml"))
+
+
+def test_a_missing_mask_is_explained_by_the_definition(tmp_path):
+    folder = begun(tmp_path, definition=parse_definition(MASKS, "cup.yaml"))
+    (folder / "submissions" / "alpha" / "C_00.nii.gz").unlink()
+    outcomes = {outcome.team: outcome for outcome in run_challenge(folder).teams}
+    (failure,) = outcomes["alpha"].breaches
+    assert MISSING_TEXTS[MissingAnswer.WORST] in failure.reason
+    assert "empty" not in failure.reason
 
 
 def test_a_definition_that_extends_another_keeps_what_it_does_not_change():
@@ -115,6 +165,13 @@ def test_a_definition_that_extends_another_keeps_what_it_does_not_change():
     changed = [one.id for one, other in zip(official.measures, honest.measures, strict=True)
                if one != other]  # fmt: skip
     assert changed == ["auroc_contrast"]
+
+
+@pytest.mark.parametrize("measures", ["3", "[3]", "[{}]", "[{id = [1]}]"])
+def test_changed_measures_without_an_id_are_refused(measures):
+    text = f'extends = "mama-mia-2025-task1"\nmeasures = {measures}'
+    with pytest.raises(FormatError, match=r"cup\.toml"):
+        parse_definition(text, "cup.toml")
 
 
 def test_formulas_have_only_arithmetic_min_and_max():
@@ -411,11 +468,11 @@ def test_masks_of_sites_are_ranked_over_sites(tmp_path):
     }  # fmt: skip
 
 
-def test_a_ranking_over_sites_needs_the_sites(tmp_path):
-    folder = begun(tmp_path, definition=definition_named("fets-2022"))
-    run_challenge(folder)
-    with pytest.raises(FormatError, match="dataset"):
-        rank_challenge(folder, tmp_path / "board")
+def test_a_ranking_over_sites_needs_the_sites_before_anything_is_scored(tmp_path):
+    with pytest.raises(FormatError, match="dataset") as caught:
+        begun(tmp_path, definition=definition_named("fets-2022"))
+    assert caught.value.remedies == (Remedy("clinical", ("FILE",)),)
+    assert not (tmp_path / "challenge" / "challenge.json").exists()
 
 
 # ------------------------------------------------------------------ an organiser's own challenge
@@ -461,6 +518,132 @@ def test_a_challenge_in_ten_lines_of_yaml_runs_from_init_to_a_site(counts, tmp_p
     assert task["task"] == "lesion-count"
 
 
+SITES = YAML.replace("by: aggregate-then-rank", "by: sites, sites: site")
+
+
+@pytest.mark.usefixtures("quick_figures")
+def test_numbers_are_ranked_over_the_sites_of_a_table_without_breast_columns(counts):
+    (counts / "cup.yaml").write_text(SITES)
+    sites = [f"{case_id},{site}" for case_id, site in zip(ids(6), "AABBBB", strict=True)]
+    (counts / "sites.csv").write_text("\n".join(["patient_id,site", *sites]))
+    folder, words = counts / "cup", ("--challenge", counts / "cup.yaml")
+    words = (*words, "--reference", counts / "truth", "--clinical", counts / "sites.csv")
+    done = mamamia("challenge", "init", folder, *words, "--bootstrap", 0)
+    assert done.returncode == 0, done.stderr
+    shutil.copytree(counts / "teams", folder / "submissions", dirs_exist_ok=True)
+    assert mamamia("challenge", "run", folder).returncode == 3
+    rank_challenge(folder, counts / "board")
+    rows = read_json(counts / "board" / "leaderboard.json")["boards"][0]["rows"]
+    # site A: lazy 1, near 2, far 3 in both cases; site B: lazy 1, 1, 1, 3 (mean 1.5), near
+    # 2, 2, 2, 1 (1.75), far 3, 3, 3, 2 (2.75): in order lazy, near, far at both sites
+    assert {row["team"]: row["score"] for row in rows} == {"lazy": 1, "near": 2, "far": 3}
+    (folder / "clinical" / "sites.csv").write_text("patient_id,site\nC_00,A")
+    assert mamamia("challenge", "rank", folder, "--out", counts / "again").returncode != 0
+
+
+@pytest.mark.parametrize("header", ["patient_id,centre", None])
+def test_init_names_the_columns_when_the_sites_are_not_in_the_table(counts, header):
+    definition = parse_definition(SITES, "cup.yaml")
+    settings = ChallengeSettings(definition=definition, reference=counts / "truth")
+    if header:
+        (counts / "sites.csv").write_text(f"{header}\nC_00,A\nC_01,B")
+        settings = replace(settings, clinical=counts / "sites.csv")
+    with pytest.raises(FormatError, match="centre" if header else "no clinical table") as caught:
+        begin_challenge(counts / "cup", settings)
+    assert caught.value.remedies == (Remedy("clinical", ("FILE",)),)
+    assert not (counts / "cup" / "challenge.json").exists()
+
+
+@pytest.mark.usefixtures("quick_figures")
+def test_all_measures_together_are_ranked_as_the_definition_says(counts):
+    text = RANKED.replace("BY", "aggregate-then-rank").replace(": low", ": low, worst: 10")
+    text = text.replace(": high", ": high, worst: 0").replace("[c]]", "[c]], ties: average")
+    definition = parse_definition(text, "cup.yaml")
+    folder, board = counts / "cup", counts / "board"
+    begin_challenge(folder, ChallengeSettings(definition=definition, reference=counts / "truth"))
+    shutil.copytree(counts / "teams", folder / "submissions", dirs_exist_ok=True)
+    run_challenge(folder)
+    rank_challenge(folder, board)
+    # a (low): near 0.5, lazy 10 / 6, far 2. b (high): far 2, near 0.5, lazy 0: 1, 2, 3.
+    # group a, b: near 3 / 2, lazy 5 / 2, far 4 / 2: ranks 1, 3, 2; c as a: 1, 2, 3
+    # mean rank: near 1, lazy 2.5, far 2.5
+    rows = read_json(board / "leaderboard.json")["boards"][0]["rows"]
+    together = read_json(board / "rank.json")["overall"]
+    assert list(together["methods"]) == ["composite"]
+    assert {row["team"]: row["rank"] for row in rows} == {"near": 1, "lazy": 2, "far": 2}
+    assert {row["team"]: row["rank"] for row in rows} == together["methods"]["composite"]
+    scores = {"near": 1.0, "lazy": 2.5, "far": 2.5}
+    assert {row["team"]: row["score"] for row in rows} == scores
+    assert together["scores"]["composite"] == scores
+    page = (board / "leaderboard.html").read_text()
+    assert "Ties: average" in page
+    assert "ranked again" not in page
+    assert verify_challenge(board) == ()
+
+
+MODULE = """
+from napari_mamamia.features.challenge.io.definition import AnswerKind
+from napari_mamamia.features.challenge.scoring.measures import ChallengeMeasure
+
+
+def squared(case):
+    return (case.answer[""] - case.truth["table"][""]) ** 2
+
+
+SQUARED = ChallengeMeasure("own.squared", AnswerKind.NUMBERS, squared, worst=100.0)
+"""
+
+
+@pytest.fixture
+def own_package(tmp_path, monkeypatch):
+    """Return the module of an installed package with a measure."""
+    site = tmp_path / "site-packages"
+    info = site / "own_measures-1.2.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: own-measures\nVersion: 1.2\n")
+    points = "[napari_mamamia.challenge_measures]\nown.squared = own_measures:SQUARED\n"
+    (info / "entry_points.txt").write_text(points)
+    (site / "own_measures.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(site)
+    load_group.cache_clear()
+    yield site / "own_measures.py"
+    monkeypatch.undo()
+    load_group.cache_clear()
+    sys.modules.pop("own_measures", None)
+
+
+@pytest.mark.usefixtures("quick_figures")
+def test_changed_code_of_a_plug_in_stops_run_and_rank_and_is_found_by_verify(counts, own_package):
+    text = YAML.replace("number.absolute_error", "own.squared")
+    definition, folder = parse_definition(text, "cup.yaml"), counts / "cup"
+    begin_challenge(folder, ChallengeSettings(definition=definition, reference=counts / "truth"))
+    (code,) = read_challenge(folder).challenge.code
+    assert (code.name, code.package, code.version) == ("own.squared", "own-measures", "1.2")
+    digest = hashlib.sha256(own_package.read_bytes()).hexdigest()
+    assert code.modules == (("own_measures", digest),)
+    shutil.copytree(counts / "teams" / "near", folder / "submissions" / "near")
+    run_challenge(folder)
+    rank_challenge(folder, counts / "board")
+    assert verify_challenge(counts / "board") == ()
+    own_package.write_text(MODULE.replace("** 2", "** 4"))
+    with pytest.raises(FormatError, match=r"own\.squared"):
+        run_challenge(folder)
+    with pytest.raises(FormatError, match=r"own\.squared"):
+        rank_challenge(folder, counts / "again")
+    assert any("own.squared" in one.text for one in verify_challenge(folder, is_quick=True))
+    own_package.write_text(MODULE)
+    (info,) = own_package.parent.glob("*.dist-info")
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: own-measures\nVersion: 1.3\n")
+    with pytest.raises(FormatError, match=r"1\.3"):
+        run_challenge(folder)
+
+
+def test_measures_of_this_package_are_bound_by_its_version_alone(counts):
+    definition = definition_named(str(counts / "cup.yaml"))
+    settings = ChallengeSettings(definition=definition, reference=counts / "truth")
+    assert begin_challenge(counts / "cup", settings).opened.challenge.code == ()
+
+
 @pytest.mark.usefixtures("quick_figures")
 def test_verify_finds_changed_truth_definition_values_and_answers(counts):
     folder = counts / "cup"
@@ -495,6 +678,122 @@ def test_verify_measures_the_sealed_answers_again(counts, monkeypatch):
     monkeypatch.setattr(answers, "MEASURES", {"number.absolute_error": other})
     (difference,) = verify_challenge(folder)
     assert "error" in difference.text
+
+
+PAIRS = """
+name: pairs
+version: 1
+truth: {table: truth.csv, id: case, columns: {"": n}}
+answer: {kind: numbers, file: counts.csv, id: case}
+measures:
+  - {id: rmse, of: number.rmse, better: low, title: Error, worst: 20}
+  - {id: r, of: number.pearson, better: high, title: Correlation, worst: -1}
+  - {id: r2, of: number.r2, better: high, worst: -9}
+ranking: {by: aggregate-then-rank}
+"""
+
+
+@pytest.fixture
+def pairs(tmp_path):
+    """Return a folder with a true number of each of 12 cases, and the answers of one team."""
+    rng = np.random.default_rng(3)
+    true, answer = rng.normal(size=12), rng.normal(size=12)
+    answer += true
+    for name, head, column in (
+        ("truth/truth.csv", "n", true),
+        ("team/counts.csv", "value", answer),
+    ):
+        rows = [f"{case_id},{float(x)!r}" for case_id, x in zip(ids(12), column, strict=True)]
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("\n".join([f"case,{head}", *rows]))
+    return tmp_path, true, answer
+
+
+def test_measures_of_numbers_agree_with_scipy_and_numpy(pairs):
+    root, true, answer = pairs
+    definition = parse_definition(PAIRS, "cup.yaml")
+    values = measured(definition, root / "truth", root / "team")
+    assert numbers(definition, values) == pytest.approx(
+        {
+            "rmse": np.sqrt(np.mean((answer - true) ** 2)),
+            "r": scipy.stats.pearsonr(answer, true).statistic,
+            "r2": sklearn.metrics.r2_score(true, answer),
+        },
+        rel=1e-12,
+    )
+
+
+def test_a_measure_of_all_cases_has_its_worst_value_if_a_case_is_missing(pairs):
+    root, _, _ = pairs
+    table = root / "team" / "counts.csv"
+    table.write_text("\n".join(table.read_text().splitlines()[:-1]))
+    definition = parse_definition(PAIRS, "cup.yaml")
+    values = measured(definition, root / "truth", root / "team")
+    assert numbers(definition, values) == {"rmse": 20, "r": -1, "r2": -9}
+    plain = parse_definition(
+        PAIRS.replace(", worst: -1", "").replace(", worst: -9", ""), "cup.yaml"
+    )
+    found = numbers(plain, measured(plain, root / "truth", root / "team"))
+    assert np.isnan([found["r"], found["r2"]]).all()
+    assert {note.split()[0] for note in require_measures(plain)} == {"r", "r2"}
+
+
+@pytest.mark.parametrize("case", ["constant answers", "constant truth"])
+def test_a_correlation_of_constant_numbers_is_not_defined(case):
+    rows = np.array([[1.0, 2.0], [1.0, 3.0], [1.0, 5.0]])
+    rows = rows if case == "constant answers" else rows[:, ::-1]
+    assert np.isnan(MEASURES["number.pearson"].of_rows(rows))
+    assert np.isnan(MEASURES["number.r2"].of_rows(rows)) == (case == "constant truth")
+
+
+@pytest.mark.usefixtures("quick_figures")
+def test_board_and_site_name_measures_by_title_and_direction(pairs):
+    root, _, _ = pairs
+    folder, board = root / "cup", root / "board"
+    text = PAIRS.replace(
+        "{id: r2, of: number.r2, better: high, worst: -9}",
+        "{id: dev, of: number.absolute_error, better: low, worst: 9, title: Deviation}",
+    )
+    definition = parse_definition(text, "cup.yaml")
+    begin_challenge(folder, ChallengeSettings(definition=definition, reference=root / "truth"))
+    shutil.copytree(root / "team", folder / "submissions" / "team")
+    table = folder / "submissions" / "team" / "counts.csv"
+    table.write_text("\n".join(table.read_text().splitlines()[:-1]))
+    run_challenge(folder)
+    rank_challenge(folder, board)
+    page = (board / "leaderboard.html").read_text()
+    for label in ("Error ↓", "Correlation ↑", "Deviation ↓", MISSING_TEXTS[MissingAnswer.WORST]):
+        assert label in page
+    assert "definition clinical" not in page.lower()
+    team = (board / "teams" / "team.html").read_text()
+    assert "C_11" in team
+    assert "the table has no row for this case" in team
+    publish([board], root / "site")
+    page = (root / "site" / "index.html").read_text()
+    for label in (
+        "Error ↓",
+        "Correlation ↑",
+        "definition pairs",
+        MISSING_TEXTS[MissingAnswer.WORST],
+    ):
+        assert label in page
+    assert "SD: over" not in page
+
+
+def test_a_label_of_masks_is_refused_with_a_way_out():
+    text = MASKS.replace("worst: 100", "worst: 100, args: {label: 2}")
+    with pytest.raises(FormatError, match="all labels as one region"):
+        require_measures(parse_definition(text, "cup.yaml"))
+
+
+@pytest.mark.usefixtures("quick_figures")
+def test_the_board_of_masks_states_that_labels_are_merged(tmp_path):
+    folder = begun(tmp_path, definition=parse_definition(MASKS, "cup.yaml"))
+    run_challenge(folder)
+    board = rank_challenge(folder, tmp_path / "board").board
+    assert any("All labels" in note for note in board.notes)
+    page = (tmp_path / "board" / "leaderboard.html").read_text()
+    assert "Definition surfaces" in page
 
 
 # ------------------------------------------------------------------ ranks by hand

@@ -317,8 +317,8 @@ def test_a_metrics_name_tells_which_way_is_good():
         ([], "or one table of all, but found neither"),
         (["a.csv", "--table", "b.csv"], "found both"),
         (["a.csv", "--missing", "best"], "expected value:X with a number X"),
-        (["a.csv", "--method", "composite"], "method for the table besides the composite"),
-        (["a.csv", "--method", "composite", "--method", "mean-then-rank"], "expected --clinical"),
+        (["a.csv", "--method", "composite"], "needs another method in addition to the composite"),
+        (["a.csv", "--method", "composite", "--method", "mean-then-rank"], "it needs --clinical"),
     ],
 )
 def test_words_that_do_not_fit_are_errors_of_the_command_line(words, said, tmp_path):

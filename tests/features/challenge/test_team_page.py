@@ -119,10 +119,7 @@ def test_group_means_have_students_interval_and_small_groups_none():
     )
     (table,) = tabulate_groups(one, 0, (Grouping("age", ("young", "old", "rare"), codes),))
     young, old = values[:24, 0], values[24:46, 0]
-    # the smaller variance is raised to the pooled one of the groups that are compared
-    pooled = (23 * young.var(ddof=1) + 21 * old.var(ddof=1)) / 44
-    assert young.var(ddof=1) < pooled < old.var(ddof=1)
-    reach = student.ppf(0.975, 23) * np.sqrt(pooled / 24)
+    reach = student.ppf(0.975, 23) * young.std(ddof=1) / np.sqrt(24)
     low, high = young.mean() - reach, young.mean() + reach
     assert table.rows[0].cells[3] == f"{low:.4f} to {high:.4f}"
     reach = student.ppf(0.975, 21) * old.std(ddof=1) / np.sqrt(22)
@@ -130,7 +127,9 @@ def test_group_means_have_students_interval_and_small_groups_none():
     assert table.rows[2].cells[3] == "–"
     assert table.rows[2].is_small
     assert "1 case outside all groups" in table.notes[0]
-    # two groups: Welch's interval of the absolute difference, with the raised variance
+    # Welch's interval of the absolute difference, the smaller variance raised to the pooled one
+    pooled = (23 * young.var(ddof=1) + 21 * old.var(ddof=1)) / 44
+    assert young.var(ddof=1) < pooled < old.var(ddof=1)
     variances = pooled / 24, old.var(ddof=1) / 22
     error = np.sqrt(sum(variances))
     freedom = sum(variances) ** 2 / (variances[0] ** 2 / 23 + variances[1] ** 2 / 21)

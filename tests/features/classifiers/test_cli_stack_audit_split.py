@@ -177,5 +177,5 @@ def test_patients_that_may_be_one_are_named(tmp_path, command, pair):
     done = mamamia(command, path, *words, "--out", tmp_path / "out", has_figures=False)
     said = " ".join((done.stdout + done.stderr).split())
     assert done.returncode == 0, said
-    text = f"woman {pair[0]!r} and {pair[1]!r} count as different"
+    text = f"woman {pair[0]!r} and {pair[1]!r} are treated as different"
     assert (text in said) is (pair in ALIKE), said

@@ -54,12 +54,13 @@ def test_folders_of_masks_are_scored(tmp_path):
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"matching": "best"}, '"greedy-score", "hungarian", "any-overlap" for matching'),
+        ({"matching": "best"}, 'matching to be one of "greedy-score", "hungarian", "any-overlap"'),
         ({"iou": 2.0}, "at most 1"),
-        ({"iou": "0.1"}, "a number for iou"),
+        ({"iou": "0.1"}, "iou to be a number"),
         ({"bootstrap": 1.5}, "a whole number"),
         ({"cases": None}, "a table of all cases"),
-        ({"overlap": "mask-iou"}, "with folders of masks"),
+        ({"overlap": "mask-iou"}, "leave out overlap"),
+        ({"label": 2, "probability": "p"}, "leave out label, probability"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_by_its_argument(more, said):

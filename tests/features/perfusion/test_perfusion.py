@@ -159,7 +159,7 @@ def spoil(data, t1, phantom, change):
         ({"t1_grid": True}, "other affine|lie|grid"),
         ({"words": ("--tr", "5")}, "it has no flip angle"),
         ({"words": ("--flip-angle", "12")}, "it has no repetition time"),
-        ({"mask": 0}, "whose curve gives the arrival of contrast"),
+        ({"mask": 0}, "but the mask is missing or empty"),
         ({"mask": None}, "enter the arrival in seconds"),
         ({"signal": 0}, "signal in every phase, but its mean is 0 in phase 0"),
         ({"signal": np.nan}, "[0-9,]+ voxels? not finite, the first in phase 0"),
@@ -377,7 +377,7 @@ def test_an_image_is_no_mask_and_a_value_that_is_not_there_is_named(exam, tmp_pa
     write_nifti(tmp_path / "masks" / "ULTRAFAST_1.nii.gz", phantom.case.signal[9], RAS)
     for number, (further, said) in enumerate(
         (
-            (("--masks", tmp_path / "masks"), "it looks like an image"),
+            (("--masks", tmp_path / "masks"), "looks like an image"),
             (
                 ("--label", "7"),
                 "expected the mask of ULTRAFAST_1 to have the value 7, but found only 1",

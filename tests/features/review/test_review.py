@@ -81,7 +81,7 @@ def test_agreement_of_a_blind_study_asks_who_it_is_for(studied):
 def test_what_is_no_study_is_refused(tmp_path):
     with pytest.raises(mm.FormatError, match="a review study"):
         mm.open_study(tmp_path)
-    with pytest.raises(mm.ArgumentError, match="a path for folder"):
+    with pytest.raises(mm.ArgumentError, match="folder to be a path"):
         mm.open_study(5)
 
 

@@ -194,7 +194,7 @@ def act_as(share, home, who, **entry):
     """Let somebody begin a session under a name with whatever entry."""
     store = FolderStore(share, home, host="thief", session="1")
     session = ReviewSession(store, who, home)
-    with pytest.raises(CaseError, match="nobody else may use the name"):
+    with pytest.raises(CaseError, match="nobody else may use this name"):
         session.remark("c0001", "x")
     heads = [chain[-1].hash for chain in store.read().chains.values()]
     seen = entry.pop("seen", heads)
@@ -256,12 +256,12 @@ def test_a_key_is_asked_for_and_a_wrong_passphrase_opens_nothing(share, clean, t
     before = {path: path.read_bytes() for path in event_files(share)}
     home, elsewhere = Path(shutil.copytree(clean[1], tmp_path / "people")), tmp_path / "elsewhere"
     for passphrase, computer, why in (
-        ("", home / who, "nobody else may use the name"),
+        ("", home / who, "nobody else may use this name"),
         ("another one", home / who, "expected the passphrase of the key"),
         (
             WORDS,
             elsewhere,
-            "it is not on this computer: work on the computer where the key was made",
+            "work on the computer where the key was created",
         ),
     ):
         with pytest.raises((CaseError, FormatError), match=why):
@@ -651,7 +651,7 @@ def test_of_two_leads_the_one_who_is_struck_first_can_answer_and_the_site_is_tol
     assert signing.revoke(thief, "jo", mine, "harm", WORDS).is_ended
     thief.close()
     jo.refresh()
-    with pytest.raises(CaseError, match="your key does not"):
+    with pytest.raises(CaseError, match="your key is not valid"):
         signing.countersign(jo, "ana", jo.state.keys[2].key, WORDS)
     ending = signing.revoke(jo, "lea", theirs, "laptop stolen", WORDS)
     assert not ending.is_ended

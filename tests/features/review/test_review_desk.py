@@ -434,7 +434,7 @@ def test_what_others_did_meanwhile_is_merged_and_said(folder, home, tmp_path, aw
     away.rename(folder)
     look = client.look()
     assert (
-        "your reading of B does not count: the case already has the state rejected"
+        "your reading of B is not included: the case already has the state rejected"
         in look.problems[0]
     )
     assert look.n_unsent == 0
@@ -656,7 +656,7 @@ def test_two_desks_of_one_person_in_one_program_are_two_windows_with_a_file_each
     before = first.take_next()
     taken = second.take_next()
     assert (before.case_id, taken.case_id, taken.held) == ("A", "A", "")
-    with pytest.raises(CaseError, match="you have opened it in another one"):
+    with pytest.raises(CaseError, match="you have opened it in another window"):
         first.hand_in(before, saved(tmp_path), Draft())
     second.hand_in(taken, saved(tmp_path), Draft({"note": "second"}))
     assert first.take_next().case_id == "B"
@@ -691,7 +691,7 @@ def test_images_that_were_changed_or_are_gone_are_not_opened(with_images, home):
     with pytest.raises(CaseError, match="was changed, so nothing was opened"):
         client.take_next()
     (data / "A.nii.gz").unlink()
-    with pytest.raises(CaseError, match="choose the folder"):
+    with pytest.raises(CaseError, match="choose their folder"):
         client.take_next()
 
 

@@ -260,7 +260,7 @@ def test_answers_long_wide_and_for_mrmc_programs(studied, tmp_path):
 @pytest.mark.parametrize(
     ("rating", "positives", "message"),
     [
-        ("", None, "expected the question whose answers are the ratings"),
+        ("", None, "needs a question whose answers are ratings"),
         ("assesment", None, "expected answers to 'assesment', but found none"),
         ("note", None, "expected numbers as ratings, but found '=1"),
         (

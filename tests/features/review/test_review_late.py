@@ -103,7 +103,7 @@ def test_what_came_late_is_a_note(clean, tmp_path):
         "claim B)",
         "start B)",
     ]
-    assert all("the event arrived late and does not count" in one.text for one in late)
+    assert all("the event arrived late and is ignored" in one.text for one in late)
 
 
 def test_a_window_that_starts_while_the_share_is_away_knows_its_own_last_minute(tmp_path):

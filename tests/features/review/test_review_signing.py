@@ -110,7 +110,7 @@ def test_a_key_waits_until_a_lead_types_the_digits_that_its_owner_reads_out(desk
     jo.session.refresh()
     assert load_signing_status(lea).waiting == ("Ana",)
     assert load_signing_status(jo).waiting == ()  # no lead
-    with pytest.raises(CaseError, match="make it first"):
+    with pytest.raises(CaseError, match="create your key first"):
         countersign_key(lea, "Ana", digits, WORDS)
     make_own_key(lea, "a lead's own words")
     with pytest.raises(CaseError, match="16 digits"):
@@ -135,7 +135,7 @@ def test_a_key_waits_until_a_lead_types_the_digits_that_its_owner_reads_out(desk
 def test_without_a_key_or_with_a_wrong_passphrase_nothing_is_signed(desks):
     client = desks.read("Ana")
     things = load_signing_status(client).things
-    with pytest.raises(CaseError, match="make your key first"):
+    with pytest.raises(CaseError, match="create your key first"):
         sign_things(client, things, WORDS)
     make_own_key(client, WORDS)
     with pytest.raises(WrongPassphraseError):

@@ -382,7 +382,9 @@ def test_a_study_that_was_copied_and_went_on_in_two_places_is_found(tmp_path):
     both = tmp_path / "COPY" / "events" / "ana" / "H-1 (copy).jsonl"
     shutil.copy(folder / "events" / "ana" / "H-1.jsonl", both)
     reading = opened(tmp_path / "COPY", tmp_path / "third", "3").read()
-    assert [one.text for one in reading.problems] == ["event 1 exists in two versions: both count"]
+    assert [one.text for one in reading.problems] == [
+        "event 1 exists in two versions, and both are used"
+    ]
     # whoever knew the first one misses in the copy what was there
     both.unlink()
     knows = opened(tmp_path / "COPY", home, "9")

@@ -1,6 +1,6 @@
 """`score_detection`: score lesions and predicted boxes, from tables or folders of masks."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cached_property, partial
 from html import escape
 from pathlib import Path
@@ -269,13 +269,16 @@ def _find_source(
         return DetectionMasks(truth, boxes, maps, listed, rules)
     if listed is None:
         raise ArgumentError(
-            "expected `cases`, a table of all cases including those without a lesion, which "
-            "tables of boxes require, but found none: pass `cases`"
+            "tables of boxes need `cases`, a table of all cases including those without a lesion, "
+            "but it is missing: pass `cases`"
         )
-    if probability is not None or rules != PartRules():
+    only_masks = [rule.name for rule in fields(rules) if getattr(rules, rule.name) != rule.default]
+    if probability is not None:
+        only_masks.append("probability")
+    if only_masks:
+        words = ", ".join(only_masks)
         raise ArgumentError(
-            "expected probability, overlap, box and label only with folders of masks, but found "
-            "one of them with tables of boxes: leave out this argument"
+            f"expected folders of masks with {words}, but got tables of boxes: leave out {words}"
         )
     return DetectionTables(listed, truth, boxes)
 

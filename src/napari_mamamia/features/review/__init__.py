@@ -9,12 +9,12 @@ _HERE: Final = "napari_mamamia.features.review"
 
 FEATURE: Final = Feature(
     name="review",
-    summary="a study read by several people on one shared folder",
+    summary="a study read by several people in one shared folder",
     commands=(
         Command(
             "review",
             "napari_mamamia.features.review.cli.commands:app",
-            "A study that several people read on one shared folder, without a server.",
+            "A study that several people read in one shared folder, without a server.",
             "Masks and measurements",
         ),
     ),

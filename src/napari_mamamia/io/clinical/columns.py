@@ -94,7 +94,7 @@ def read_columns(path: Path) -> ColumnChoice:
     """
     content = read_json(path, _MOST_BYTES)
     if not isinstance(content, dict):
-        raise ValueError("it is not an object of fields and column names")  # noqa: TRY004 - told with the file
+        raise ValueError("the content is not an object of fields and column names")  # noqa: TRY004 - told with the file
     for field, name in content.items():
         if field not in COLUMNS:
             raise ValueError(f"{field!r} is not one of the fields {', '.join(COLUMNS)}")

@@ -82,7 +82,7 @@ _SHOWN: Final = 3
 def propose_columns(
     names: Mapping[int, str], rows: Sequence[Sequence[object]], wanted: Iterable[str]
 ) -> tuple[ColumnProposal, ...]:
-    """Return a matching column for each wanted field; no column is proposed for two fields.
+    """Return a matching column for each requested field; no column is proposed for two fields.
 
     Parameters
     ----------

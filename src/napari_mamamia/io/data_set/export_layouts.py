@@ -111,7 +111,7 @@ def bids_subject(case_id: str) -> str:
 
 
 def bids_stem(files: CaseFiles, masks: str) -> str:
-    """Return the path of a case's label image below the derivative's root, without suffix.
+    """Return the path of a case's label image below the derivative's root, without the suffix.
 
     If the case id consists of patient, visit and side, these become subject, session and
     hemisphere.

@@ -145,8 +145,8 @@ def check_clinical_table(data_set: Path, columns: ColumnChoice = BY_NAME) -> Non
         _whole_table(path, columns)
     elif columns != BY_NAME:
         raise FormatError(
-            f"expected a clinical table in {data_set}, because a columns file fixes its columns, "
-            "but found none: remove the columns file, or add the table first"
+            f"{data_set} has a columns file for its clinical table, but no clinical table: remove "
+            "the columns file, or add the table first"
         )
 
 

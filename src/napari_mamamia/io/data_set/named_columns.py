@@ -88,9 +88,9 @@ class NamedTable:
         pairs = [" and ".join(map(repr, group)) for group in groups]
         return (
             (
-                f"{self.name}: {column} {name_some(pairs)} count as different, although they "
-                "differ only in letter case, blanks or leading zeros; if they denote the same "
-                "case, spell them the same way"
+                f"{self.name}: {column} {name_some(pairs)} are treated as different, although "
+                "they differ only in letter case, blanks or leading zeros; if they denote the "
+                "same case, spell them the same way"
             ),
         )
 

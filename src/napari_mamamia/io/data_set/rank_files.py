@@ -148,7 +148,7 @@ def read_rank_file(path: Path) -> RankFile:
         for one in _as_kind(content["tables"], list, "a list of tables")
     )
     if not tables:
-        raise ValueError("it contains no table")
+        raise ValueError("the file contains no table")
     overall = _as_kind(content.get("overall") or {}, dict, "an object for all tables together")
     return RankFile(tables, _read_table(overall) if overall.get("methods") else None)
 
@@ -185,7 +185,7 @@ def read_case_numbers(path: Path) -> tuple[CaseNumbers, ...]:
     header = [str(cell) for cell in lines[0]] if lines else []
     names = header[len(_KEYS) :]
     if tuple(header[: len(_KEYS)]) != _KEYS or not names:
-        raise ValueError(f"its first row does not consist of {', '.join(_KEYS)} and the algorithms")
+        raise ValueError(f"the first row does not consist of {', '.join(_KEYS)} and the algorithms")
     if len(set(names)) < len(names):
         raise ValueError("an algorithm has two columns")
     parts: dict[tuple[str, str, str], dict[str, list[float]]] = {}
@@ -232,7 +232,7 @@ def _read_details(content: Mapping[str, Any]) -> TableDetails:
 def _read_table(content: Mapping[str, Any]) -> RankedTable:
     methods = _as_kind(content.get("methods"), dict, "an object with methods")
     if not methods:
-        raise ValueError("it contains no method")
+        raise ValueError("the file contains no method")
     scores, stability = (
         _as_kind(content.get(name) or {}, dict, f"an object {name}")
         for name in ("scores", "stability")
@@ -277,11 +277,11 @@ def _read_number(value: object) -> float:
     if value is None:
         return math.nan
     if isinstance(value, bool) or not isinstance(value, int | float) or math.isinf(value):
-        raise ValueError(f"it contains {str(value)[:40]!r} instead of a number")
+        raise ValueError(f"the file contains {str(value)[:40]!r} instead of a number")
     return float(value)
 
 
 def _as_kind(value: object, kind: type[T], what: str) -> T:
     if not isinstance(value, kind):
-        raise TypeError(f"it does not contain {what}")
+        raise TypeError(f"the file does not contain {what}")
     return value

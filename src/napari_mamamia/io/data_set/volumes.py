@@ -471,7 +471,7 @@ def _open_volume(
     if known is None:
         raise _unknown_suffix(path, MASK_SUFFIXES)
     if not known.open_with:
-        came = "it is DICOM, and only DICOM segmentations can be read as single files"
+        came = "the file is DICOM, and only DICOM segmentations can be read as single files"
         raise refusal(path, "a volume file", came, "open the folder of its series")
     opened: AbstractContextManager[tuple[VolumeHeader, VoxelStream]]
     opened = function_of(known.open_with)(path, content)

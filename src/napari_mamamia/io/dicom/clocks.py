@@ -410,7 +410,7 @@ def judge(clock: Clock, slices: Sequence[Slice], n_times: int) -> Verdict:
     text = (
         f"{n_times} equal stacks, one after the other"
         if follow
-        else ("it counts the times of one slice position before the next position")
+        else ("the clock counts the times of one slice position before the next position")
     )
     return Verdict(clock, stacks, text, times_s, timed_by)
 

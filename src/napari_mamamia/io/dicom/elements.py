@@ -227,7 +227,7 @@ def open_dicom(path: Path | Any, name: Path, **options: Any) -> Any:
                 padded: Any = _PaddedStream(stream)
                 return dcmread(padded, force=_is_bare(stream), **options)
         except InvalidDicomError as error:  # pydicom's message recommends an argument of its own.
-            raise ValueError("its first bytes are not those of a DICOM file") from error
+            raise ValueError("the first bytes are not those of a DICOM file") from error
 
 
 class _PaddedStream:
@@ -299,11 +299,11 @@ def _require_modest(stream: IO[bytes]) -> None:
                 n_bytes += len(inflate.decompress(packed, _FREE_BYTES))
                 if n_bytes > _FREE_BYTES + _MOST_DEFLATED * n_packed:
                     raise ValueError(
-                        f"it inflates to more than {_MOST_DEFLATED} times its compressed size"
+                        f"the file inflates to more than {_MOST_DEFLATED} times its compressed size"
                     )
                 packed = inflate.unconsumed_tail
     except zlib.error as error:
-        raise ValueError(f"its data cannot be inflated ({error})") from error
+        raise ValueError(f"the data cannot be inflated ({error})") from error
     finally:
         stream.seek(start)
 
@@ -328,7 +328,8 @@ def needed(path: Path, header: Any, name: str) -> Any:
     value = header.get(name)
     if value is None or value == "":
         raise FormatError(
-            f"expected {name} in {path}, but it is missing: export the series again with it"
+            f"expected {name} in {path}, but it is missing: export the series again with this "
+            "element"
         )
     return value
 

@@ -177,7 +177,7 @@ def _number_parts(parts: Sequence[Part]) -> list[Part]:
 def _number_phases(
     slices: Sequence[Slice], places: Places | None, first: int = 0
 ) -> tuple[tuple[Slice, ...], Places | None]:
-    """Return the images of a part with their phases, counted from `first` in order of time.
+    """Return the images of a part with their phases, numbered from `first` in chronological order.
 
     If the stacks are incomplete, the images of one time form a phase, provided that most times have
     the same number of images. Images of unknown phase get `UNNUMBERED`.

@@ -205,11 +205,13 @@ def _read_plain(piece: Slice, start: int, plane: NDArray[Any]) -> NDArray[Any]:
         stream.seek(index - ahead)
         # The file may have been rewritten after its header was read.
         if stream.read(4) != _PIXEL_DATA[piece.header.byte_order]:
-            raise ValueError("its PixelData is missing")
+            raise ValueError("PixelData is missing")
         stream.seek(start)
         n_bytes = stream.readinto(plane.view(np.uint8).data)
     if n_bytes != plane.nbytes:
-        raise ValueError(f"it was truncated to {n_bytes} of {plane.nbytes} bytes of the plane")
+        raise ValueError(
+            f"PixelData was truncated to {n_bytes} of {plane.nbytes} bytes of the plane"
+        )
     return _drop_unused_bits(plane, piece) if piece.header.unused_bits else plane
 
 

@@ -291,7 +291,8 @@ def _require_thickness(piece: Slice) -> float:
     if not piece.thickness_mm or piece.thickness_mm <= 0:
         raise CaseError(
             f"expected SliceThickness to be above 0 mm in {piece.file}, the only slice of "
-            f"{piece.series_name}, but it is {piece.thickness_mm}: export the series again with it"
+            f"{piece.series_name}, but it is {piece.thickness_mm}: export the series again with a "
+            "valid SliceThickness"
         )
     return piece.thickness_mm
 

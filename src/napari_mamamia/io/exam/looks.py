@@ -262,7 +262,7 @@ class Looks:
         return None
 
     def borrowed(self, stacks: Sequence[Sequence[Slice]]) -> Borrowed:
-        """Return the volumes without independent noise, in order of time."""
+        """Return the volumes without independent noise, in chronological order."""
         self._look_into(stacks)
         return self._borrowed[_make_key(stacks)]
 

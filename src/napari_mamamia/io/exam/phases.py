@@ -62,7 +62,7 @@ _log = logging.getLogger(__name__)
 def find_phases(
     folder: Path, selection: Selection | None = None, *, allow_thin: bool = False
 ) -> CaseFiles:
-    """Return the phases of the exam in a folder and its subfolders, in order of time.
+    """Return the phases of an exam in a folder and its subfolders, in chronological order.
 
     The case id is the folder's name, because headers may contain the patient's name. Images that
     cannot be phases are left out. `time_s` of a phase is None if unknown; `warnings` name
@@ -181,8 +181,8 @@ def _read_planes(files: Sequence[Path], frames: Sequence[int]) -> list[Slice]:
                 raise FormatError(image.reason)
             if isinstance(image, OtherImage):
                 raise FormatError(
-                    f"expected only MR images, but {file} is a file of the kind {image.kind}: "
-                    "open the folder again"
+                    f"expected only MR images, but {file} is not ({image.kind}): open the folder "
+                    "again"
                 )
             planes[file] = image
     indices = frames or [0] * len(files)

@@ -66,7 +66,7 @@ def table_of(
     chosen: Acquisition,
     stacks: Sequence[Sequence[Slice]],
 ) -> tuple[SeriesRow, ...]:
-    """Return the table of an exam; `stacks` are the planes of its phases, in order of time."""
+    """Return the table of an exam; `stacks` are the planes of its phases in chronological order."""
     gone = {id(image) for entry in chosen.left_out for image in entry.part.slices}
     used = {id(image) for part in chosen.parts for image in part.slices}
     others = [

@@ -32,7 +32,7 @@ def read_json(path: Path, most_bytes: int = MOST_BYTES) -> Any:
     with open_plain(path) as stream:
         data = stream.read(most_bytes + 1)
     if len(data) > most_bytes:
-        raise ValueError(f"it is larger than {most_bytes >> 20} MB")
+        raise ValueError(f"the text is larger than {most_bytes >> 20} MB")
     return parsed_json(data.decode("utf-8-sig"))
 
 
@@ -48,12 +48,12 @@ def parsed_json(text: str) -> Any:
     try:
         value = _DECODER.decode(text)
     except RecursionError as error:
-        raise ValueError("it is nested too deeply") from error
+        raise ValueError("the text is nested too deeply") from error
     # Counting brackets is fast, and nearly every file needs no further check.
     if text.count("[") + text.count("{") > _DEEPEST and _is_deep(value):
-        raise ValueError(f"it is nested more than {_DEEPEST} levels deep")
+        raise ValueError(f"the text is nested more than {_DEEPEST} levels deep")
     if ("\\ud" in text or "\\uD" in text) and _has_half_characters(value):
-        raise ValueError("it has a lone surrogate (half a character)")
+        raise ValueError("the text contains an unpaired surrogate (half a character)")
     return value
 
 
@@ -78,7 +78,7 @@ class _Integers(dict[str, int]):
 
     def __missing__(self, text: str) -> int:
         if len(text) > _MOST_DIGITS and len(text.lstrip("-")) > _MOST_DIGITS:
-            raise ValueError(f"it has an integer of {len(text)} digits")
+            raise ValueError(f"the text contains an integer of {len(text)} digits")
         return int(text)
 
 

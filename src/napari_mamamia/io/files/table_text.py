@@ -39,7 +39,7 @@ def decoded(data: bytes) -> tuple[str, str]:
         # Windows-1252.
         rest = data.decode("utf-8", errors="ignore")
         if _CONTROL.search(rest) or not rest.isascii():
-            raise ValueError(f"its text is damaged or in an unknown encoding ({error})") from error
+            raise ValueError(f"the text is damaged or in an unknown encoding ({error})") from error
     text = data.decode("cp1252")
     return text, "its text is not UTF-8 and was read as Windows-1252 (Latin-1)"
 

@@ -67,7 +67,7 @@ class _BoundedStream:
 
     def read(self, size: int = -1) -> bytes:
         if size > _MOST_DIRECTORY_BYTES:
-            raise zipfile.BadZipFile(f"its list of members is {size >> 20} MB long")
+            raise zipfile.BadZipFile(f"the list of members is {size >> 20} MB long")
         return self._stream.read(size)
 
     def __getattr__(self, name: str) -> Any:

@@ -560,7 +560,7 @@ def _is_numbers(values: object) -> bool:
 
 
 def _sidecar(tree: Tree, path: str) -> Path:
-    """Return the JSON file beside an image; letter case does not count."""
+    """Return the JSON file next to an image; letter case is ignored."""
     folder, slash, name = path.rpartition("/")
     sidecar = f"{folder}{slash}{mask_stem(name)}.json"
     return tree.root / tree.by_lower_case.get(sidecar.lower(), sidecar)
@@ -768,7 +768,7 @@ def _read_labels(file: Path, path: str, warnings: list[str]) -> dict[str, int]:
     labels = parse_label_names(table)
     if table and not labels:
         warnings.append(
-            f"the labels of {path} are regions that share values: every value above 0 counts"
+            f"the labels of {path} are regions that share values, so every value above 0 is tumour"
         )
     if len(labels) < 2:
         return {}
@@ -776,7 +776,7 @@ def _read_labels(file: Path, path: str, warnings: list[str]) -> dict[str, int]:
     listed = name_some([f"{name} {value}" for name, value in labels.items()])
     warnings.append(
         f"the label files have several values ({listed}): "
-        + (f"only {tumours[0]} counts as the tumour" if len(tumours) == 1 else "choose a label")
+        + (f"only {tumours[0]} is read as the tumour" if len(tumours) == 1 else "choose a label")
     )
     return labels
 
@@ -942,7 +942,7 @@ def _rank_visit(name: str) -> tuple[int, int] | None:
 def _find_visit_order(
     layout: Layout, tree: Tree, exam: ExamPaths, warnings: list[str]
 ) -> list[str] | None:
-    """Return a patient's visits in the order of its own table, or None without a table."""
+    """Return a patient's visits in the order of the patient's table, or None if it has none."""
     if layout.visit_order is None:
         return None
     path = layout.visit_order.text.format_map(exam.fields)

@@ -72,7 +72,7 @@ def _read_study(files: CaseFiles, folder: Path) -> CaseFiles:
 
 
 def name_visits_by_date(cases: Sequence[CaseFiles]) -> tuple[CaseFiles, ...]:
-    """Return cases whose visits are UIDs with the dates of their studies, in order of time."""
+    """Return cases whose visits are UIDs, dated by their studies and in chronological order."""
     dates: dict[str, list[tuple[str, int]]] = {}
     for place, case in enumerate(cases):
         if case.visit is not None and _UID.fullmatch(case.visit.name):

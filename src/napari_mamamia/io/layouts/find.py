@@ -150,8 +150,8 @@ def _find_file(path: Path) -> DataSet:
         raise FormatError(f"there is no data set at {path}; check the path")
     if is_mask_file(path):
         raise FormatError(
-            f"expected a volume of images, got the segmentation {path}: open the data set of its "
-            "images, or save it there as segmentations/expert/ID with its suffix"
+            f"expected a volume of images, but got the segmentation {path}: open the data set of "
+            "its images, or save it there as segmentations/expert/ID with its suffix"
         )
     stem = file_stem(path.name)
     if stem is None or not path.is_file():

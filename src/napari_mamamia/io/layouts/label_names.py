@@ -1,4 +1,4 @@
-"""Read masks whose labels a ``dataset.json`` of nnU-Net names: the tumour's label counts."""
+"""Read masks whose labels a ``dataset.json`` of nnU-Net names, to find the tumour's label."""
 
 import re
 from collections.abc import Mapping
@@ -53,7 +53,7 @@ def find_names_file(mask: Path) -> Path | None:
 
 
 def find_tumour_label(mask: Path) -> int | None:
-    """Return the tumour's value in a mask file, None if every value above 0 counts.
+    """Return the tumour's value in a mask file, or None if every value above 0 is tumour.
 
     The data set's own layout states it, or the names in a ``dataset.json``.
 

@@ -297,7 +297,9 @@ def _parse_layout(name: str, table: Mapping[str, Any]) -> Layout:
     )
     settings.require_known()
     if not layout.images and layout.case_list is None:
-        raise ValueError("expected image = [{path = ...}] or list = {path = ...}, found neither")
+        raise ValueError(
+            "expected image = [{path = ...}] or list = {path = ...}, but found neither"
+        )
     if layout.axes and layout.axes != "zyx":
         raise ValueError(f'expected geometry.axes = "zyx", but found {layout.axes!r}')
     return layout

@@ -167,7 +167,7 @@ def _own_text(stem: str) -> str:
 
 
 def _is_other(stem: str, *, has_t2_visit: bool) -> bool:
-    """Return whether words say that an image is no phase; with visits T0 or T3, T2 is a visit."""
+    """Return whether a name states that an image is not a phase; T2 may be the name of a visit."""
     text = _own_text(stem)
     if has_t2_visit:
         text = re.sub(r"(?<![a-z0-9])t2(?![a-z0-9])", "", text, flags=re.I)
@@ -570,7 +570,7 @@ def _drop_dependent(columns: Sequence[Sequence[str]], ids: Sequence[int]) -> lis
 
 
 def _find_single_patient(columns: Sequence[Sequence[str]], fields: dict[int, str]) -> None:
-    """Take the deepest folder that is no generic word for the patient."""
+    """Use the deepest folder whose name is not a generic word as the patient."""
     for place in reversed(range(len(columns))):
         value = columns[place][0]
         if place not in fields and _MARK not in value and not _GENERIC.fullmatch(value):

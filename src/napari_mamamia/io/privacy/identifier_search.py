@@ -220,7 +220,7 @@ class _Unpacked(io.RawIOBase):
             while flags & flag and (end := self._waiting.find(b"\0", index)) < 0:
                 more = self._packed.read(_PACKED_CHUNK)
                 if not more or len(self._waiting) > _MOST_TEXT:
-                    raise EOFError("its header is incomplete")
+                    raise EOFError("the header is incomplete")
                 self._waiting += more
             index = end + 1 if flags & flag else index
         if index > 10:

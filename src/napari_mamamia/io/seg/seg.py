@@ -101,7 +101,7 @@ def read_segmentation(path: Path) -> Segmentation:
         warnings.append(
             f"{path.name} stores values from 0 to 1 "
             f"({str(dataset.SegmentationFractionalType).lower()}); voxels of at least "
-            f"{FRACTION_THRESHOLD:g} count as inside"
+            f"{FRACTION_THRESHOLD:g} belong to the segment"
         )
     if n_left := len(described) - len(indices):
         warnings.append(

@@ -49,24 +49,23 @@ def source_images(source: PhaseSource) -> list[Any]:
         images = [_source_image(path) for path in source.files]
         if len({image.SOPInstanceUID for image in images}) < len(images):
             raise CaseError(
-                "expected each image to have its own SOPInstanceUID, to which a DICOM SEG can "
-                f"refer, but several images of one phase share the UID of {source.files[0]}, "
-                "possibly because of an anonymiser: write NIfTI"
+                "a DICOM SEG needs a different SOPInstanceUID for each image, but several images "
+                f"of one phase share the UID of {source.files[0]}, possibly because of an "
+                "anonymiser: write NIfTI"
             )
         return images
     first = source.files[0]
     image = _source_image(first)
     if is_mosaic(image):
         raise CaseError(
-            f"expected single slices, to which a DICOM SEG can refer, but {first} is a Siemens "
-            "mosaic, which has no position for each slice: export the series again as single "
-            "slices, or write NIfTI"
+            f"a DICOM SEG refers to single slices, but {first} is a Siemens mosaic, which has no "
+            "position for each slice: export the series again as single slices, or write NIfTI"
         )
     if len(set(source.files)) > 1:
         raise CaseError(
-            "expected one file for each slice or one multi-frame file, to which a DICOM SEG can "
-            f"refer, but a phase is stored in frames of {len(set(source.files))} files such as "
-            f"{first}: export the study with one file for each phase, or write NIfTI"
+            "a DICOM SEG needs one file for each slice or one multi-frame file, but a phase is "
+            f"stored in frames of {len(set(source.files))} files such as {first}: export the "
+            "study with one file for each phase, or write NIfTI"
         )
     _keep_frames(image, source.frames)
     _share_groups(image)
@@ -137,8 +136,8 @@ def _source_image(path: Path) -> Any:
     for name in ("FrameOfReferenceUID", "StudyInstanceUID", "SOPInstanceUID"):
         if not image.get(name):
             raise FormatError(
-                f"expected {name} in {path}, but this element, to which a segmentation must "
-                "refer, is missing: export the series again with it"
+                f"a DICOM SEG must refer to {name} of {path}, but this element is missing: export "
+                "the series again with this element"
             )
     for name in _PATIENT:
         if name not in image:

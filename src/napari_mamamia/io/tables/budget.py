@@ -80,7 +80,7 @@ def most_cells(stream: BinaryIO) -> int:
                     _require_short_rows(content, part.filename)
     if total > WORKBOOK_BYTES:
         raise ValueError(
-            f"it unpacks to {total >> 20} MB, above the limit of {WORKBOOK_BYTES >> 20} MB"
+            f"the file unpacks to {total >> 20} MB, above the limit of {WORKBOOK_BYTES >> 20} MB"
         )
     stream.seek(0)
     return min(MOST_CELLS, _FREE_CELLS + total // _CELL_BYTES)
@@ -129,7 +129,9 @@ def read_text_bytes(stream: BinaryIO) -> bytes:
     """Return the bytes of a text file; raise ValueError if they exceed the limit of a table."""
     data = stream.read(TEXT_BYTES + 1)
     if len(data) > TEXT_BYTES:
-        raise ValueError(f"it is larger than {TEXT_BYTES >> 20} MB, the limit of a text table")
+        raise ValueError(
+            f"the file is larger than {TEXT_BYTES >> 20} MB, the limit of a text table"
+        )
     return data
 
 

@@ -121,7 +121,7 @@ def merged_gaps(
         last_row, last_column = min(bottom, len(rows) - 1), min(right, width - 1)
         room -= (last_row - top + 1) * max(last_column - left + 1, 1)
         if room < 0:
-            raise ValueError("its merged cells cover more cells than a table can have")
+            raise ValueError("the merged cells cover more cells than a table can have")
         text = f"merged with {cell_name(top, left)}"
         for row in range(top, last_row + 1):
             for column in range(left, last_column + 1):
@@ -149,7 +149,9 @@ def _scan_sheet(stream: IO[bytes]) -> tuple[list[tuple[int, int]], list[MergedRa
         elif _is_uncomputed(element):
             formulas.append((row, column))
         if len(formulas) + len(merged) > _MOST:
-            raise ValueError("it has more formulas without a result than a table can have cells")
+            raise ValueError(
+                "the sheet has more than {_MOST:,} formulas without a result and merged ranges"
+            )
     return formulas, merged
 
 

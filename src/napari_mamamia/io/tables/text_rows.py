@@ -52,7 +52,7 @@ def read_text(path: Path) -> tuple[str, str]:
         data = read_text_bytes(stream)
     if data.startswith(b"PK\x03\x04"):
         raise ValueError(
-            "it is a zip file, such as .xlsx or .ods: rename the file with that suffix"
+            "the file is a zip archive, such as .xlsx or .ods: rename the file with that suffix"
         )
     for pattern, kind in _OTHER_KINDS.items():
         if pattern.match(data, 0, _HEAD_BYTES):

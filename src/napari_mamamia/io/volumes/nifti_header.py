@@ -150,7 +150,7 @@ def _read_fields(path: Path, raw: bytes, in_two_files: bool) -> Any:
         )
     magic = bytes(fields["magic"])[:3]
     if in_two_files and magic in _SINGLE_FILE:
-        came = "its header says that the voxels are in this file"
+        came = "the header states that the voxels are in this file"
         raise refusal(path, "voxels in a separate file", came, "rename the file to .nii")
     if not in_two_files and magic not in _SINGLE_FILE:
         came = "header and voxels are two files" if magic in _TWO_FILES else "it is Analyze 7.5"
@@ -277,8 +277,8 @@ def _no_form(repaired: Any) -> str:
     if int(repaired["qform_code"]) != 0 or int(repaired["sform_code"]) != 0:
         return ""
     return (
-        "it has neither qform nor sform; the first axis is assumed to point to the patient's "
-        "left. Check left and right on the images"
+        "the header has neither qform nor sform; the first axis is assumed to point to the "
+        "patient's left. Check left and right on the images"
     )
 
 

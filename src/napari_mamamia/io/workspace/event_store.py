@@ -520,7 +520,9 @@ def _find_forks(files: Iterable[_FileRead]) -> Iterator[EventProblem]:
         for event in (event for chain in chains for event in chain if len(chains) > 1):
             if first.setdefault(event.seq, event.hash) != event.hash:
                 where = f"{reader}/{host}-{name}{_SUFFIX}"
-                yield EventProblem(where, f"event {event.seq} exists in two versions: both count")
+                yield EventProblem(
+                    where, f"event {event.seq} exists in two versions, and both are used"
+                )
 
 
 def _require_exact(value: object) -> None:

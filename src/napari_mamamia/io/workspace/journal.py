@@ -354,9 +354,7 @@ def _parse_difference(content: Mapping[str, Any]) -> Difference:
 def _parse_change(content: Mapping[str, Any], n_planes: int) -> BitChange:
     planes = tuple(_decode_bytes(plane) for plane in content["planes"])
     if len(planes) != n_planes:
-        raise ValueError(
-            f"expected {count_of(n_planes, 'plane')} of bytes, but found {len(planes)}"
-        )
+        raise ValueError(f"expected {count_of(n_planes, 'byte plane')}, but found {len(planes)}")
     return BitChange(
         _parse_box(content["box"]), int(content["n"]), _decode_bytes(content["where"]), planes
     )
@@ -693,7 +691,7 @@ def step_at(path: Path, start: int, number: int) -> Step:
     except _NO_RECORD as error:
         raise _make_read_error(path, number, str(error)) from error
     if not isinstance(record, Step) or record.number != number:
-        raise _make_read_error(path, number, "a different record was found")
+        raise _make_read_error(path, number, "the record differs from the one that was written")
     return record
 
 

@@ -189,7 +189,7 @@ def remember_workspace(preferences: Preferences, data_set: Path, workspace: Path
     if workspace == data_set or data_set in workspace.parents:
         raise CaseError(
             f"expected a workspace outside the data set {data_set}, but {workspace} is inside: "
-            "choose another folder, such as one beside the data set"
+            "choose another folder, such as one next to the data set"
         )
     others = tuple(pair for pair in preferences.workspaces if pair[0] != data_set)
     return replace(preferences, workspaces=((data_set, workspace), *others))
@@ -238,7 +238,7 @@ def workspace_for(data_set: Path, preferences: Preferences) -> Path:
 
 
 def workspace_beside(data_set: Path) -> Path:
-    """Return ``<name>-workspace`` beside a data set, whether or not it exists."""
+    """Return ``<name>-workspace`` next to a data set, whether or not it exists."""
     data_set = absolute(data_set)
     return outermost(data_set).parent / f"{_find_stem(data_set)}-workspace"
 

@@ -122,7 +122,7 @@ def read_protocol(path: Path) -> Protocol:
 
 @reads("an annotation protocol (JSON)", "save the file as UTF-8")
 def read_protocol_text(path: Path) -> str:
-    """Return the text of a protocol file, to be stored beside its results."""
+    """Return the text of a protocol file, to be stored next to its results."""
     with open_plain(path) as stream:
         return stream.read(MOST_BYTES).decode("utf-8-sig")
 

@@ -79,7 +79,7 @@ def read_provenance(path: Path) -> Provenance:
 
 def _parse_n_bytes(value: Any) -> int | None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
-        raise TypeError("not a number of bytes")
+        raise TypeError("expected a number of bytes, but found a different value")
     return value
 
 

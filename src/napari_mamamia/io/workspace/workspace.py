@@ -175,9 +175,8 @@ class Workspace:
         for other in self._list_names(role):
             if other != name and case_key(other) == case_key(name):
                 raise CaseError(
-                    f"expected the {who} {other!r}, who has masks in {self.root}, or a new name, "
-                    f"but found {name!r}, which many systems do not distinguish from it: choose "
-                    "one spelling"
+                    f"many systems do not distinguish the {who} {name!r} from {other!r}, who has "
+                    f"masks in {self.root}: choose one spelling, or a new name"
                 )
         case_id = file_name(case_id, "a case id")
         return self.root / _FOLDERS[role] / name / f"{case_id}{MASK_SUFFIX}"

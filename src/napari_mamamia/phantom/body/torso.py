@@ -96,7 +96,7 @@ _ORGANS: Final = (
 
 
 def paint_torso(canvas: Canvas, body: Body, depths: Depths) -> None:
-    """Paint chest wall and organs over the fat of the body.
+    """Paint the chest wall and the organs over the body fat.
 
     Parameters
     ----------

@@ -108,7 +108,7 @@ class UnusableRules:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """All definitions on which a case's score depends, apart from the two masks.
+    """Everything except the two masks that affects a case's score.
 
     `overlap_foreground` applies to Dice and IoU, and `distance_foreground` to distances and
     volumes. NormHD is the column `distance` divided by `divisor` (in the unit of that column) and

@@ -502,7 +502,7 @@ def _check_label(profile: Profile, label: float | None) -> None:
     if profile.distance_foreground is not Foreground.CHOSEN_LABEL:
         raise ValueError(
             f"the profile {profile.name} defines its own foreground, so the label {label:g} "
-            "cannot be used; leave out the label, or choose the profile clinical"
+            "cannot be used; leave out the label, or choose the clinical profile"
         )
     if label == 0:
         raise ValueError("the label 0 is background; choose another label")

@@ -65,7 +65,7 @@ class RocPoints:
         return self.negatives[:, -1]
 
     def auc(self) -> NDArray[np.float64]:
-        """Return the fraction of correctly ordered pairs; ties count half."""
+        """Return the fraction of correctly ordered pairs; a tie counts as half a pair."""
         steps = np.diff(self.positives, axis=1)
         beaten = self.n_negative[:, None] - (self.negatives[:, 1:] + self.negatives[:, :-1]) / 2
         return ratio((steps * beaten).sum(axis=1), self.n_positive * self.n_negative)
@@ -213,7 +213,7 @@ def too_few_for(sensitivity: float, n_positive: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ReaderPoint:
-    """A reader's sensitivity and specificity, from 0 to 1; nan without positives or negatives."""
+    """A reader's sensitivity and specificity, from 0 to 1; nan if a class has no case."""
 
     sensitivity: float
     specificity: float

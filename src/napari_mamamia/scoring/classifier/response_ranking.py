@@ -67,7 +67,7 @@ class ResponseRanking:
     notes: tuple[str, ...] = ()
 
     def factor(self, better: str, other: str) -> BayesFactor | None:
-        """Return the Bayes factor of `better` over `other`, or None without resamples."""
+        """Return the Bayes factor of `better` over `other`, or None if there are no resamples."""
         claims = (
             factor for factor in self.factors if (factor.better, factor.other) == (better, other)
         )

@@ -190,7 +190,7 @@ def robust_leader(
     draws: NDArray[np.float64],
     rule: BayesRule,
 ) -> RobustLeader | None:
-    """Return the winner among k models, or None without a defined AUC or draw.
+    """Return the winner among k models, or None if no AUC or no resample is defined.
 
     If values are equal, the first model wins. Source: T. Schaffter et al. 2020, supplement: a model
     that is robustly better than the second wins, otherwise the partial AUC decides among the tied

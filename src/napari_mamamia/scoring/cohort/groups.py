@@ -93,7 +93,7 @@ class AgeGroup:
 
 @dataclass(frozen=True, slots=True)
 class GroupRules:
-    """The definitions of a profile that concern the cohort, not a single case.
+    """The definitions of a profile that concern the cohort, not an individual case.
 
     `profile` is the name of the `Profile` to which these rules belong. `peri_is` and
     `missing_menopause_is` name the group of such cases, or are None to leave these cases
@@ -124,7 +124,7 @@ class GroupRules:
         return next((group.label for group in self.age_groups if group.holds(age)), None)
 
     def menopause_group(self, status: MenopausalStatus | None) -> str | None:
-        """Return the group of a menopausal status (None: missing), or None without a group."""
+        """Return the group of a menopausal status (None: missing), or None if it has no group."""
         if status is None:
             return self.missing_menopause_is
         return self.peri_is if status is MenopausalStatus.PERI else status.value

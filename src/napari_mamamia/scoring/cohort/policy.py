@@ -50,7 +50,7 @@ class UnusableCase:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CountedCases:
-    """All cases that count, in order of id, with or without a usable prediction.
+    """All cases included in the score, sorted by id, with or without a usable prediction.
 
     `dsc` and `norm_hd` (n,) are the measured values, or nan if a case has no value. A case that is
     free in either of them, (n,) bool, may have any value from 0 to 1, or from 0 to `worst_norm_hd`.
@@ -73,7 +73,7 @@ class CountedCases:
 
     @property
     def n(self) -> int:
-        """The number of cases that count."""
+        """The number of cases included in the score."""
         return len(self.case_ids)
 
     @property
@@ -100,7 +100,7 @@ def unusable_reason(row: CaseScore) -> UnusableReason | None:
 def count_cases(
     rows: Sequence[CaseScore], profile: Profile, rule: UnusableRule | None = None
 ) -> CountedCases:
-    """Return the cases that count, from scored rows.
+    """Return the cases included in the score, from scored rows.
 
     `rule` replaces the profile's rules. An empty prediction with a value under the profile counts
     like any other case. Cases without a reference and cases that the profile leaves undefined (both

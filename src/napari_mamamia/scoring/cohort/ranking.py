@@ -89,7 +89,7 @@ class Evidence(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Gated:
-    """Gating by performance: fairness counts only if `evidence` exceeds `threshold`, else as 0.
+    """Gating by performance: fairness is 0 unless `evidence` exceeds `threshold`.
 
     The threshold is a chosen performance, chance (0.5 for balanced accuracy), or the upper end of
     the baseline's interval. The paper proposes such a score without a formula; this formula is
@@ -101,7 +101,7 @@ class Gated:
     evidence: Evidence = Evidence.PERFORMANCE
 
     def is_open(self, model: ModelScore) -> bool:
-        """Return whether the model's fairness counts; a nan keeps the gate closed."""
+        """Return whether the model's fairness is included; a nan excludes it."""
         by_interval = self.evidence is Evidence.LOWER_BOUND
         return (model.performance_low if by_interval else model.performance) > self.threshold
 
@@ -405,5 +405,5 @@ def _score_model(
     if isnan(value) and not reason:
         reason = "performance or fairness is undefined"
     elif isinstance(composite, Gated) and not counts and not reason:
-        reason = "the gate is closed: fairness counts as 0"
+        reason = "the gate is closed, so fairness is 0"
     return CompositeScore(model.name, value, rank, model_weight, counts, reason)

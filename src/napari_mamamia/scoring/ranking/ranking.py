@@ -216,7 +216,7 @@ def can_cover(merits: Merits) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class NamedDraws:
-    """Resamples defined by case names, one resample per row; repeated names count repeatedly."""
+    """Resamples defined by case names, one resample per row; a repeated name repeats the case."""
 
     rows: tuple[tuple[str, ...], ...]
 
@@ -554,7 +554,7 @@ def combine(ranked: Sequence[TableRanking], settings: RankSettings) -> OverallRa
 
 
 def site_shares(sites: Sequence[str]) -> NDArray[np.float64]:
-    """Return the weight of each table so that sites count equally; the weights sum to 1.
+    """Return the weight of each table so that all sites have equal weight; the sum is 1.
 
     Examples
     --------

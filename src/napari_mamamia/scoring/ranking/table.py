@@ -150,7 +150,7 @@ class RankingTable:
 
 @dataclass(frozen=True, slots=True)
 class RankSettings:
-    """All settings on which ranks depend.
+    """The settings that affect ranks.
 
     If `missing` is None, no value may be missing. With `is_exact`, values that agree to 10 decimals
     differ if their floats differ. With `covering`, rank intervals with guaranteed coverage are also

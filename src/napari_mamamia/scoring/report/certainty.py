@@ -23,7 +23,7 @@ def judge_certainty(lead: MethodRanking, n_cases: int) -> str:
     Parameters
     ----------
     lead
-        The ranking of the algorithms by the leading method.
+        The ranking of the algorithms by the primary ranking method.
     n_cases
         Number of cases.
     """
@@ -35,14 +35,14 @@ def judge_certainty(lead: MethodRanking, n_cases: int) -> str:
 
 
 def describe_stability(names: Sequence[str], lead: MethodRanking, n_draws: int) -> str:
-    """Return a phrase on how often the leader and its rival are first in the resamples, or "".
+    """Return a phrase describing how often the leader and its rival rank first, or "".
 
     Parameters
     ----------
     names
         Names of the algorithms.
     lead
-        The ranking of the algorithms by the leading method.
+        The ranking of the algorithms by the primary ranking method.
     n_draws
         Number of resamples.
     """

@@ -72,7 +72,8 @@ def classifier_page(
         tuple(sections),
         notes,
         footer=(
-            "Numbers are rounded for reading; the JSON file beside this page has the full numbers."
+            "Numbers are rounded for reading; the JSON file next to this page contains the exact "
+            "values."
         ),
     )
 

@@ -155,7 +155,7 @@ def _response_figures(model: ModelReport) -> Iterator[ReportFigure]:
     yield ReportFigure(
         "reliability",
         f"Reliability of the predicted probabilities, in {len(curve.bins)} quantile bins with n "
-        f"beside each point; ECE {curve.ece:.3f}, Brier score {curve.brier:.3f}, {curve.n} cases.",
+        f"next to each point; ECE {curve.ece:.3f}, Brier score {curve.brier:.3f}, {curve.n} cases.",
         Drawing(reliability_diagram, (curve,)),
     )
 

@@ -115,7 +115,8 @@ def say_disparity(estimate: DisparityEstimate, minimum_group: int) -> tuple[str,
     else:
         who = f" (group {small.group}, {small.said})" if small else ""
         sentences.append(
-            f"These data neither show a difference between groups nor exclude a gap of {high}{who}."
+            "These data do not show a difference between groups, but do not exclude a gap of "
+            f"{high}{who}."
         )
     return (*sentences, *_say_left_out(interval))
 

@@ -168,5 +168,6 @@ def _about_network(config: BundleConfig, weights: str) -> Iterator[str]:
 def _describe_unknown(step: Step, name: str, allowed: list[str], where: str) -> str:
     return (
         f"{where}: expected {step.key} to be one of {', '.join(allowed)}, but it is {name}, which "
-        f"was neither imported nor run; ask its author for a bundle without it, {_ISOLATED}"
+        "was neither imported nor run; ask the author for a bundle without this class, "
+        f"{_ISOLATED}"
     )

@@ -62,7 +62,7 @@ class BundleFacts:
 
 
 def describe_bundle(files: ModelFiles) -> BundleFacts:
-    """Return the facts from a bundle's files; `missing` has the reasons why it cannot be run."""
+    """Return the facts from a bundle's files; `missing` lists the reasons why it cannot be run."""
     try:
         root = bundle_root(files)
         metadata = read_metadata(files)

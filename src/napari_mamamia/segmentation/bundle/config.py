@@ -504,8 +504,8 @@ def _read_windows(references: References) -> Windows:
         return _window_record(inferer)
     except (TypeError, ValueError, KeyError, OverflowError) as error:
         raise ModelError(
-            f"{where}: expected inferer to have roi_size with three whole numbers and an overlap "
-            f"from 0 to below 1, but {error}; {_REPAIR}"
+            f"{where}: the inferer needs a roi_size of three whole numbers and valid settings: "
+            f"{error}; {_REPAIR}"
         ) from error
 
 
@@ -516,18 +516,28 @@ def _window_record(found: Mapping[str, Any]) -> Windows:
     mode = str(found.get("mode", default.mode))
     padding = str(found.get("padding_mode", default.padding_mode))
     if not all(0 <= share < 1 for share in overlap) or not 1 <= batch <= 1024:
-        raise ValueError(f"the overlap is {overlap} and sw_batch_size {batch}")
+        raise ValueError(
+            "expected the overlap to be from 0 to below 1 and sw_batch_size to be "
+            f"from 1 to 1024, but they are {overlap} and {batch}"
+        )
     if mode not in ("constant", "gaussian"):
-        raise ValueError(f"the mode is {mode!r}")
+        raise ValueError(f"expected the mode to be constant or gaussian, but it is {mode!r}")
     if padding not in ("constant", "reflect", "replicate", "circular"):
-        raise ValueError(f"padding_mode is {padding!r}")
+        raise ValueError(
+            "expected padding_mode to be constant, reflect, replicate or circular, "
+            f"but it is {padding!r}"
+        )
     if found.get("with_coord"):
         raise ValueError("with_coord is not supported, because it gives the network a second input")
     size = _make_triple(found["roi_size"], int)
     sigma = _make_triple(found.get("sigma_scale", default.sigma_scale), float)
     cval = float(found.get("cval", 0.0))
     if max(size) > _MOST_EXTENT or not all(0 < s <= 10 for s in sigma) or not math.isfinite(cval):
-        raise ValueError(f"roi_size is {size}, sigma_scale {sigma} and cval {cval}")
+        raise ValueError(
+            f"expected roi_size to be up to {_MOST_EXTENT}, sigma_scale to be above "
+            f"0 and up to 10, and cval to be finite, but they are {size}, {sigma} "
+            f"and {cval}"
+        )
     return Windows(size, batch, overlap, mode, sigma, padding, cval)
 
 
@@ -544,13 +554,15 @@ def _find_network(references: References) -> Step | None:
 def _make_triple(value: Any, kind: Any) -> Any:
     values = list(value) if isinstance(value, list | tuple) else [value] * 3
     if len(values) != 3:
-        raise ValueError(f"{value!r} has {len(values)} axes instead of 3")
+        raise ValueError(
+            f"expected one value or one for each of 3 axes, but {value!r} has {len(values)}"
+        )
     return tuple(kind(-1 if value is None else value) for value in values)
 
 
 def _name_channels(found: Mapping[str, Any], kind: str) -> tuple[str, ...]:
     count = int(found["num_channels"])
     if not 1 <= count <= 1000:
-        raise ValueError(f"num_channels is {count}")
+        raise ValueError(f"expected num_channels to be from 1 to 1000, but it is {count}")
     names = found.get("channel_def") or {}
     return tuple(str(names.get(str(k), f"{kind} {k}")) for k in range(count))

@@ -247,7 +247,7 @@ class BundleTransforms:
             return undo({**now, _PRED: values})[_PRED]
 
     def _decide_labels(self, pred: NDArray[Any]) -> NDArray[Any]:
-        """Return one label for each voxel; if outputs overlap, the later output counts."""
+        """Return one label for each voxel; if outputs overlap, the later output determines it."""
         if pred.shape[0] == 1:
             labels = np.rint(pred[0])
         else:
@@ -433,7 +433,7 @@ def blend_windows(
     grid
         The result of `window_grid` for the image's shape and `windows`.
     device, sums_on
-        The device of the network, and the device of the sums.
+        The device on which the network runs, and the device on which its outputs are summed.
     deadline
         The value of ``time.monotonic()`` after which no further group is processed.
 

@@ -46,8 +46,8 @@ def read_inference(files: ModelFiles) -> References:
     names = config_names(files)[1:]
     if not names:
         raise ModelError(
-            f"expected {files.path} to have {_RUNS[0]}, which describes how the bundle is run, "
-            f"but it has no such file; {_REPAIR}"
+            f"expected {files.path} to have {_RUNS[0]} (the description of how the bundle is "
+            f"run), but it is missing; {_REPAIR}"
         )
     return References(_parse_config(files, names[0]), f"{files.path}/{names[0]}")
 

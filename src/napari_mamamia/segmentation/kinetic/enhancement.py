@@ -23,7 +23,7 @@ _SIGNAL_FLOOR: Final = 0.02  # share of the 99th percentile of phase 0; below it
 
 
 def pool_factors(spacing_mm: Sequence[float], coarsest_mm: float) -> Factors:
-    """Return the number of voxels to average along each axis for a spacing up to `coarsest_mm`.
+    """Return how many voxels to average along each axis for a result up to `coarsest_mm` coarse.
 
     Examples
     --------

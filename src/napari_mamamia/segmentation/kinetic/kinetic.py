@@ -69,7 +69,7 @@ class KineticSegmenter:
         return "kinetic threshold, not a trained model"
 
     def predict(self, case: Case, prompt: Prompt | None = None) -> Prediction:
-        """Segment `case`; progress counts to 100.
+        """Segment `case`; the total of the progress is 100.
 
         Without a prompt, the breast is searched. With a `Click`, the result is the clicked region,
         or the nearest region within `click_reach_mm`. With a `BoxPrompt`, only the box is searched,

@@ -124,7 +124,7 @@ class KineticSettings:
     """
 
     enhancement_percent: float = setting(
-        50.0, 10.0, 300.0, "%", "Lowest early PE that counts as enhancing",
+        50.0, 10.0, 300.0, "%", "Lowest early PE of an enhancing voxel",
         "border of slow and medium initial rise in BI-RADS use; the UCSF FTV default is 70",
     )
     lowest_enhancement_percent: float = setting(

@@ -75,7 +75,7 @@ class Search:
 
 
 def search_breast(scan: Scan, settings: KineticSettings) -> Search:
-    """Return the breast and its maps; progress counts to 100."""
+    """Return the breast and its maps; the total of the progress is 100."""
     factors = pool_factors(scan.spacing_mm, settings.search_grid_mm)
     with part(0, 50, 100):
         pre, early = _two_phases(scan, factors)

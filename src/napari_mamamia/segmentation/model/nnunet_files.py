@@ -46,9 +46,9 @@ class ModelFiles:
     def text(self, name: str) -> str:
         """Return the content of a small text file, or raise `ModelError`.
 
-        A link out of the model is an error, because its content would be shown and copied into a
-        converted model. Links into the cache of huggingface_hub, which consists of links, are
-        allowed.
+        A link that points outside the model is an error, because its content would be shown and
+        copied into a converted model. Links into the huggingface_hub cache are allowed, because
+        that cache is built from links.
         """
         if not self.is_zip:
             require_own(self._find_path(name))

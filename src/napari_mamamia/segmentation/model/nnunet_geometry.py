@@ -142,7 +142,7 @@ def model_extents(
 def target_shape(
     shape: Sequence[int], spacing: Sequence[float], wanted: Sequence[float]
 ) -> tuple[int, ...]:
-    """Return the extents after resampling from `spacing` to the `wanted` spacing.
+    """Return the extents after resampling from `spacing` to the spacing `wanted`.
 
     Parameters
     ----------

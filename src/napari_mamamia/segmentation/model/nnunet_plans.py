@@ -115,7 +115,7 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True)
 class Plans:
-    """All data except the weights that are needed to run one configuration of a model."""
+    """All data needed to run one configuration of a model, apart from the weights."""
 
     dataset: str
     name: str
@@ -350,7 +350,7 @@ def _look_up_name(table: Mapping[str, Any], name: Any, what: str, where: str) ->
     if not isinstance(name, str) or name not in table:
         raise ModelError(
             f"{where}: expected the {what} to be one of {', '.join(table)}, but got {name!r}; "
-            "this model needs its own code and cannot be run here"
+            "this model needs additional code and cannot be run here"
         )
     return table[name]
 

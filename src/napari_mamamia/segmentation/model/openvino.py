@@ -62,7 +62,7 @@ def compiled_network(
 
 
 def computed_precision(asked: str) -> str:
-    """Return the precision that OpenVINO really uses if `asked` is requested.
+    """Return the precision that OpenVINO uses if the precision `asked` is requested.
 
     On a CPU without bf16 it computes in single precision without reporting it.
     """
@@ -138,7 +138,7 @@ def _translate_network(
 
 
 def _find_cache_path(folder: Path, weights_sha256: str, shape: tuple[int, ...]) -> Path | None:
-    """Return the cache path of a translated network, or None without a checksum or a folder."""
+    """Return the cache path of a translated network, or None if it has no checksum or no folder."""
     if not weights_sha256 or folder == Path():
         return None
     key = f"{weights_sha256} {shape} {ov.__version__} {torch.__version__}"

@@ -128,7 +128,8 @@ def apply_steps(
     check_order(steps)
     if breast is None and any(step.kind in _BREAST for step in steps):
         raise ModelError(
-            "cropping to the breast requires its position, which is missing; give its mask or box"
+            "cropping to the breast needs the position of the breast, but it is missing; give the "
+            "mask or box of the breast"
         )
     current = mask.copy()
     changes = []

@@ -33,8 +33,8 @@ def clicked_voxel(
     shape = case.grid.shape
     if not all(0 <= i < n for i, n in zip(prompt.voxel, shape, strict=True)):
         raise CaseError(
-            f"expected the click to be inside {case.case_id}, whose shape is {shape}, but it is "
-            f"at voxel {prompt.voxel} (z, y, x); click inside the image"
+            f"expected the click to be inside {case.case_id} (shape {shape}), but it is at voxel "
+            f"{prompt.voxel} (z, y, x); click inside the image"
         )
     a, b, c = frame.point_to_display(prompt.voxel, shape)
     return (int(a), int(b), int(c))
@@ -57,8 +57,7 @@ def prompt_box(case: Case, frame: DisplayFrame, prompt: Prompt, click_region_mm:
     if box.is_empty or any(b > n for b, n in zip(box.stop, shape, strict=True)):
         raise CaseError(
             f"expected the box {box.start} to {box.stop} (z, y, x) to contain voxels of "
-            f"{case.case_id}, whose shape is {shape}, but it contains none; draw it inside the "
-            "image"
+            f"{case.case_id} (shape {shape}), but it contains none; draw it inside the image"
         )
     return box_to_frame(box, frame, shape)
 

@@ -121,7 +121,8 @@ def model_input(
     if recipe.region is not RegionKind.WHOLE:
         if breast is None:
             raise ModelError(
-                "the recipe uses only the breast, but its position is missing; give its mask or box"
+                "the recipe uses only the breast, but the position of the breast is missing; give "
+                "its mask or box"
             )
         reach = [round(recipe.margin_mm / s) for s in case.grid.spacing_mm]
         around = breast.box.grown(reach, case.grid.shape)
@@ -332,7 +333,7 @@ def _part_of(grid: Grid, box: Box) -> Grid:
 
 
 def _find_respacing(grid: Grid, recipe: Recipe) -> Respacing | None:
-    """Return the spacings of the case and the recipe along the case's axes, or None without one."""
+    """Return the spacings of the case and the recipe along the case's axes, or None if unset."""
     spacing = recipe.spacing_mm
     axes = "" if recipe.network is None else recipe.network.orientation
     if spacing is None:

@@ -325,8 +325,8 @@ def list_weight_files(path: Path, kind: str) -> list[str]:
     facts = read_onnx(path)
     if facts.domains:
         raise ModelError(
-            f"{path} uses operators of {', '.join(facts.domains)}, which need their own program; "
-            "it was not opened; export it with ONNX operators only"
+            f"{path} was not opened, because it uses operators from {', '.join(facts.domains)}, "
+            "which need additional software; export it with standard ONNX operators only"
         )
     for name in facts.external:
         _require_beside(path, name)
@@ -430,8 +430,8 @@ def with_network(card: ModelCard, spec: NetworkSpec | None) -> ModelCard:
         return card
     if card.kind not in NETWORK_KINDS:
         raise ModelError(
-            f"{card.path} is a model of the kind {card.kind}, which describes its input and output "
-            'itself; remove the section "network" from its recipe'
+            f"{card.path} has the format {card.kind}, in which a model describes its own input and "
+            'output; remove the section "network" from its recipe'
         )
     missing = tuple(
         reason for reason in card.missing if reason != without_recipe(card.path, card.kind)

@@ -56,7 +56,7 @@ def filled(value: Mapping[str, Any], values: Mapping[str, Any], tile: Any) -> An
     ((kind, content),) = value.items()
     if kind in ("as_none", "as_layout"):
         if kind == "as_layout" and content != _STRIDED:
-            raise ValueError("a tensor that is not dense")
+            raise ValueError("tensors that are not dense are not supported")
         return None
     if kind == "as_tensor":
         return values[content["name"]]
@@ -87,7 +87,7 @@ def _read_plain(kind: str, said: Any, tile: Any) -> Any:
         return tile.device
     if kind in ("as_int", "as_ints", "as_float", "as_floats", "as_bool", "as_bools", "as_string"):
         return said
-    raise ValueError(f"an argument of the kind {kind}")
+    raise ValueError(f"the argument {kind} is not supported")
 
 
 def keep(result: Any, outputs: Sequence[Mapping[str, Any]], values: dict[str, Any]) -> None:
@@ -104,7 +104,7 @@ def keep(result: Any, outputs: Sequence[Mapping[str, Any]], values: dict[str, An
     elif kind.startswith("as_sym_"):
         values[content["as_name"]] = result
     elif kind != "as_none":
-        raise ValueError(f"a result of the kind {kind}")
+        raise ValueError(f"the result {kind} is not supported")
 
 
 _SCHEMA: Final = 8

@@ -82,7 +82,7 @@ class _Reader:
             elif field == 25:  # ModelProto.functions
                 self._read_function(span)
         if graphs != 1 or not outputs:
-            raise ValueError("it contains no graph")
+            raise ValueError("the file contains no graph")
         return OnnxFacts(
             tuple(item for item in inputs if item[0] not in weights),
             tuple(outputs),
@@ -123,7 +123,7 @@ class _Reader:
     def _read_attribute(self, span: Span, depth: int) -> None:
         """Read an attribute: a tensor, or the body of a loop or a branch."""
         if depth > _DEEPEST:
-            raise ValueError("its graphs are nested too deeply")
+            raise ValueError("the graphs are nested too deeply")
         for field, part in self._list_fields(span):
             if field in (6, 11):  # g, graphs
                 self._read_graph(part, [], [], set(), depth)
@@ -186,9 +186,9 @@ class _Reader:
             elif kind in (_EIGHT, _FOUR):
                 length = 8 if kind == _EIGHT else 4
             else:
-                raise ValueError(f"a field of the unknown type {kind} at byte {at}")
+                raise ValueError(f"the field at byte {at} has the unknown type {kind}")
             if at + length > stop:
-                raise ValueError(f"it ends at byte {stop}, within a field of {length} bytes")
+                raise ValueError(f"the file ends at byte {stop}, within a field of {length} bytes")
             yield key >> 3, (at, at + length)
             at += length
 

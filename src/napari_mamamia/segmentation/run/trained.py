@@ -223,8 +223,8 @@ def _list_notes(
             "the network's result in single precision" if is_network else "nnU-Net's own result"
         )
         yield (
-            f"computed with {ran.backend} in {ran.precision}: single voxels at the edge may differ "
-            f"from {reference}"
+            f"computed with {ran.backend} in {ran.precision}: individual voxels at the edge may "
+            f"differ from {reference}"
         )
     yield from (change.text for change in changes if change.removed or change.added)
     if not found:
@@ -242,8 +242,8 @@ def _check_prompt(case: Case, prompt: Prompt | None) -> Box | None:
     if box.is_empty or any(b > n for b, n in zip(box.stop, case.grid.shape, strict=True)):
         raise CaseError(
             f"expected the box {box.start} to {box.stop} (z, y, x) to contain voxels of "
-            f"{case.case_id}, whose shape is {case.grid.shape}, but it contains none; draw it "
-            "inside the image"
+            f"{case.case_id} (shape {case.grid.shape}), but it contains none; draw it inside the "
+            "image"
         )
     return box
 

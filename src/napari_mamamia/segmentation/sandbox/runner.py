@@ -48,7 +48,7 @@ class RestrictedDataset:
         return list(self._patients)
 
     def get_dce_mri_path_list(self, patient_id: str) -> list[str]:
-        """Return the files of the phases in order of time, starting with the pre-contrast phase."""
+        """Return the files of the phases in chronological order, the pre-contrast phase first."""
         return list(self._patients[patient_id]["phases"])
 
     def read_json_file(self, patient_id: str) -> dict[str, Any] | None:
@@ -108,6 +108,7 @@ def _run_submission(order: Mapping[str, Any], events: TextIO) -> int:
         step = "Model(dataset)"
         model = model_class(RestrictedDataset(order["patients"]))
         say(event="loaded")
+        step = "class Model"
         for step, call in _list_calls(model, order["task"]):
             say(event="calling", step=step)
             _write_table(call(order["output"]), step, Path(order["output"]))

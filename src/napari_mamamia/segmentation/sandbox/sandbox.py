@@ -103,9 +103,9 @@ def find_interpreter(python: Path | None = None) -> Interpreter:
     for folder in folders:
         if home.is_relative_to(folder.resolve()):
             raise ModelError(
-                f"expected the Python {program} to be outside personal folders, but it is in "
-                f"{folder}, which must not be visible to a submission: create a virtual "
-                "environment for it (python -m venv)"
+                f"expected the Python interpreter {program} to be outside personal folders, which "
+                f"a submission must not see, but it is in {folder}: create a virtual environment "
+                "for the submission elsewhere (python -m venv)"
             )
     return Interpreter(executable, folders)
 

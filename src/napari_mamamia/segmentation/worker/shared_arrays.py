@@ -42,8 +42,8 @@ def shared_folder(n_bytes: int) -> Iterator[Path]:
     place = next((place for place in places if _has_room(place, n_bytes)), None)
     if place is None:
         raise SaveError(
-            f"expected {' or '.join(map(str, places))} to have room for {n_bytes / 1e9:.2f} GB, "
-            "which are passed to the model's process, but there is less; free some space"
+            f"expected {' or '.join(map(str, places))} to have room for {n_bytes / 1e9:.2f} GB of "
+            "data for the model's process, but there is less; free some space"
         )
     with own_folder(place) as folder:
         yield folder

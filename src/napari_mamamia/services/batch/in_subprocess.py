@@ -73,8 +73,7 @@ def write_parquet(rows: Sequence[CaseScore], csv: Path, *, overwrite: bool = Fal
         return
     if path.exists() and not overwrite:
         raise SaveConflictError(
-            f"expected no file at {path}, but the file already exists: choose a different folder, "
-            "or allow overwriting"
+            f"{path} already exists: choose a different folder, or allow overwriting"
         )
     with closing(Child()) as child:
         run_in_subprocess(

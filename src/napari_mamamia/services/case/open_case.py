@@ -315,6 +315,6 @@ def _find_oddity(volume: NDArray[Any], index: int) -> str:
         if bad:
             return (
                 f"phase {index} has {count_of(bad, 'voxel')} with NaN or infinity; these values "
-                "count as unknown"
+                "are treated as unknown"
             )
     return ""

@@ -277,7 +277,7 @@ _POLL_S: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class ImportedCase:
-    """A case that was written; `kept` has the values kept from the headers, by name."""
+    """A case that was written; `kept` holds the values kept from the headers, by name."""
 
     case_id: str
     folder: Path
@@ -459,7 +459,7 @@ def _write_all(
 
 @dataclass(frozen=True, slots=True)
 class WantedStudy:
-    """A study to import; `found` has the chosen id and was checked with `settings`."""
+    """A study to import; `found` contains the chosen id and was checked with `settings`."""
 
     found: FoundStudy
     settings: ImportSettings

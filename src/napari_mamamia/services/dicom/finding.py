@@ -143,14 +143,12 @@ def require_folder(source: Path) -> None:
         raise FormatError(f"{expected}, which does not exist: check the path")
     if source.suffix.lower() == ".zip":
         raise FormatError(
-            f"{expected}, a zip archive without a central directory, which is damaged or "
-            "incomplete: copy or export it again"
+            f"{expected}, a damaged or incomplete zip archive (it has no central directory): copy "
+            "or export it again"
         )
     if is_dicom_file(source):
-        raise FormatError(f"{expected}, which is one DICOM file: choose its folder")
-    raise FormatError(
-        f"{expected}, which is a different kind of file: choose a folder or a zip archive"
-    )
+        raise FormatError(f"{expected}, a single DICOM file: choose its folder")
+    raise FormatError(f"{expected}, a different kind of file: choose a folder or a zip archive")
 
 
 @contextmanager

@@ -292,7 +292,7 @@ def _make_manifest(
     notes: tuple[str, ...],
     files: list[BundleFile],
 ) -> Manifest:
-    """Write and record the files that do not belong to a single case, and return the manifest."""
+    """Write and record the files that belong to no case, and return the manifest."""
     settings, out = plan.settings, plan.out
     entries = tuple(item.entry for item in done)
     files.append(describe_file(out, out / _RUN_FILE, "other"))
@@ -375,7 +375,7 @@ def _require_readable(case_id: str, grid: Grid, settings: ExportSettings) -> Non
     for name, spec in EXPORT_FORMATS.items():
         if grid.is_sheared and spec.needs_right_angles and name in settings.formats:
             raise CaseError(
-                f"expected perpendicular axes for {name}, which is usually read with SimpleITK, "
+                f"expected perpendicular axes for {name} (a format usually read with SimpleITK), "
                 f"but the axes of {case_id} are sheared: export a resampled copy, or omit that "
                 "format",
                 remedies=(Remedy(command="straighten"),),

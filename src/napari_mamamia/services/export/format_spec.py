@@ -111,8 +111,8 @@ def _require_free(root: Path, names: Sequence[Path]) -> None:
     for name in names:
         if os.path.lexists(root / name):
             raise SaveConflictError(
-                f"expected {root / name} not to exist, but it exists, so no file of the case was "
-                "written: choose a different folder, or allow overwriting"
+                f"{root / name} already exists, so no file of the case was written: choose a "
+                "different folder, or allow overwriting"
             )
 
 

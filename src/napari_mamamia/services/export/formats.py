@@ -169,8 +169,8 @@ def _dropped_labels(work: CaseWork) -> Iterator[str]:
 def _require_tumour(plan: ExportPlan) -> None:
     if 1 not in dict(label_names(plan.settings)):
         raise CaseError(
-            "expected a label rule with target 1, which the challenge counts as tumour, but there "
-            "is none: map the tumour to 1"
+            "expected a label rule with target 1 (the tumour in the challenge), but there is "
+            "none: map the tumour to 1"
         )
 
 
@@ -235,9 +235,8 @@ def _require_distinct(plan: ExportPlan) -> None:
         other = seen.setdefault(stem.lower(), owner)
         if other != owner:
             raise CaseError(
-                "expected different BIDS names, which contain only letters and digits, but the "
-                f"masks {other} and {owner} would both be named {stem}: rename a case or a mask "
-                "set"
+                f"BIDS names contain only letters and digits, so the masks {other} and {owner} "
+                f"would both be named {stem}: rename a case or a mask set"
             )
 
 
@@ -307,6 +306,6 @@ def formats_of(settings: ExportSettings) -> tuple[FormatSpec, ...]:
     if absent:
         raise CaseError(
             f"expected the export formats {', '.join(EXPORT_FORMATS)}, but got "
-            f"{', '.join(absent)}, which is unknown or belongs to a package that cannot be loaded"
+            f"{', '.join(absent)}: these are unknown, or their package cannot be loaded"
         )
     return tuple(spec for name, spec in EXPORT_FORMATS.items() if name in settings.formats)

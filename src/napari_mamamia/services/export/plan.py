@@ -38,7 +38,7 @@ TUMOUR: Final = ((1, "tumour"),)
 
 @dataclass(frozen=True, slots=True)
 class MaskFolder:
-    """A folder of masks ``ID.nii.gz`` and the name of the set; "" stands for the folder name."""
+    """A folder of masks ``ID.nii.gz`` and the name of the set; "" means the folder name."""
 
     folder: Path
     name: str = ""

@@ -158,8 +158,8 @@ def telling_in(
 def _note_unasked(n_others: int) -> Iterator[str]:
     if n_others:
         yield (
-            f"{count_of(n_others, 'file')} in the source could not be read, because they are "
-            "neither DICOM nor volumes (unpack an archive first)"
+            f"{count_of(n_others, 'file')} in the source could not be read, because only DICOM "
+            "files and volumes are readable (unpack an archive first)"
         )
 
 

@@ -67,7 +67,7 @@ def load_for_export(
 def case_quality(
     case_id: str, case: Case | None, found: tuple[Finding, ...], drawn: Sequence[DrawnMask]
 ) -> CaseQuality:
-    """Check a case and its masks; `found` has the findings from reading the case."""
+    """Check a case and its masks; `found` contains the findings from reading the case."""
     findings = [("", finding) for finding in found]
     if case is not None:
         findings += [("", finding) for finding in (check_phases(case))]

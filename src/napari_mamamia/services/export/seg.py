@@ -192,9 +192,9 @@ def segment_meaning(mask: DrawnMask, said: SegmentMaker) -> SegmentMeaning:
         return SegmentMeaning(_SAID[said], name, provenance.software)
     if not mask.has_history or provenance.maker is Maker.UNKNOWN:
         raise CaseError(
-            "expected a provenance file, which DICOM SEG requires to state how a mask was made, "
-            f"but found none next to the mask of {provenance.case_id} in {mask.name}: choose "
-            "whether the mask was made manually, semiautomatically or automatically",
+            "a DICOM SEG states how the mask was made, but no provenance file is next to the "
+            f"mask of {provenance.case_id} in {mask.name}: choose whether the mask was made "
+            "manually, semiautomatically or automatically",
             remedies=tuple(Remedy("made_by", (making,)) for making in _SAID),
         )
     if provenance.maker in (Maker.MODEL, Maker.PHANTOM):

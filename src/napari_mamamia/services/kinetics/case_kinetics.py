@@ -196,7 +196,7 @@ def with_times(case: Case, times_s: Sequence[float]) -> Case:
 
 
 def times_source(case: Case, files: CaseFiles | None, record: CaseRecord | None) -> str:
-    """Return a short description of the source of a case's times, or "" without times."""
+    """Return a short description of the source of a case's times, or "" if it has no times."""
     if all(time is None for time in case.times_s):
         return ""
     if files is None:

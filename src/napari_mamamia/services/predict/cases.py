@@ -71,8 +71,8 @@ def require_replaceable(mask: Mask, target: Path, own: tuple[str, ...]) -> None:
     if not target.exists() or sha256_of(target) in own or _is_equal(mask, target):
         return
     raise SaveConflictError(
-        f"expected {target} to be a mask that this run wrote, but it was made or changed "
-        "otherwise and was kept; move the file, or replace all masks",
+        f"expected {target} to be a mask that this run wrote, but another program made or changed "
+        "it, so it was kept; move the file, or replace all masks",
         remedies=(Remedy("overwrite"),),
     )
 

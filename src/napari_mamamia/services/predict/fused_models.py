@@ -362,7 +362,7 @@ class FusedSegmenter:
 
 
 def _find_digest(parameters: Iterable[tuple[str, Setting]]) -> str:
-    """Return the SHA-256 of the model from its parameters, or "" without one."""
+    """Return the SHA-256 of the model from its parameters, or "" if there is none."""
     told = dict(parameters)
     return next((str(told[name]) for name in MODEL_DIGESTS if told.get(name)), "")
 
@@ -396,7 +396,7 @@ def _named_in_errors(name: str) -> Iterator[None]:
 
 
 def _largest_peak(found: Sequence[Prediction]) -> int | None:
-    """Return the largest peak memory of the worker processes; None stands for this process."""
+    """Return the largest peak memory of the worker processes; None means this process."""
     own_peak = process_peak_memory_bytes()
     peaks = [one.peak_memory_bytes or own_peak for one in found]
     return max((peak for peak in peaks if peak is not None), default=None)

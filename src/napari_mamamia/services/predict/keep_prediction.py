@@ -80,8 +80,8 @@ def keep_prediction(
     provenance = prediction.mask.provenance
     if provenance is None:
         raise ModelError(
-            "expected the prediction to have a provenance, without which it cannot "
-            "be saved; use predict_case"
+            "expected the prediction to have a provenance, but it has none, so it cannot be "
+            "saved; use predict_case"
         )
     name = provenance.name if replaces is None else replaces.name
     if beside:

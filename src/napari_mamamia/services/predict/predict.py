@@ -112,8 +112,8 @@ def save_prediction(
     base_provenance = prediction.mask.provenance
     if base_provenance is None:
         raise ModelError(
-            "expected the prediction to have a provenance, without which it cannot "
-            "be saved; use predict_case"
+            "expected the prediction to have a provenance, but it has none, so it cannot be "
+            "saved; use predict_case"
         )
     provenance = replace(base_provenance, inputs=tuple(inputs))
     mask = prediction.mask

@@ -40,8 +40,8 @@ _MODELS: Final = "models"
 RECOVERED: Final = "recovered from a damaged journal"
 
 _FORGOTTEN: Final = (
-    "strokes of earlier sessions no longer count as evidence, because no journal ends with this "
-    "mask: the mask is unchanged, and only new strokes count"
+    "strokes of earlier sessions are no longer used as evidence, because no journal ends with "
+    "this mask; the mask is unchanged, and only new strokes are used"
 )
 
 _OWN_LOCK_S: Final = 3.0

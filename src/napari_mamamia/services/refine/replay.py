@@ -280,8 +280,7 @@ def _require_free(out: Path) -> None:
     for path in (out, sidecar_path(out)):
         if path.exists() and not _is_of_killed_replay(out):
             raise SaveConflictError(
-                f"expected {path} not to exist, but it exists, so nothing was written: choose a "
-                "different name"
+                f"{path} already exists, so nothing was written: choose a different name"
             )
 
 

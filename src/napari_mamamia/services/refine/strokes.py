@@ -28,7 +28,7 @@ WHOLE_ADVICE: Final = (
     "the whole lesion."
 )
 NO_CHANGE: Final = (
-    "No voxel changed. Press again at the same point, because a repeated stroke counts more."
+    "No voxel changed. Press again at the same point, because a repeated stroke has more weight."
 )
 NOTHING_THERE: Final = "Your mask has no voxels at this point."
 _OTHER: Final = (
@@ -59,7 +59,7 @@ class StrokeChange:
 
 
 def settle_kept(work: StrokeWork) -> KeptStroke:
-    """Return the result of a stroke within its guarantees, with its change in packed form."""
+    """Return the result of a stroke without forbidden changes, with its change compressed."""
     return keep_stroke(work, settle_stroke(work))
 
 

@@ -449,7 +449,7 @@ def _choose_volume(case: Case, phase: int | None) -> tuple[NDArray[Any], str]:
 
 
 def _is_on(grid: Grid, item: Measurement, one: _Slice) -> bool:
-    """Return whether a slice is nearest to all points of a measurement in its plane."""
+    """Return whether `one` has a measurement's plane and is the slice nearest to each point."""
     return item.plane == one.plane and all(
         place_of(grid, one.plane, point) == one.place for point in item.points_mm
     )

@@ -35,7 +35,7 @@ _SIZES: Final = (Measure.VOLUME_MM3, Measure.LONGEST_IN_PLANE_MM)
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """The findings of one reader for a case; `reader` is "" without findings.
+    """The findings of one reader for a case; `reader` is "" if there are no findings.
 
     Parameters
     ----------

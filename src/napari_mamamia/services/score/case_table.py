@@ -158,7 +158,7 @@ class CaseQuery:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Selection:
-    """The selected rows in order; `order` (m,) intp has the row indices."""
+    """The selected rows in order; `order` (m,) intp holds the row indices."""
 
     order: NDArray[np.intp]
 

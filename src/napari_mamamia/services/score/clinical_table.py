@@ -137,7 +137,7 @@ def matched(case_ids: Sequence[str], cohort: Cohort) -> Cohort:
 
 
 def described(path: Path | None, cohort: Cohort | None, own: Cohort | None) -> ClinicalTable | None:
-    """Return the summary of a clinical table; `own` has the rows of the scored cases."""
+    """Return the summary of a clinical table; `own` holds the rows of the scored cases."""
     if path is None or cohort is None or own is None:
         return None
     n, coverage = len(cohort.records), dict(cohort.coverage())

@@ -61,7 +61,7 @@ def cohort_heads(model: ModelScores) -> tuple[str, ...]:
     if model.segmentation:
         lines += counted_lines(model.segmentation.counted)
     if model.outside:
-        lines.append(f"{len(model.outside)} cases that are not in the list of cases do not count")
+        lines.append(f"{len(model.outside)} cases that are not in the list of cases are not scored")
     if resampling.n_resamples:
         lines.append(f"bootstrap {resampling.n_resamples}, seed {resampling.seed}")
     else:

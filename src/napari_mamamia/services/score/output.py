@@ -257,7 +257,7 @@ def _describe_disparity(
 
 
 def _describe_range(interval: Interval | None) -> Content | None:
-    """Return the percentiles of a gap's resampled values, or None without a bootstrap."""
+    """Return the percentiles of a gap's resampled values, or None if there is no bootstrap."""
     if interval is None:
         return None
     names = ("low", "high", "level", "n_resamples", "n_undefined", "warning", "reason")

@@ -102,7 +102,7 @@ def _list_unanswered(read: ReadRows[ResponseRow], cohort: Cohort) -> list[CaseFa
     in_table |= {case_key(failure.case_id) for failure in read.failures}
     reason = (
         "the case has no row, but its pcr is known in the clinical table, so the case is "
-        "excluded; add a row, or choose a clinical table of the cases that count"
+        "excluded; add a row, or choose a clinical table of the cases to score"
     )
     return [
         CaseFailure(record.case_id, reason)

@@ -298,7 +298,7 @@ def _require_references(cases: CaseList, references: Mapping[str, Path], folder:
 
 @dataclass(frozen=True, slots=True)
 class CaseSettings:
-    """All settings on which a case's score depends, in addition to its two files."""
+    """All settings that affect a case's score, in addition to its two files."""
 
     profile: Profile
     label: float | str | None = None
@@ -306,7 +306,7 @@ class CaseSettings:
 
 @dataclass(frozen=True, slots=True)
 class ScoredCase:
-    """The score of a case and its inspection, which is None without a reference."""
+    """The score of a case and its inspection, which is None if there is no reference."""
 
     score: CaseScore
     look: CaseInspection | None = None

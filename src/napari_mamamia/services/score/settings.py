@@ -81,18 +81,16 @@ class ScoreSettings:
         require_rule(self.profile, self.unusable)
         if self.minimum_group < 2:
             raise ValueError(
-                "expected the smallest group size to be 2 or above, because one patient has no "
+                "expected the smallest group size to be 2 or above, so that groups have a "
                 f"spread, but got {self.minimum_group}: choose 5, for example"
             )
         if self.label == 0:
-            raise ValueError(
-                "expected the label to be different from 0, which is background: choose a "
-                "different label"
-            )
+            raise ValueError("the label 0 is the background: choose a different label")
         if self.label is not None and not self.profile.chooses_label:
             raise ValueError(
-                f"expected no label under the profile {self.profile.name}, which defines its own "
-                f"foreground, but got {self.label}: omit the label or choose the profile clinical"
+                f"the profile {self.profile.name} defines its own foreground, so it cannot be "
+                f"combined with the label {self.label}: omit the label, or choose the clinical "
+                "profile"
             )
 
     @property

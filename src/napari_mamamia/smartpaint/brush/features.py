@@ -139,7 +139,7 @@ class FeatureImages:
 
 
 def measure_features(case: Case, wanted: Features = Features.ALL) -> FeatureImages:
-    """Measure the noise of the wanted features of `case`.
+    """Measure the noise of the required features of `case`.
 
     "Post" is the phase nearest to 150 s and "late" is the phase nearest to 450 s, as selected by
     `choose_image_phases`. A case with one phase has one feature, its image. The noise is measured

@@ -280,8 +280,10 @@ def _grow_shape(
     notes = (*images.missing, *start.notes)
     if apart < LEAST_APART:
         notes += (
-            "lesion and surroundings look alike here: the region follows the shape of "
-            "the outlines; check it slice by slice",
+            (
+                "lesion and surroundings look alike here, so the region follows the shape of the "
+                "outlines; check it slice by slice"
+            ),
         )
     return _crop_grown(start, _clean_region(region, belief.inside, belief.outside), notes)
 

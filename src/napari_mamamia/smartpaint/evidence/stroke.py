@@ -146,7 +146,7 @@ def prepare_stroke(
 
 
 def settle_stroke(work: StrokeWork) -> SettledStroke:
-    """Return the result of the stroke in its box; equal input gives identical results.
+    """Return the result of the stroke in its box; identical input gives identical results.
 
     Source: docs/methods/brush.md.
     """

@@ -76,7 +76,7 @@ def least_cut(energy: Energy, *, tolerance: float = _TOLERANCE, most: int = _MOS
     """Return a region of minimum energy.
 
     The search ends when the region's excess is at most `tolerance`, or after `most` iterations.
-    Equal input gives identical output.
+    Identical input gives identical output.
 
     Source: Chambolle and Pock, J Math Imaging Vis 40 (2011) 120, algorithm 1, with the anisotropic
     total variation, whose dual variables are bounded by the weights.

@@ -77,7 +77,7 @@ def slices_of(
     for (axis, index), mask in planes.items():
         full = binary_fill_holes(mask)
         if np.count_nonzero(full) > np.count_nonzero(mask):
-            notes.append(f"the outline of slice {index} had a hole, which counts as inside")
+            notes.append(f"the outline of slice {index} had a hole, which is treated as inside")
         slices.append(_crop_slice(axis, index, full, grid, tolerance_mm))
     if any(image.is_narrow for image in slices):
         notes.append(

@@ -154,7 +154,10 @@ class LiftedStroke:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeptStroke:
-    """A result within its guarantees, with the number of held-back voxels and the packed change."""
+    """The accepted result of a stroke, with its compressed change.
+
+    `held_back` is the number of voxels whose change was rejected because it was forbidden.
+    """
 
     settled: SettledStroke
     held_back: int
@@ -162,7 +165,7 @@ class KeptStroke:
 
 
 def keep_stroke(work: StrokeWork, settled: SettledStroke) -> KeptStroke:
-    """Return a result within its guarantees with its change packed, in 20 to 60 ms.
+    """Remove forbidden changes from a result and compress its change, in 20 to 60 ms.
 
     Only the arrays of `work` are read, so this function can run in a thread.
 

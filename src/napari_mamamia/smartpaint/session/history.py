@@ -136,7 +136,7 @@ class History:
         self.move(self._position + 1)
 
     def to_undo(self) -> Difference:
-        """Return the difference of the last applied step; `back` must be called after the undo.
+        """Return the change made by the last applied step; call `back` after undoing it.
 
         Raises
         ------
@@ -150,7 +150,7 @@ class History:
         return self._read_difference(self._entries[self._position - 1])
 
     def to_redo(self) -> Difference:
-        """Return the difference of the next undone step; `forward` must be called after the redo.
+        """Return the change made by the next undone step; call `forward` after redoing it.
 
         Raises
         ------

@@ -224,7 +224,7 @@ class RecordedMask:
     def redo(self, label: int | None = None) -> Box | None:
         """Redo the next undone step; return the box to redraw, or None if there is no step.
 
-        With `label`, the step of that lesion that was undone last is redone.
+        If `label` is given, redo the most recently undone step of that lesion.
 
         Raises
         ------

@@ -212,7 +212,7 @@ class MaskState:
     def put(
         self, difference: Difference, box: Box, before: LabelsWords, after: LabelsWords
     ) -> bool:
-        """Write labels and words into `box`, together with their packed `difference`.
+        """Write labels and words into `box`, together with their compressed `difference`.
 
         If the current or the last recorded values differ from `before`, nothing is written and the
         result is False.

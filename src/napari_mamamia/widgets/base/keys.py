@@ -110,7 +110,9 @@ KEYS: Final = (
     Key("grow", "R", "R", tr("Refine: grow the outlines or the mask in 3-D"), page=_REFINE),
     Key("smaller", "A", "A", tr("Refine: smaller radius"), page=_REFINE),
     Key("larger", "S", "S", tr("Refine: larger radius"), page=_REFINE),
-    Key("compare", "T", "T", tr("Refine: show the start mask while held"), held=True, page=_REFINE),
+    Key(
+        "compare", "T", "T", tr("Refine: show the initial mask while held"), held=True, page=_REFINE
+    ),
     Key(
         "accept",
         "Control-Enter",

@@ -1,4 +1,4 @@
-"""The message line, a reserved line of the panel, so that messages do not move controls."""
+"""The message line: a line of the panel reserved so that messages do not move the controls."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ class MessagePlace(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
-        self.refusal = label("header_refusal", tip=tr("Why the active tool does nothing here."))
+        self.refusal = label("header_refusal", tip=tr("Why the active tool has no effect here."))
         self.message = label("header_message", tip=tr("The last message."))
         set_level(self.refusal, "warning")
         self._first_words: _FirstWords = named(
@@ -240,7 +240,7 @@ class _Sheet(QFrame):
         self._host: QWidget | None = None
 
     def set_over(self, is_over: bool) -> None:
-        """Start or stop watching user actions elsewhere while the sheet covers controls."""
+        """Start or stop watching for user actions outside the message while it covers controls."""
         host = self.parentWidget() if is_over else None
         if host is self._host:
             return

@@ -68,7 +68,7 @@ _UNUSABLE: Final = (
     ),
     (
         UnusableRule.LEAVE_OUT,
-        tr("leave out: not for ranking"),
+        tr("leave out (no ranking)"),
         tr("The case is not scored, so leaving out difficult cases would improve the score."),
     ),
 )

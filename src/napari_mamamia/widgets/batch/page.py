@@ -139,7 +139,7 @@ class BatchFolders:
         CLINICAL,
         tr("Profile"),
         "batch_profile",
-        tr("The definitions of all numbers."),
+        tr("Defines how each metric is computed."),
         choices=tuple((profile, profile.name, "") for profile in PROFILES.values()),
     )
     out: Path | None = option(

@@ -15,7 +15,7 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.opening import Opening
 
 _OF_STUDY: Final = tr(
-    "This window reads the study {}: its cases are opened on the Review page. To open other data, "
+    "This window reads the study {}, so cases are opened on the Review page. To open other data, "
     "start another window."
 )
 

@@ -46,7 +46,7 @@ class HintedField(QLineEdit):
 
 
 class NameLabel(QLabel):
-    """A name that is shortened in the middle if it does not fit; the tooltip has the full name.
+    """A name that is shortened in the middle if it does not fit; the tooltip shows the full name.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class NameLabel(QLabel):
 
 
 class ShortLabel(NameLabel):
-    """A text with a shorter version for small widths; the tooltip has the full text.
+    """A text with a shorter version for small widths; the tooltip shows the full text.
 
     If even the short text does not fit, it is shortened in the middle like a name.
     """

@@ -397,7 +397,7 @@ class Steps(QObject):
     def _make_next(self, at: int) -> QPushButton:
         if at + 1 == len(STEPS):
             control = button(
-                "step_next_case", "", tr("Opens the next case"), self.go_on_wanted.emit
+                "step_next_case", "", tr("Opens the next case."), self.go_on_wanted.emit
             )
         else:
             after = STEPS[at + 1]

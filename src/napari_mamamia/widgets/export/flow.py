@@ -18,7 +18,7 @@ from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _LANE: Final = "export"
-_STOPPED: Final = tr("Stopped: nothing was exported, and no files were left behind.")
+_STOPPED: Final = tr("Stopped: nothing was exported, and no files remain.")
 _STOPPED_OVER: Final = tr(
     "Stopped: some files of the earlier export were replaced, and the bundle was not verified. "
     "Export again."

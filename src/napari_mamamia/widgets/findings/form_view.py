@@ -296,14 +296,14 @@ class FormView(QWidget):
             act = button(
                 f"{self._prefix}_lesion_show_{name}",
                 tr("Show"),
-                tr("Go to lesion {name} in the image.", name=name),
+                tr("Goes to lesion {name} in the image.", name=name),
                 lambda: self.voxel_wanted.emit(lesion.anchors[len(lesion.anchors) // 2]),
             )
         else:
             act = button(
                 f"{self._prefix}_lesion_drop_{name}",
                 tr("Remove answers"),
-                tr("Remove all answers about lesion {name}.", name=name),
+                tr("Removes all answers about lesion {name}.", name=name),
                 lambda: self._drop_lesion(place),
             )
         both = column(row(title, 1, act), *([note] if text else []))
@@ -343,7 +343,7 @@ class FormView(QWidget):
             sign = "▾" if self._is_unfolded else "▸"
             fold.setText(tr("{sign} {n_folded} more", sign=sign, n_folded=len(folded)))
 
-        tip = tr("Show or hide optional and computed answers.")
+        tip = tr("Shows or hides optional and computed answers.")
         fold = button(f"{self._prefix}_form_fold", "", tip, turn)
         both = column(summary, row(fold, 1), rest)
         both.layout().setContentsMargins(0, 0, 0, 0)

@@ -88,7 +88,7 @@ class FindingsPage(Page):
         self.forget = button(
             "findings_forget_marks",
             tr("Remove landmarks"),
-            tr("Remove the nipple and chest-wall landmarks. The file keeps their history."),
+            tr("Removes the nipple and chest-wall landmarks. The file keeps their history."),
             self.forget_wanted.emit,
         )
         self.body.addWidget(row(self.forget, 1))
@@ -203,14 +203,14 @@ class FindingsPage(Page):
             "case": (
                 tr("Case"),
                 WHOLE_CASE,
-                tr("Show questions about the whole case: tissue and background."),
+                tr("Shows questions about the whole case: tissue and background."),
             ),
             **{
                 side.value: (
                     tr(side.title()),
                     Place(FieldScope.BREAST, side.value),
                     with_key(
-                        tr("Show questions about the {side} breast: assessment.", side=side),
+                        tr("Shows questions about the {side} breast: assessment.", side=side),
                         "assess_4",
                     ),
                 )
@@ -224,7 +224,7 @@ class FindingsPage(Page):
         self._lesion = button(
             "findings_place_lesion",
             tr("Lesion"),
-            tr("Show questions about the lesion below."),
+            tr("Shows questions about the lesion below."),
             self._choose_lesion,
         )
         self._places[FieldScope.LESION.value] = self._lesion
@@ -249,13 +249,13 @@ class FindingsPage(Page):
         self._show = tool_button(
             "findings_show_lesion",
             "◎",
-            tr("Go to this lesion in the image."),
+            tr("Goes to this lesion in the image."),
             self.show_wanted.emit,
         )
         add = tool_button(
             "findings_add_lesion",
             "+",
-            tr("Add a lesion that is not in the mask, such as a focus."),
+            tr("Adds a lesion that is not in the mask, such as a focus."),
             self.lesion_wanted.emit,
         )
         for sign in (self._show, add):

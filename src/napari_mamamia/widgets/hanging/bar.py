@@ -33,7 +33,7 @@ _LINK_BY_HAND: Final = tr(
     "two cross-hairs."
 )
 _UNLINK: Final = tr("Lets you scroll each exam separately to find the same position by eye.")
-_LINK: Final = tr("Matches the two displayed positions, and links the exams again.")
+_LINK: Final = tr("Treats the two displayed positions as the same level and links the exams again.")
 
 
 class HangingBar(QFrame):
@@ -155,7 +155,10 @@ class HangingBar(QFrame):
         if not is_linked:
             text, why = tr("scroll or click in each exam, then link"), _LINK_BY_HAND
             if not link.is_known:
-                text, why = tr("no common frame: link by hand"), f"{_NO_FRAME} {_LINK_BY_HAND}"
+                text, why = (
+                    tr("no common frame; link by hand"),
+                    f"{_NO_FRAME} {_LINK_BY_HAND}",
+                )
         self.note.setText(text)
         self.note.setToolTip(why)
         self.link.setText(tr("Unlink") if is_linked else tr("Link here"))

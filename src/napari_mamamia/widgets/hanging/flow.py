@@ -43,7 +43,7 @@ from napari_mamamia.widgets.viewer.view_flow import ViewFlow
 _log = logging.getLogger(__name__)
 
 _IN_STUDY: Final = tr(
-    "A review study shows only its own cases: no prior exam can be shown next to them."
+    "A review study shows only its own cases, so no prior exam can be shown next to them."
 )
 _SETTING: Final = "hanging "
 
@@ -224,7 +224,7 @@ class Hanging(WindowPart):
             self._notifier.hint(_IN_STUDY)
             return
         if context is None or case is None:
-            self._notifier.hint(tr("No prior: this case is not in a data set"))
+            self._notifier.hint(tr("No prior, because this case is not in a data set"))
             return
         there = CaseContext(context.opened, case_id, context.reader)
         why = next((prior.why for prior in self.list_priors() if prior.case_id == case_id), "")
@@ -266,7 +266,7 @@ class Hanging(WindowPart):
         names = [case.case_id for case in context.opened.data_set.cases]
         others = [name for name in names if name != context.case_id]
         if not others:
-            self._notifier.hint(tr("No prior: this data set has no other exam"))
+            self._notifier.hint(tr("No prior, because this data set has no other exam"))
             return
         self.bar.ask_other(others)
 

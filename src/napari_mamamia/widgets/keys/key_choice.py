@@ -69,7 +69,8 @@ def remapped(
 def _problem_of(action: str, shown: str, table: Mapping[str, Key]) -> str:
     if action not in table:
         return tr(
-            "there is no action {action!r} for the key {shown}: choose an action from the table",
+            "the action {action!r}, to which the key {shown} is assigned, does not exist: choose "
+            "an action from the table",
             action=action,
             shown=shown,
         )

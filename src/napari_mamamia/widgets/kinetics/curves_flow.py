@@ -120,7 +120,7 @@ class CurvesFlow(WindowPart):
         live = [line for line in (self._cursor, self._mask) if line is not None]
         timing = self._state.rule.timing if times else Timing.PHASE_ORDER
         title = "" if case is None else f"{self._add_note(case.case_id)} · {timing}"
-        warning = tr("{why}: the axis shows phase numbers", why=why) if why else ""
+        warning = tr("{why}, so the axis shows phase numbers", why=why) if why else ""
         if case is not None and len(case.phases) < 2:
             warning = tr("this case has no post-contrast phase")
         return CurvePlot(title, times, (*live, *self.pinned), warning)

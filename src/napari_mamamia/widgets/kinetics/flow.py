@@ -245,7 +245,7 @@ class MotionFlow(WindowPart):
             work,
             self._take_registration,
             failed=lambda error: self._controls.say(plain_text(error), warns=True),
-            stopped=lambda: self._controls.say(tr("Cancelled: the phases are unchanged.")),
+            stopped=lambda: self._controls.say(tr("Cancelled; the phases are unchanged.")),
             ended=self._controls.show_idle,
             still=lambda: self._session.shows(case),
             on_progress=self._controls.show_progress,

@@ -17,7 +17,7 @@ from napari_mamamia.widgets.controls.progress_bar import ProgressBar
 
 _HEIGHT: Final = 8
 _OFF: Final = tr(
-    "Off: the phases are shown as acquired. Contrast can look like motion, so compare before you "
+    "Off; the phases are shown as acquired. Contrast can look like motion, so compare before you "
     "use registered phases."
 )
 _USED: Final = tr(

@@ -255,7 +255,7 @@ class KineticsPage(Page):
         self.has_floor: CheckBox = named(
             CheckBox(tr("only where PE ≥")),
             "kinetics_has_floor",
-            tr("Hides the map where the PE of the initial phase is lower."),
+            tr("Hides the map where the PE of the initial phase is below this value."),
         )
         self.has_floor.setChecked(True)
         self.floor: QSpinBox = named(

@@ -177,7 +177,10 @@ class MeasureFlow(WindowPart):
             return
         self._scene.view.reveal((inside[0], inside[1], inside[2]))
         if not any(key in view.keys for view in self.views):
-            words = tr("The drawing is in the {plane} plane: show three planes.", plane=on.plane)
+            words = tr(
+                "The drawing is in the {plane} plane. Switch to three planes to see it.",
+                plane=on.plane,
+            )
             self._notifier.hint(with_key(words, "planes"))
 
     # ------------------------------------------------------------------ drawing

@@ -54,7 +54,8 @@ _TIPS: Final = {
         "breast and empty outside."
     ),
     Rung.PRECISION: tr(
-        "Uses half precision, which is about twice as fast but changes single voxels at the edge."
+        "Uses half precision, which is about twice as fast but may change individual voxels at "
+        "the edge."
     ),
     Rung.STEP: tr(
         "Overlaps tiles less, which needs about a third of the tiles but changes the mask slightly."
@@ -146,7 +147,7 @@ class RunOptions(QWidget):
         self._show_ladder(False)
 
     def choices(self) -> RunChoices:
-        """Return the settings."""
+        """Return the prediction settings chosen on this page."""
         limit = float(self.seconds.value()) if self.limited.isChecked() else None
         allowed = tuple(rung for rung, box in self.rungs.items() if box.isChecked())
         return RunChoices(

@@ -141,7 +141,7 @@ class RecipeDialog(QDialog):
         has_own = self._setting.entry.card.has_recipe
         combo.addItem(tr("current recipe"), self._setting.recipe)
         combo.addItem(
-            tr("recipe next to the model") if has_own else tr("none: channel k is phase k"),
+            tr("recipe next to the model") if has_own else tr("none; channel k is phase k"),
             self._setting.own,
         )
         for name, recipe in self._setting.presets:

@@ -390,7 +390,7 @@ class Growing(WindowPart):
         self._noted = self._cut_off = None
         notes = "; ".join(grown.notes)
         if not self._editing.mask.apply(name, box, mask):
-            self._say_hint(tr("No growth: {notes}", notes=notes).strip())
+            self._say_hint(tr("Growing did not change the mask: {notes}", notes=notes).strip())
             return None
         step = live.steps[live.position - 1]
         if notes:

@@ -273,7 +273,8 @@ def _describe_lost(lost: Sequence[Edit], label: int) -> str:
     if not parts:
         return ""
     return tr(
-        "{parts} can no longer be redone: a new step discards the undone steps of all lesions.",
+        "{parts} can no longer be redone, because a new step discards the undone steps of all "
+        "lesions.",
         parts=tr(" and ").join(parts),
     )
 

@@ -35,12 +35,12 @@ _OVERTAKEN: Final = tr(
     "again."
 )
 _RESIZED: Final = tr(
-    "The layer of your mask had data of a different size or type: your mask is shown again "
+    "The layer of your mask had data of a different size or type, so your mask is shown again "
     "unchanged, and no part of it is lost. Keep other data in a separate layer."
 )
 _JUMPED: Final = tr(
-    "The pointer jumped by more than a metre during this stroke: the gap "
-    "was not painted. Continue from there with another stroke."
+    "The pointer jumped by more than a metre during this stroke, so the gap was not painted. "
+    "Continue from there with another stroke."
 )
 _NOTHING_HERE: Final = tr(
     "This lesion has no more steps to undo or redo: choose another lesion under Paints, or a row "

@@ -117,4 +117,6 @@ def _format_age(then: float | None) -> str:
     if then is None:
         return "earlier"
     minutes, seconds = divmod(int(time.monotonic() - then), 60)
-    return tr("{minutes}:{seconds:02d} ago", minutes=minutes, seconds=seconds)
+    if minutes:
+        return tr("{minutes} min ago", minutes=minutes)
+    return tr("{seconds} s ago", seconds=seconds)

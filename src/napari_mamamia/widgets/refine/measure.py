@@ -174,7 +174,7 @@ class RefineMeasure(WindowPart):
         start, labels, label = live.start_labels, live.labels, live.label
         self._jobs.start(
             "changes",
-            tr("Comparing with the start mask"),
+            tr("Comparing with the initial mask"),
             lambda: changed_voxels(start, labels, label),
             draw,
             still=lambda: self.wants_changes,
@@ -217,7 +217,7 @@ class RefineMeasure(WindowPart):
 
         self._jobs.start(
             "start_numbers",
-            tr("Measuring the start mask"),
+            tr("Measuring the initial mask"),
             job,
             show,
             still=lambda: self._editing.live is live and self._session.blinding == blinding,

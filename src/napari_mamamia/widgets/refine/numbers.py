@@ -30,8 +30,8 @@ class ShownNumbers:
 
 
 _ROWS: Final = (
-    ("dice", tr("Dice"), tr("Dice against the reference, 0 to 1 (profile clinical).")),
-    ("hausdorff95_mm", "HD95", tr("95th percentile Hausdorff distance in mm (profile clinical).")),
+    ("dice", tr("Dice"), tr("Dice against the reference, 0 to 1 (clinical profile).")),
+    ("hausdorff95_mm", "HD95", tr("95th percentile Hausdorff distance in mm (clinical profile).")),
     (
         "volume_mm3",
         tr("Volume"),

@@ -198,19 +198,19 @@ class RefinePage(Page):
         self.changes = button(
             "refine_changes",
             tr("Show changes"),
-            tr("Colours the voxels added (yellow) and removed (purple) since the start."),
+            tr("Colours the voxels added (yellow) and removed (purple) since editing began."),
             lambda: self.changes_wanted.emit(self.changes.isChecked()),
         )
         self.changes.setCheckable(True)
         self.compare: QPushButton = button(
             "refine_compare",
             tr("Compare with start"),
-            with_key(tr("Shows the start mask while the button is held down"), "compare"),
+            with_key(tr("Shows the initial mask while the button is held down"), "compare"),
             lambda: None,
         )
         self.compare.pressed.connect(lambda: self.compare_wanted.emit(True))
         self.compare.released.connect(lambda: self.compare_wanted.emit(False))
-        text = _make_legend(("added", "removed"), tr("{} since the start"))
+        text = _make_legend(("added", "removed"), tr("{} since editing began"))
         self.changes_legend = label(
             "refine_changes_legend", text, tr("The colours of the changes.")
         )

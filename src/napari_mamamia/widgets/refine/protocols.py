@@ -21,8 +21,8 @@ _MOST: Final = 255
 _NO_LESION: Final = tr("Paint this lesion first, then add another one.")
 _FULL: Final = tr("There are already 255 lesions, the maximum in a mask.")
 _UNUSED: Final = tr(
-    "The protocol {name} is loaded. Its {keys} belong to an earlier SmartPaint brush "
-    "and are ignored: the current brush finds the edge by itself."
+    "The protocol {name} is loaded. Its {keys} belong to an earlier SmartPaint brush and are "
+    "ignored, because the current brush finds the edge by itself."
 )
 _TOO_LATE: Final = tr(
     "The protocol {} is blinded, but cases were already open in this window. Restart and choose "

@@ -72,7 +72,7 @@ class Readers(WindowPart):
             self._ask_reader(self._waiting)
 
     def fix(self, reader: str, name: str) -> None:
-        """Fix the reader while this window shows a study; `name` is the displayed name."""
+        """Lock the reader while this window shows a study; `name` is the displayed name."""
         self._waiting, self._name, self._is_given = None, name, True
         self._records.clear()
         self._session.set_reader(reader)

@@ -106,7 +106,7 @@ def choose_next(
 _NEXT_TEXTS: Final = {
     NextStep.RECOVER: tr("Keep the recovered strokes, or start from the saved mask."),
     NextStep.SAVE: tr("Your mask is not saved: see above, then press Save."),
-    NextStep.GROW: tr("Next: grow the outline to 3-D, or outline another slice."),
+    NextStep.GROW: tr("Next: extend the outline to 3-D, or outline another slice."),
     NextStep.ACCEPT: tr(
         "Left button adds, right button removes. Accept the mask when it is correct."
     ),
@@ -122,7 +122,7 @@ _TEXTS_OF_TOOLS: Final = {
         "Accept the mask when it is correct, or outline another slice and grow again."
     ),
     (NextStep.PAINT, PaintTool.NONE): tr(
-        "Next: choose SmartPaint and press on the tumour, or outline it on a slice."
+        "Next: choose SmartPaint and press on the tumour, or outline the tumour on a slice."
     ),
     (NextStep.PAINT, PaintTool.OUTLINE): tr(
         "Draw around the tumour on the slice that shows it best, then grow the outline."
@@ -138,6 +138,6 @@ def next_text(step: NextStep, tool: PaintTool) -> str:
         )
     if tool is PaintTool.CUT:
         return tr(
-            "Draw a line across the narrow bridge: the part beyond it is removed in all slices."
+            "Draw a line across the narrow bridge. The part beyond it is removed in all slices."
         )
     return _TEXTS_OF_TOOLS.get((step, tool), _NEXT_TEXTS[step])

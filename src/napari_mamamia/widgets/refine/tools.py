@@ -80,7 +80,7 @@ _PART_TIP: Final = tr(
     "Growing does not restore it."
 )
 _CUT_TIP: Final = tr(
-    "Draw a line across a narrow bridge: the part beyond it is removed in all slices. Growing "
+    "Draw a line across a narrow bridge. The part beyond it is removed in all slices. Growing "
     "does not restore it."
 )
 _SMOOTH_TIP: Final = tr("Smooths the mask's edge in the circle.")
@@ -304,7 +304,7 @@ class RefineTools(QWidget):
             QComboBox(),
             "refine_label",
             tr(
-                "Structure that you paint: its line is thick, solid and green, while the lines of "
+                "Structure that you paint. Its line is thick, solid and green, while the lines of "
                 "other structures are thin, dashed and grey."
             ),
         )

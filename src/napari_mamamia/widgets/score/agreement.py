@@ -99,7 +99,7 @@ class Reviewing(WindowPart):
         if not self.is_on or self._shown is None:
             self.turn_on(self._role)
         elif not self._shown.errors:
-            self._notifier.hint(tr("There is no error: the masks are equal."))
+            self._notifier.hint(tr("There is no error, because the masks are equal."))
         else:
             self.go_to_error((max(self._at, 0 if by < 0 else -1) + by) % len(self._shown.errors))
 

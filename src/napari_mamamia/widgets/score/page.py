@@ -109,7 +109,9 @@ class ErrorList(QWidget):
             false=false,
             missed=len(errors) - false,
         )
-        self.note.setText(summary if errors else tr("No error: the masks are equal."))
+        self.note.setText(
+            summary if errors else tr("There is no error, because the masks are equal.")
+        )
 
     def set_current(self, place: int) -> None:
         """Highlight the displayed error; -1 highlights no error."""
@@ -185,7 +187,7 @@ _ALL_LABELS: Final = tr("all labels")
 
 
 _NO_REFERENCE: Final = {
-    True: tr("This case has no reference mask: only volumes are known."),
+    True: tr("This case has no reference mask, so only volumes are known."),
     False: tr(
         "This case has neither a reference mask nor any other mask yet: predict or draw a mask to "
         "see its volume."
@@ -233,7 +235,7 @@ class ScorePage(Page):
         self.errors.chosen.connect(self.error_chosen)
         self.body.addWidget(self.errors, stretch=1)
         self.body.addWidget(line())
-        self.body.addWidget(heading(tr("Tags of this case.")))
+        self.body.addWidget(heading(tr("Tags of this case")))
         self.tags = TagsLine()
         self.tags.tag_wanted.connect(self.tag_wanted)
         self.body.addWidget(self.tags)

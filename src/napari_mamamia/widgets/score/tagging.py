@@ -1,7 +1,9 @@
 """A reader's tags for cases, which are read with the data set and saved at each click."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
+from itertools import count
+from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
@@ -10,10 +12,13 @@ from qtpy.QtCore import Signal
 from napari_mamamia.core.records import CaseTag
 from napari_mamamia.core.texts import tr
 from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.services.case.data_set import OpenDataSet
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _LANE: Final = "tags"
+_NumberedTags = tuple[int, tuple[CaseTag, ...]]
+"""Tags with the number of their reading, which grows with time."""
 
 
 class Tagging(WindowPart):
@@ -29,12 +34,13 @@ class Tagging(WindowPart):
     ) -> None:
         super().__init__(context)
         self._with_reader = with_reader
-        self._tags: dict[tuple[Path, Path], tuple[CaseTag, ...]] = {}
+        self._tags: dict[tuple[Path, Path], _NumberedTags] = {}
+        self._numbers = count(1)
         self._session.data_set_changed.connect(self.read)
 
     def all_of(self, opened: OpenDataSet | None) -> tuple[CaseTag, ...]:
         """Return the tags by all readers in a data set, as last read."""
-        return () if opened is None else self._tags.get(opened.place, ())
+        return () if opened is None else self._tags.get(opened.place, (0, ()))[1]
 
     def of(self, case_id: str, opened: OpenDataSet) -> tuple[CaseTag, ...]:
         """Return the tags by all readers for a case."""
@@ -57,7 +63,7 @@ class Tagging(WindowPart):
         self._jobs.start(
             _LANE,
             tr("Reading the tags"),
-            lambda: self._services.read_tags(opened.workspace),
+            lambda: self._read_numbered(opened.workspace),
             partial(self._take_tags, opened),
             ended=self.changed.emit,
             shown=False,
@@ -85,9 +91,9 @@ class Tagging(WindowPart):
             return
         workspace = opened.workspace
 
-        def work() -> tuple[CaseTag, ...]:
+        def work() -> _NumberedTags:
             self._services.tag_case(workspace, reader, case_id, tag, on)
-            return tuple(self._services.read_tags(workspace))
+            return self._read_numbered(workspace)
 
         # each tag has its own job lane, so that a second click does not cancel the first
         lane = f"{_LANE} {opened.place} {case_id} {tag}"
@@ -96,5 +102,11 @@ class Tagging(WindowPart):
             lane, tr("Saving the tag"), work, take, ended=self.changed.emit, shown=False
         )
 
-    def _take_tags(self, opened: OpenDataSet, tags: Iterable[CaseTag]) -> None:
-        self._tags[opened.place] = tuple(tags)
+    def _read_numbered(self, workspace: Workspace) -> _NumberedTags:
+        return next(self._numbers), tuple(self._services.read_tags(workspace))
+
+    def _take_tags(self, opened: OpenDataSet, tags: _NumberedTags) -> None:
+        # a slow job may end after a job that read the tags later
+        self._tags[opened.place] = max(
+            tags, self._tags.get(opened.place, (0, ())), key=itemgetter(0)
+        )

@@ -357,7 +357,7 @@ class PaneWindow:
                 cross.show(pane.find_world(world))
 
     def canvas(self, pane: Pane) -> QWidget | None:
-        """Return the widget of a pane, or None without a window."""
+        """Return the widget of a pane, or None if it has no window."""
         view = self._views.get(pane)
         return None if view is None else canvas_of(view)
 

@@ -302,8 +302,8 @@ class Planes(WindowPart):
         case = self._session.case_id or tr("This case")
         if layout is Layout.PLANES and min(grid.shape) < 2:
             return tr(
-                "{case} has only one slice, which is a line in the other planes: one plane is "
-                "shown.",
+                "{case} has only one slice, which would be a line in the other planes, so only "
+                "one plane is shown.",
                 case=case,
             )
         layer = self._scene.layer(Role.PHASE)

@@ -225,13 +225,12 @@ def _choose_methods(
     chosen = tuple(dict.fromkeys(methods or ()))
     if set(chosen) == {RankMethod.COMPOSITE}:
         raise typer.BadParameter(
-            "expected a method for the table besides the composite, but found only the composite: "
-            "add another --method"
+            "the table needs another method in addition to the composite: add another --method"
         )
     if RankMethod.COMPOSITE in chosen and clinical is None:
         raise typer.BadParameter(
-            "expected --clinical with the method composite, which includes fairness, but found "
-            "none: give the clinical table"
+            "the method composite includes fairness, so it needs --clinical: pass the clinical "
+            "table"
         )
     return chosen
 

@@ -52,7 +52,7 @@ def evaluate(
     profile: ProfileOption = ProfileName.CLINICAL,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Score models on a site's own cases and write one JSON file of numbers, without ids.
+    """Score models on a site's own cases and write one JSON file of scores without case ids.
 
     Example: mamamia site evaluate --reference EXPERT --prediction MASKS --site A --out site_a.json
     """

@@ -73,7 +73,7 @@ def _columns(names: Sequence[str]) -> list[Column]:
 def _numbers(table: Table, name: str, path: Path) -> list[float]:
     numbers, bad = table.numbers(name)
     if bad:
-        raise FormatError(f"expected numbers in the column {name} of {path}, got {bad[0]}")
+        raise FormatError(f"expected numbers in the column {name} of {path}, but found {bad[0]}")
     return numbers
 
 
@@ -91,7 +91,7 @@ def read_answer(folder: Path, answer: Answer, case_id: str) -> Any:
         return read_image(path)
     content = read_json(path)
     if not isinstance(content, dict):
-        raise FormatError(f"expected a JSON object in {path.name}")
+        raise FormatError(f"expected a JSON object in {path.name}, but found other content")
     parts = content if all(isinstance(value, dict) for value in content.values()) else {"": content}
     return {part: _take_classes(values, answer.classes, path) for part, values in parts.items()}
 

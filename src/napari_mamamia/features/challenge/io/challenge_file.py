@@ -13,6 +13,7 @@ from typing import Final
 
 from napari_mamamia.core.choices import Task
 from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.plugins import PluginCode
 from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.json_text import read_json
@@ -132,6 +133,8 @@ class Challenge:
         By role: the kind of a model that measures use, and its file after ``:``; these files.
     truth
         The files below the folder of the references that the definition reads.
+    code
+        The measures and models of installed packages.
     """
 
     name: str
@@ -154,6 +157,7 @@ class Challenge:
     models: Mapping[str, str] = field(default_factory=dict)
     model_files: tuple[FrozenFile, ...] = ()
     truth: tuple[FrozenFile, ...] = ()
+    code: tuple[PluginCode, ...] = ()
     schema: int = SCHEMA
     software: str = ""
     created: str = ""

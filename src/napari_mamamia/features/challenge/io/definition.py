@@ -73,6 +73,16 @@ class MissingAnswer(StrEnum):
     """The case does not count; a team can gain by leaving out hard cases."""
 
 
+MISSING_TEXTS: Final[Mapping[MissingAnswer, str]] = MappingProxyType(
+    {
+        MissingAnswer.WORST: "get the worst value of each measure",
+        MissingAnswer.LAST_RANK: "rank the team last in each measure that lacks one",
+        MissingAnswer.LEAVE_OUT: "do not count",
+    }
+)
+"""What cases without a usable answer do, as the end of a sentence."""
+
+
 class Average(StrEnum):
     """How the values of cases become one number."""
 
@@ -108,8 +118,8 @@ class Measure:
     args
         Arguments of the registered measure.
     worst
-        Value of a case without a usable answer, and limit of all values; None for that of the
-        registered measure.
+        Value of a case without a usable answer, and limit of all values; of a measure of all cases,
+        the value of a team that lacks a case. None for that of the registered measure.
     title
         Its name on the leaderboard.
     """
@@ -182,7 +192,7 @@ class Ranking:
     score
         Formula of the score from the names of measures; it is always shown if given.
     ties
-        The rank of equal values.
+        The rank of equal values of a measure. Teams with equal scores share the better place.
     sites
         Column of the clinical table with the site of each case.
     """
@@ -192,6 +202,17 @@ class Ranking:
     score: str = ""
     ties: RankTies = RankTies.MIN
     sites: str = ""
+
+    def __post_init__(self) -> None:
+        if self.by is RankBy.SCORE and not self.score:
+            raise ValueError(
+                "ranking by the score needs a formula in ranking.score, but there is none"
+            )
+        if self.by is RankBy.SITES and not self.sites:
+            raise ValueError(
+                "expected ranking.sites, the column of the sites in the clinical table, to rank by "
+                "sites, but found none"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,30 +255,47 @@ class ChallengeDefinition:
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise ValueError(
-                f"expected a name of letters, digits, '-' and '_' without spaces, got {self.name!r}"
+                "expected a name of letters, digits, '-' and '_' without spaces, but found "
+                f"{self.name!r}"
             )
         ids = [measure.id for measure in self.measures]
         wrong = [name for name in ids if not name.isidentifier()]
         if wrong:
             raise ValueError(
-                f"expected an id of letters, digits and '_', not first a digit, got {wrong[0]!r}"
+                "expected an id of letters, digits and '_' that does not begin with a digit, but "
+                f"found {wrong[0]!r}"
             )
         if not ids or len(set(ids)) < len(ids):
-            raise ValueError("expected measures with different ids, but found none or two alike")
+            raise ValueError(
+                "expected at least one measure, and a different id for each, but "
+                "found no measure or the same id twice"
+            )
         grouped = [name for group in self.ranking.within for name in group]
         if unknown := sorted(set(grouped) - set(ids)):
-            raise ValueError(f"expected ids of measures in ranking.within, got {unknown[0]!r}")
-        if (self.ranking.by is RankBy.SCORE) and not self.ranking.score:
-            raise ValueError("expected a formula ranking.score to rank by the score, got none")
+            raise ValueError(
+                f"expected ids of measures in ranking.within, but found {unknown[0]!r}"
+            )
         if self.has_own_files and not (self.truth.files or self.truth.table):
-            raise ValueError("expected truth.files or truth.table, got neither")
+            raise ValueError("expected truth.files or truth.table, but found neither")
         if self.has_own_files and not self.answer.file:
-            raise ValueError("expected answer.file, the pattern of a submitted file, got none")
+            raise ValueError(
+                "expected the pattern of a submitted file in answer.file, but found none"
+            )
 
     @property
     def is_by_profile(self) -> bool:
         """Return whether teams are ranked by numbers that a profile defines for all cases."""
         return any(measure.of.startswith(OF_PROFILE) for measure in self.measures)
+
+    @property
+    def ranking_measures(self) -> tuple[Measure, ...]:
+        """Return the measures that determine the ranks."""
+        ranking, names = self.ranking, {measure.id for measure in self.measures}
+        if ranking.by is RankBy.SCORE:
+            names = set(re.findall(r"[^\W\d]\w*", ranking.score))
+        elif ranking.by is not RankBy.SITES and ranking.within:
+            names = {name for group in ranking.within for name in group}
+        return tuple(measure for measure in self.measures if measure.id in names)
 
     @property
     def has_own_files(self) -> bool:
@@ -294,7 +332,10 @@ def parse_definition(text: str, name: str) -> ChallengeDefinition:
     except (ValueError, RecursionError) as error:
         raise FormatError(f"cannot read {name} as a definition: {error}: {_REMEDY}") from error
     if isinstance(content, dict) and "extends" in content:
-        base = definition_text(str(content.pop("extends")))
+        try:
+            base = definition_text(str(content.pop("extends")))
+        except FormatError as error:
+            raise FormatError(f"cannot extend the definition in {name}: {error}") from error
         content = _merge(tomllib.loads(base), content)
     return _DEFINITION.record(content, name)
 
@@ -317,7 +358,7 @@ def _merge(base: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return a definition with changes; tables are merged, and measures replaced by their id."""
     merged = dict(base)
     for key, value in changes.items():
-        if key == "measures":
+        if key == "measures" and _all_have_ids(value):
             by_id = {measure["id"]: measure for measure in base["measures"]}
             for measure in value:
                 by_id[measure["id"]] = by_id.get(measure["id"], {}) | measure
@@ -327,6 +368,12 @@ def _merge(base: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
         else:
             merged[key] = value
     return merged
+
+
+def _all_have_ids(measures: object) -> bool:
+    return isinstance(measures, list) and all(
+        isinstance(measure, dict) and isinstance(measure.get("id"), str) for measure in measures
+    )
 
 
 @cache

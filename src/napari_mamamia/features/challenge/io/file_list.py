@@ -23,7 +23,7 @@ _REMEDY: Final = "restore it from a copy, or run the command that wrote the fold
 
 @dataclass(frozen=True, slots=True)
 class FileList:
-    """The files of a run; a leaderboard's list also has the path of its challenge."""
+    """The files of a run; a leaderboard's list also contains the path of its challenge."""
 
     files: tuple[FrozenFile, ...]
     place: str = ""

@@ -680,8 +680,8 @@ def challenge_facts(path: Path, case_id: str) -> str:
         ) from error
     if not isinstance(content, dict):
         raise FormatError(
-            f"expected a JSON object in {path}, got {type(content).__name__}: "
-            "export the patient info again"
+            f"expected a JSON object in {path}, but found {type(content).__name__}: export the "
+            "patient info again"
         )
     lesion, imaging = (
         _read_section(content, "primary_lesion"),

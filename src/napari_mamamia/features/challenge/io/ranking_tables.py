@@ -149,11 +149,11 @@ def read_case_columns(path: Path, columns: Sequence[str]) -> CaseColumns:
             before = seen[case_key(case)][1]
             raise FormatError(
                 f"expected each case once in {path}, but {case} is in rows {before} and "
-                f"{row.number}: keep the right row"
+                f"{row.number}: keep the correct row"
             )
         seen[case_key(case)] = case, row.number
     if not seen:
-        raise FormatError(f"expected a row for each case in {path}, found none: check the file")
+        raise FormatError(f"expected a row for each case in {path}, but found none: check the file")
     profiles, statuses = (
         [str(cell or "") for cell in table.column(name)] if table.has(name) else []
         for name in ("profile", "status")
@@ -208,7 +208,7 @@ def _read_long(table: Table, names: dict[str, str]) -> list[_Cell]:
 
 
 def _list_case_facts(table: Table) -> tuple[str, ...]:
-    """Return the columns of a wide table that are no algorithms, judged by their names."""
+    """Return the columns of a wide table that, by their names, describe the cases."""
     places = table.header.places
     return tuple(name for name in places if spelled(split_unit(name)[0]) in _NO_ALGORITHMS)
 
@@ -221,15 +221,15 @@ def _read_wide(table: Table, names: dict[str, str], not_ranked: Sequence[str]) -
     algorithms = {name: at for name, at in table.header.places.items() if at not in not_algorithms}
     if not algorithms:
         raise FormatError(
-            f"expected the columns algorithm, case and value in {path}, or a case and a column for "
-            f"each algorithm, found {name_some(header) or 'no header'}: rename the columns"
+            f"expected the columns algorithm, case and value in {path}, or a case and a column "
+            f"for each algorithm, but found {name_some(header) or 'no header'}: rename the columns"
         )
     for name in algorithms:
         places = [index for index, other in enumerate(header) if other == name]
         if len(places) > 1:
             raise FormatError(
-                f"expected only one column {name} in {path}, found {len(places)} (columns "
-                f"{name_some([str(index + 1) for index in places])}): keep the right one"
+                f"expected only one column {name} in {path}, but found {len(places)} (columns "
+                f"{name_some([str(index + 1) for index in places])}): keep the correct one"
             )
     values = {name: _read_values(table, name) for name in algorithms}
     columns = {key: table.column(key) for key in KEYS if table.has(key)}
@@ -268,7 +268,8 @@ def _part_cells(
             if rows[place]:
                 raise FormatError(
                     f"expected only one value of {cell.algorithm} for case {names[cell.case]} in "
-                    f"{path}, found it in rows {rows[place]} and {cell.row}: keep the right one"
+                    f"{path}, but found it in rows {rows[place]} and {cell.row}: keep the right "
+                    "one"
                 )
             rows[place] = cell.row
             values[place] = cell.value
@@ -277,8 +278,8 @@ def _part_cells(
     for name, algorithm in algorithms.items():
         if all(np.isnan(table.values[:, algorithm]).all() for table in tables):
             raise FormatError(
-                f"expected a value of {name} in {path} for at least one case, found none: add its "
-                "values, or leave the algorithm out"
+                f"expected a value of {name} in {path} for at least one case, but found none: add "
+                "its values, or leave the algorithm out"
             )
     return tuple(tables)
 
@@ -293,7 +294,7 @@ def _choose_column(table: Table) -> list[str]:
     if len(others) == 1:
         return [name for name in table.header.places if name != "case"]
     raise FormatError(
-        f"expected a column dsc, value or score in {table.path}, found "
+        f"expected a column dsc, value or score in {table.path}, but found "
         f"{name_some(others) or 'none'}: name the column to rank by",
         remedies=(Remedy("metric", ("COLUMN",)),),
     )
@@ -313,8 +314,8 @@ def _read_values(table: Table, name: str) -> list[float]:
         row, cell = table.rows[bad[0].row], table.column(name)[bad[0].row]
         raise FormatError(
             f"expected a finite number{' from 0 to 1' if is_share else ''} or an empty cell in "
-            f"column {name}, row {row.number} of {table.path}, got {str(cell).strip()!r}: correct "
-            "it, or leave the cell empty and choose a rule for missing values",
+            f"column {name}, row {row.number} of {table.path}, but got {str(cell).strip()!r}: "
+            "correct it, or leave the cell empty and choose a rule for missing values",
             remedies=(Remedy("missing", ("RULE",)),),
         )
     return values
@@ -329,6 +330,6 @@ def _parse_name(path: Path, number: int, what: str, cell: object) -> str:
         return parse_id(cell)
     except ValueError:
         raise FormatError(
-            f"expected the {what}'s name in row {number} of {path}, got {cell!r}: write it, or "
-            "delete the row"
+            f"expected the {what}'s name in row {number} of {path}, but got {cell!r}: write it, "
+            "or delete the row"
         ) from None

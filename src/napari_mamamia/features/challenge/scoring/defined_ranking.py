@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.core.choices import MissingKind
+from napari_mamamia.core.choices import MissingKind, RankTies
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.features.challenge.io.definition import (
@@ -41,7 +41,7 @@ _FLOAT = NDArray[np.float64]
 
 
 class ValueState(StrEnum):
-    """Whether a case has a value of a measure, and why not."""
+    """Whether a case has a value for a measure and, if not, why."""
 
     OK = "ok"
     NOT_DEFINED = "not defined"
@@ -131,11 +131,15 @@ def count_values(
 def measure_team(
     rule: MeasureRule, cases: Sequence[CaseValue], definition: ChallengeDefinition
 ) -> Callable[[NDArray[np.int64]], _FLOAT]:
-    """Return a function from weights of the cases (b, n) to a team's measure (b,)."""
+    """Return a function that maps case weights, shape (b, n), to a team's measure, shape (b,)."""
     counted = count_values(cases, definition.missing, rule.sign)
     if counted is None or all(rows is None for rows in counted):
         return lambda weights: np.full(len(weights), np.nan)
     if rule.of_rows is not None:
+        worst, is_worst = rule.measure.worst, definition.missing is MissingAnswer.WORST
+        lacks = any(not case.is_usable and case.state is not ValueState.NO_TRUTH for case in cases)
+        if worst is not None and is_worst and lacks:
+            return lambda weights: np.full(len(weights), worst)
         return partial(_reduce_rows, rule, [np.zeros((0, 1)) if rows is None else rows
                                             for rows in counted])  # fmt: skip
     there = np.array([rows is not None for rows in counted])
@@ -152,7 +156,7 @@ def measure_team(
 def _average_drawn(
     average: Callable[..., _FLOAT], weights: NDArray[np.int64], values: _FLOAT
 ) -> _FLOAT:
-    """Return the averages (b,), nan in a resample without a case that counts."""
+    """Return the averages (b,), nan in a resample in which no case has a weight."""
     with np.errstate(invalid="ignore"):
         averages = average(weights, values)[:, 0]
     return np.where(weights.sum(axis=1) > 0, averages, np.nan)
@@ -176,7 +180,8 @@ class DefinedRanking:
     `numbers` are the measures by id, each (m,); `scores` (m,) is the formula, or else the mean
     rank; `ranks` (m,); `stability` None without resamples. `tables` hold the values of each measure
     of cases, `not_computed` the problems of measures by id. `draws` (B, m) are the resampled
-    measures and the "Score", `titles` the titles of measures by id.
+    measures and the "Score", `titles` the titles of measures by id, with an arrow in the better
+    direction. `notes` say by team and case why there is no usable answer.
     """
 
     teams: tuple[str, ...]
@@ -188,6 +193,7 @@ class DefinedRanking:
     not_computed: Mapping[str, str]
     draws: Mapping[str, _FLOAT] = field(default_factory=dict)
     titles: Mapping[str, str] = field(default_factory=dict)
+    notes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def draw_scores(self, team: str) -> _FLOAT:
         """Return a team's score in each resample, () without resamples."""
@@ -223,7 +229,10 @@ def rank_by_definition(
                 if (problem := _find_problem(rule, teams))}  # fmt: skip
     computed = [rule for rule in rules if rule.measure.id not in problems]
     if not computed:
-        raise FormatError(f"expected a measure that can be computed, got {problems}")
+        raise FormatError(
+            "cannot compute any measure: "
+            f"{'; '.join(f'{name}: {problem}' for name, problem in problems.items())}"
+        )
     cases = tuple(value.case_id for value in teams[names[0]][computed[0].measure.id].values)
     full = np.ones((1, len(cases)), dtype=np.int64)
     measured = {
@@ -242,8 +251,9 @@ def rank_by_definition(
     else:
         scores = _score_teams(definition, computed, tables, full, full_numbers)[0]
     sign = 1.0 if ranking.by is RankBy.SCORE else -1.0
-    places = rank_scores(scores, ranking.ties)
-    titles = {rule.measure.id: rule.measure.title for rule in computed if rule.measure.title}
+    places = rank_scores(scores, RankTies.MIN)
+    titles = {rule.measure.id: f"{rule.measure.title or rule.measure.id} "
+              f"{'↑' if rule.sign > 0 else '↓'}" for rule in computed}  # fmt: skip
     ranked = DefinedRanking(
         names, numbers, sign * scores, places, None, tables, problems, titles=titles
     )
@@ -261,7 +271,7 @@ def rank_by_definition(
         for first, weights in _number_blocks(len(cases), n_resamples, seed)
     ]
     drawn_scores = np.concatenate(blocks)
-    stable = stability_of(places, rank_scores(drawn_scores, ranking.ties))
+    stable = stability_of(places, rank_scores(drawn_scores, RankTies.MIN))
     resampled = {rule.measure.id: draws[rule.measure.id] for rule in computed if rule.is_resampled}
     resampled["Score"] = sign * drawn_scores
     return replace(ranked, stability=stable, draws=resampled)

@@ -130,7 +130,7 @@ def tumour_rows(case: CaseAnswer) -> Rows:
     """Return (1, p of the tumour) and (0, p of its mirror in the other breast) in the image."""
     classify, mask = case.model("tumour"), _tumour(case)
     if case.answer.shape != mask.shape:
-        raise ValueError(f"expected an image of shape {mask.shape}, found {case.answer.shape}")
+        raise ValueError(f"expected an image of shape {mask.shape}, but found {case.answer.shape}")
     mirrored = mirror_mask(case.answer, mask)
     if mirrored is None or np.array_equal(mirrored, mask):
         raise NotDefinedError("the image has no two breasts with a valley between them")

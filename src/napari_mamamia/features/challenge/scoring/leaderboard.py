@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.core.choices import RankMethod
 from napari_mamamia.features.challenge.scoring.sites import SiteMeans, SitesResult
 from napari_mamamia.scoring.cohort.groups import Grouping
 from napari_mamamia.scoring.ranking.ranking import MethodRanking, Ranking, TableRanking
@@ -38,7 +39,7 @@ _MOST_SPREAD: Final = 10
 
 LEADERBOARD_FOOTER: Final = (
     "Numbers are rounded for reading; rank.json, rank_details.json, ranks.csv and case_ranks.csv "
-    "beside this page have them in full. A team's name links to its own page."
+    "next to this page contain the exact values. A team's name links to its own page."
 )
 
 
@@ -49,7 +50,7 @@ class LeaderboardContent:
     `sentences` are the texts of all tables together (if there are several), then of each table.
     `links` lead from an algorithm's name to its page. The page begins with `summary` and `facts`,
     and has `warnings` before the sections. `groupings` divide the first table's counted cases on
-    the teams' pages.
+    the teams' pages. `titles` name the tables of a metric.
     """
 
     title: str
@@ -63,6 +64,7 @@ class LeaderboardContent:
     links: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     summary: tuple[Answer, ...] = ()
     groupings: tuple[Grouping, ...] = ()
+    titles: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
 
 def leaderboard_page(content: LeaderboardContent) -> Page:
@@ -92,7 +94,7 @@ def ranking_sections(content: LeaderboardContent) -> tuple[PageSection, ...]:
         n = sum(len(table.cases) for table in ranking.tables)
         table = _make_board(
             names, content.overall, n, content.overall_filled, content.links,
-            f"All {len(ranking.tables)} tables together: mean rank, ranked again",
+            name_overall(len(ranking.tables), content.overall[0]),
         )  # fmt: skip
         figures = tuple(draw_stability("all", names, content.overall, ranking.n_draws))
         sections.append(PageSection("All together", (table,), figures, says=tuple(texts.pop(0))))
@@ -103,6 +105,13 @@ def ranking_sections(content: LeaderboardContent) -> tuple[PageSection, ...]:
     if sites is not None and len(sites.sites) > 1:
         sections.append(_describe_sites(ranking, sites))
     return tuple(sections)
+
+
+def name_overall(n_tables: int, method: MethodRanking) -> str:
+    """Return the title of the ranking over all tables by its first method."""
+    if method.method is RankMethod.COMPOSITE:
+        return f"{n_tables} measures together, as the challenge's definition ranks"
+    return f"All {n_tables} tables together: mean rank, ranked again"
 
 
 def _describe_table(
@@ -120,7 +129,8 @@ f"{table.phrase}: {'larger' if table.is_larger_better else 'smaller'} is better"
     # with several tables only the figure of ranks, to limit the length of the page
     methods = one.methods[:1] if several else one.methods
     figures = tuple(draw_stability(stem, names, methods, n_draws))[: 1 if several else None]
-    title = table.phrase.strip().removeprefix("by ") if several else "Leaderboard"
+    name = content.titles.get(table.metric) or table.phrase.strip().removeprefix("by ")
+    title = name if several else "Leaderboard"
     yield PageSection(f"{title[:1].upper()}{title[1:]}", (board,), figures, says=tuple(sentences))
     if several or len(names) < 2:
         return

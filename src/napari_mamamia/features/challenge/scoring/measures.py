@@ -25,7 +25,7 @@ class NotDefinedError(ValueError):
 
 
 class NoTruthError(ValueError):
-    """A measure has no value for a case because of the truth; the case does not count for it."""
+    """A measure has no value for a case because of the truth; the measure ignores this case."""
 
 
 class NotComputedError(CaseError):
@@ -180,12 +180,39 @@ def _macro_auc(rows: Rows) -> float:
     return float(np.mean([auc((label == code).astype(float), rows[:, code + 1]) for code in codes]))
 
 
+def _number_rows(case: CaseAnswer) -> Rows:
+    """Return the answer and the truth of each part."""
+    return np.array([(case.answer[part], true) for part, true in case.truth["table"].items()])
+
+
+def _error_rows(case: CaseAnswer) -> Rows:
+    rows = _number_rows(case)
+    return np.abs(rows[:, :1] - rows[:, 1:])
+
+
 def _absolute_error(case: CaseAnswer) -> float:
-    pairs = [(case.answer[part], true) for part, true in case.truth["table"].items()]
-    return float(np.mean([abs(number - true) for number, true in pairs]))
+    return float(_error_rows(case).mean())
+
+
+def _root_mean_square(rows: Rows) -> float:
+    return float(np.sqrt(np.mean(rows**2)))
+
+
+def _correlation(rows: Rows) -> float:
+    """Return Pearson's correlation, nan if all answers or all true numbers are equal."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return float(np.asarray(np.corrcoef(rows.T))[0, 1]) if len(rows) > 1 else np.nan
+
+
+def _determination(rows: Rows) -> float:
+    """Return R2, 1 - residual / total sum of squares, nan if all true numbers are equal."""
+    answer, true = rows.T
+    total = np.sum((true - true.mean()) ** 2)
+    return float(1 - np.sum((true - answer) ** 2) / total) if total > 0 else np.nan
 
 
 _CLASS: Final = AnswerKind.PROBABILITIES
+_NUMBERS: Final = AnswerKind.NUMBERS
 CLASS_MEASURES: Final = (
     ChallengeMeasure("class.auc", _CLASS, _class_rows, _auc_of_rows, _worst_class_rows),
     ChallengeMeasure("class.macro_auc", _CLASS, _macro_rows, _macro_auc, _worst_macro_rows),
@@ -193,5 +220,8 @@ CLASS_MEASURES: Final = (
                      _worst_class_rows),
     ChallengeMeasure("class.specificity_at", _CLASS, _class_rows, _specificity_at,
                      _worst_class_rows),
-    ChallengeMeasure("number.absolute_error", AnswerKind.NUMBERS, _absolute_error),
+    ChallengeMeasure("number.absolute_error", _NUMBERS, _absolute_error),
+    ChallengeMeasure("number.rmse", _NUMBERS, _error_rows, _root_mean_square),
+    ChallengeMeasure("number.pearson", _NUMBERS, _number_rows, _correlation),
+    ChallengeMeasure("number.r2", _NUMBERS, _number_rows, _determination),
 )  # fmt: skip

@@ -46,7 +46,7 @@ def mirror_mask(image: NDArray[np.float64], mask: NDArray[np.bool_]) -> NDArray[
 
 
 def find_midline(image: NDArray[np.float64]) -> int | None:
-    """Return the column between the breasts, None without two peaks and a valley between them."""
+    """Return the column between the breasts, or None if no valley separates two peaks."""
     profile = _smooth_profile(image)
     if np.isnan(profile).all():
         return None
@@ -65,7 +65,7 @@ def find_midline(image: NDArray[np.float64]) -> int | None:
 
 
 def _smooth_profile(image: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the mean of the tissue in each column, smoothed; nan without tissue."""
+    """Return the smoothed mean of the tissue in each column, nan where there is no tissue."""
     is_tissue = image > _BACKGROUND
     count = is_tissue.sum(axis=0)
     total = np.where(is_tissue, image, 0.0).sum(axis=0)

@@ -1,7 +1,7 @@
 """The page of a published site: boards that can be sorted, figures of aggregates, consensus."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import nan
 from typing import Final
 
@@ -37,8 +37,8 @@ from napari_mamamia.scoring.report.text import (
 
 _FOOTER: Final = (
     "Numbers are rounded for reading; leaderboard.json has them in full, and "
-    "leaderboard.schema.json describes it. This site contains no case ids, no values of single "
-    "cases and no values of groups."
+    "leaderboard.schema.json describes it. This site contains no case ids, no values of "
+    "individual cases and no values of groups."
 )
 _MAIN: Final = ("Score", "Performance", "Fairness")
 _TITLES: Final = {"segmentation": "Masks", "classification": "Responses"}
@@ -46,10 +46,14 @@ _TITLES: Final = {"segmentation": "Masks", "classification": "Responses"}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PublicDraws:
-    """The resampled scores and ranks of each ranked team of a task, in order of rank."""
+    """The resampled scores and ranks of each ranked team of a task, in order of rank.
+
+    `titles` are the headings of numbers by name.
+    """
 
     scores: Mapping[str, NDArray[np.float64]]
     ranks: Mapping[str, NDArray[np.float64]]
+    titles: Mapping[str, str] = field(default_factory=dict)
 
 
 def public_page(site: Site, draws: Sequence[PublicDraws]) -> Page:
@@ -102,21 +106,26 @@ def _describe_overall(site: Site) -> PageSection:
 
 def _describe_task(task: PublicTask, drawn: PublicDraws, title: str) -> Iterator[PageSection]:
     names = tuple(dict.fromkeys(value.name for row in task.rows for value in row.numbers))
-    yield PageSection(title, tuple(_tabulate(task, names)), notes=(_say_definitions(task),))
+    yield PageSection(
+        title, tuple(_tabulate(task, names, drawn.titles)), notes=(_say_definitions(task),)
+    )
     figures = tuple(_draw(task, drawn, names, title))
     if figures:
         yield PageSection(f"{title}: figures", (), figures)
 
 
 def _say_definitions(task: PublicTask) -> str:
-    what = "profile" if task.task in _TITLES else "definition"
+    is_ours = task.task in _TITLES
+    what = f"profile {task.profile}" if is_ours else f"definition {task.task}"
     return (
-        f"{task.n_cases:,} cases; {what} {task.profile}; ranked by {task.ranked_by}; unusable "
+        f"{task.n_cases:,} cases; {what}; ranked by {task.ranked_by}; unusable "
         f"cases: {task.rule}; {task.n_resamples:,} resamples of the cases."
     )
 
 
-def _tabulate(task: PublicTask, names: Sequence[str]) -> Iterator[ReportTable]:
+def _tabulate(
+    task: PublicTask, names: Sequence[str], titles: Mapping[str, str]
+) -> Iterator[ReportTable]:
     """Yield the ranks with the main numbers, all other numbers, and the two parts."""
     main = [name for name in _MAIN if name in names]
     gated = [Column("Gated rank")] * any(row.gated_rank is not None for row in task.rows)
@@ -124,7 +133,7 @@ def _tabulate(task: PublicTask, names: Sequence[str]) -> Iterator[ReportTable]:
         Column("Team", is_number=False),
         *(Column(head) for head in ("Rank", "Rank, 95 %", "First, %")),
         *gated,
-        *_list_columns(task, main),
+        *_list_columns(task, main, titles),
         *(Column(head) for head in ("Cases", "Unusable", "Submitted")),
         Column("Remark", is_number=False),
     ]
@@ -147,10 +156,11 @@ def _tabulate(task: PublicTask, names: Sequence[str]) -> Iterator[ReportTable]:
     others = [name for name in names if name not in main]
     if others and ranked:
         lines = tuple(Row((row.team, *_show_numbers(row, others))) for row in ranked)
-        columns = [team, *_list_columns(task, others)]
+        columns = [team, *_list_columns(task, others, titles)]
         title = "Metrics, and fairness by variable" if task.task in _TITLES else "Measures"
-        yield ReportTable(title, tuple(columns), lines,
-                          ("SD: over the cases.",))  # fmt: skip
+        notes = ["SD: over the cases."] * any("± SD" in column.label for column in columns)
+        notes += ["↑: larger is better; ↓: smaller is better."] * bool(titles)
+        yield ReportTable(title, tuple(columns), lines, tuple(notes))
     if task.parts and ranked:
         heads = [
             Column(f"{part} {what} ({n:,} cases)")
@@ -165,13 +175,16 @@ def _tabulate(task: PublicTask, names: Sequence[str]) -> Iterator[ReportTable]:
         yield ReportTable("Public and private part", (team, *heads), lines)
 
 
-def _list_columns(task: PublicTask, names: Sequence[str]) -> list[Column]:
+def _list_columns(
+    task: PublicTask, names: Sequence[str], titles: Mapping[str, str]
+) -> list[Column]:
     """Return two columns for each number: the number, and its interval."""
     with_sd = {value.name for row in task.rows for value in row.numbers if value.sd is not None}
     columns = []
     for name in names:
-        columns.append(Column(f"{_label(name)}{', mean ± SD' if name in with_sd else ''}"))
-        columns.append(Column(f"{_label(name)}, 95 %"))
+        label = titles.get(name) or _label(name)
+        columns.append(Column(f"{label}{', mean ± SD' if name in with_sd else ''}"))
+        columns.append(Column(f"{label}, 95 %"))
     return columns
 
 

@@ -1,7 +1,7 @@
-"""Rank algorithms over equally weighted sites; find worst sites; leave out each site.
+"""Rank algorithms over equally weighted sites; find the worst sites; leave out each site in turn.
 
 Source: FeTS, Zenk et al., Nature Communications 16 (2025) 6274, and FeTS-AI/Challenge, commit
-1c122653 (behaviour, no code).
+1c122653 (reimplemented from its behaviour, without copied code).
 """
 
 from collections.abc import Sequence

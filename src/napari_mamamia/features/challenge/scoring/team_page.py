@@ -131,10 +131,10 @@ def _find_moments(groups: Sequence[NDArray[np.float64]]) -> GroupMoments | None:
 
 
 def _mean_ends(moments: GroupMoments) -> list[tuple[float, float]]:
-    """Return the 95 % interval of each group's mean, from at least the pooled variance."""
+    """Return Student's 95 % interval of each group's mean, from the variance of that group."""
     from scipy.stats import t as student
 
-    reach = student.ppf((1 + LEVEL) / 2, moments.n - 1) * np.sqrt(moments.errors)
+    reach = student.ppf((1 + LEVEL) / 2, moments.n - 1) * np.sqrt(moments.variance / moments.n)
     return list(zip((moments.mean - reach).tolist(), (moments.mean + reach).tolist(), strict=True))
 
 
@@ -148,8 +148,10 @@ def _say_gap(moments: GroupMoments, labels: Sequence[str], *, is_larger_better: 
     sure = (
         f"The groups differ by at least {number(ends.low)}."
         if ends.low > 0
-        else "These cases neither show a difference between groups nor exclude a gap of "
-        f"{number(ends.high)}."
+        else (
+            "These cases do not show a difference between groups, but do not exclude a gap of "
+            f"{number(ends.high)}."
+        )
     )
     return (
         f"Gap {number(gap)}, from {best} down to {worst}; by chance alone groups of these sizes "

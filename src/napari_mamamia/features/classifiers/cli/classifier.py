@@ -182,7 +182,7 @@ def stack(
         raise typer.BadParameter(
             "expected --out-of-fold to confirm that no model was trained or selected on these "
             "cases; otherwise the stack would be optimistic: use scores from models that were "
-            "trained on other cases"
+            "trained on different cases"
         )
     columns = _name_columns(case_id, label, score, reader, cluster)
     rules = StackRules(n_folds=folds, one_se=one_se, seed=seed)

@@ -175,7 +175,7 @@ def _read_boxes(table: Table, cases: DetectionCases, keeps_bad: bool) -> BoxTabl
             name = parse_id(cells[at])
             place = place_of[case_key(name)]
         except (ValueError, KeyError) as error:
-            reason = "the case is not in the case list, so it does not count"
+            reason = "the case is not in the case list, so it is not scored"
             why = reason if isinstance(error, KeyError) else str(error)
             failures.append(CaseFailure(name, f"row {number} of {table.path.name}: {why}"))
             continue

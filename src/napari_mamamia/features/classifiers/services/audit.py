@@ -298,5 +298,5 @@ def _make_page(summary: AuditSummary, table: Path) -> Page:
         (f"{summary.n:,} rows.", *summary.lines[:2]),
         tuple(sections),
         failures=summary.failures,
-        footer="audit.json and leaks.csv beside this page contain the full numbers.",
+        footer="audit.json and leaks.csv next to this page contain the exact values.",
     )

@@ -229,8 +229,8 @@ def _find_arrival(
         return vessel_arrival_s(case, settings.vessels), "bolus in the vessel mask"
     if mean is None:
         raise CaseError(
-            f"expected {case.case_id} to have a mask with voxels, whose curve gives the arrival of "
-            "contrast, but found none; add a mask, or enter the arrival in seconds",
+            f"the arrival of contrast is determined from the mask of {case.case_id}, but the mask "
+            "is missing or empty; add a mask, or enter the arrival in seconds",
             remedies=(Remedy("masks", ("DIR",)), Remedy("arrival", ("SECONDS",))),
         )
     arrival_s = fitted_arrival_s(times, mean, median_t10, echo, settings.source, settings.model)

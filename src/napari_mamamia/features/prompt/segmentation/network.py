@@ -80,7 +80,7 @@ class _Window:
 
 
 class NetworkSession:
-    """A session of a prompt model in one file; has the methods of nnInteractive's session.
+    """A session of a single-file prompt model, with the methods of nnInteractive's session.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class NetworkSession:
         self._object = self._base.copy()
 
     def set_target_buffer(self, buffer: NDArray[np.uint8]) -> None:
-        """Write masks into this array."""
+        """Set the array into which masks are written."""
         self._buffer = buffer
 
     def reset_interactions(self) -> None:

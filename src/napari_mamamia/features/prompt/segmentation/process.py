@@ -70,7 +70,7 @@ class WorkerEngine:
 
     @property
     def pid(self) -> int | None:
-        """Process id, None without a process."""
+        """The process ID, or None if no process is running."""
         process = self._process
         return process.pid if process is not None and process.poll() is None else None
 
@@ -107,7 +107,10 @@ class WorkerEngine:
     def _read_info(self, answer: Mapping[str, Any]) -> EngineInfo:
         z, y, x = (int(n) for n in answer["thickness"])
         if not 1 <= min(z, y, x) <= max(z, y, x) <= _MOST_THICKNESS:
-            raise ValueError(f"a scribble of {z} x {y} x {x} voxels")
+            raise ValueError(
+                f"expected a scribble to be 1 to {_MOST_THICKNESS} voxels thick, but "
+                f"got {z} x {y} x {x}"
+            )
         licence = printable(str(answer["licence"]))[:200].strip()
         name, model = self._describe(printable(str(answer["version"]))[:40])
         abilities = Abilities(
@@ -277,12 +280,15 @@ def _read_region(answer: Mapping[str, Any], content: bytes, shape: Sequence[int]
     if len(ends) != 3 or any(
         not 0 <= low <= high <= n for (low, high), n in zip(ends, shape, strict=True)
     ):
-        raise ValueError(f"a box {ends} outside the image {tuple(shape)}")
+        raise ValueError(f"expected a box inside the image {tuple(shape)}, but got {ends}")
     (z0, z1), (y0, y1), (x0, x1) = ends
     box = Box((z0, y0, x0), (z1, y1, x1))
     voxels = np.frombuffer(content, np.uint8)
     if voxels.size != np.prod(box.shape) or voxels.max(initial=0) > 1:
-        raise ValueError(f"{voxels.size} values for a box of {box.shape} voxels, or not 0 and 1")
+        raise ValueError(
+            f"expected only the values 0 and 1 for a box of {box.shape} voxels, but "
+            f"got {voxels.size} values up to {voxels.max(initial=0)}"
+        )
     return Region(box, voxels.reshape(box.shape).astype(np.bool_))
 
 

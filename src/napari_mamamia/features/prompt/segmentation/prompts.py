@@ -78,7 +78,7 @@ class Prompt:
         if not low <= len(points) <= high or not all(isfinite(c) for p in points for c in p):
             wanted = count_of(low, "voxel") if low == high else f"at least {low} voxels"
             raise CaseError(
-                f"expected {wanted} of a {self.kind}, all finite numbers, but found {len(points)}"
+                f"expected {wanted} of a {self.kind} with finite numbers, but found {len(points)}"
             )
 
     @property
@@ -136,8 +136,8 @@ def place_prompt(prompt: Prompt, shape: Sequence[int], abilities: Abilities) -> 
         raise CaseError(f"expected one of the model's prompts ({kinds}), but found {prompt.kind}")
     if not prompt.include and prompt.kind not in abilities.excluding:
         raise CaseError(
-            f"expected a {prompt.kind} that marks the lesion, because this model excludes nothing "
-            "by it, but found one that excludes: erase with the brush"
+            f"this model cannot exclude a region by a {prompt.kind}: erase the region with the "
+            "brush"
         )
     if prompt.kind is PromptKind.OUTLINE:
         return _place_outline(prompt, shape)
@@ -156,8 +156,8 @@ def place_prompt(prompt: Prompt, shape: Sequence[int], abilities: Abilities) -> 
     is_flat = 1 in box.shape
     if prompt.kind is PromptKind.BOX and not is_flat and not abilities.takes_3d_boxes:
         raise CaseError(
-            f"expected a box on one slice, because this model takes no 3-D boxes, but found "
-            f"{' x '.join(map(str, box.shape))} voxels: draw it on one slice"
+            "expected a box on one slice, because this model does not accept 3-D boxes, but "
+            f"found {' x '.join(map(str, box.shape))} voxels: draw it on one slice"
         )
     return PlacedPrompt(prompt, box)
 

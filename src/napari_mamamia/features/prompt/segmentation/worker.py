@@ -25,7 +25,7 @@ _KINDS = {"points": "point", "bbox2d": "box", "scribble": "scribble", "lasso": "
 
 
 def _import_own_package(root: str) -> None:
-    """Make `napari_mamamia` importable by its folder alone, without the packages beside it."""
+    """Make `napari_mamamia` importable from its folder, without the packages next to it."""
     if "napari_mamamia" in sys.modules:
         return
     try:

@@ -58,8 +58,8 @@ def require_accepted(info: EngineInfo) -> None:
     if info.licence == UNKNOWN_LICENCE:
         text = "a licence that the model does not state: ask its authors"
     raise LicenceError(
-        f"expected you to accept the licence of the model first, but it was not accepted: "
-        f"{info.model} has {text}. Masks made with it may be bound by it",
+        f"the licence of the model was not accepted: {info.model} has {text}. This licence may "
+        "also apply to masks made with the model",
         info.licence,
         info.model,
         remedies=(Remedy("accept_licence"),),

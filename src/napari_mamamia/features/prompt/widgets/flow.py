@@ -263,7 +263,7 @@ class PromptFlow(WindowPart):
 
         def drop(error: Exception | None) -> None:
             prompts.drop(work)
-            page.say(tr("Cancelled: your mask is unchanged."))
+            page.say(tr("Cancelled; your mask is unchanged."))
             if error is not None:
                 page.show_error(error)
 

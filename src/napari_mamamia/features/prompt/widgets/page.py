@@ -166,7 +166,7 @@ class PromptPage(Page):
         self.fields = self.form.fields
         self.fields["api_key"].setEchoMode(QLineEdit.EchoMode.Password)
         self.form.rows["allow_plain_http"].hide()
-        self.leaving = label("prompt_leaving", tip=tr("What leaves this computer."))
+        self.leaving = label("prompt_leaving", tip=tr("Data sent from this computer"))
         self.channel: QComboBox = named(
             QComboBox(), "prompt_channel", tr("The image that the model sees.")
         )
@@ -276,8 +276,8 @@ class PromptPage(Page):
             licence = tr("not stated: ask the authors of the model")
         self.licence_text.setText(
             tr(
-                "Licence of the model: {licence}. Masks made with it may be bound by it. "
-                "It is stored with each mask.\n{model}",
+                "Licence of the model: {licence}. The licence may also apply to masks made with "
+                "the model. It is stored with each mask.\n{model}",
                 licence=licence,
                 model=f"{info.name}, {info.model}",
             )

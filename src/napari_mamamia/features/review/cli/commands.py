@@ -147,7 +147,7 @@ def key(
     study: StudyArgument,
     reader: ReaderOption,
     new: Annotated[
-        bool, typer.Option("--new", help="Make a new key, and keep the file of the lost key.")
+        bool, typer.Option("--new", help="Create a new key, and keep the file of the lost key.")
     ] = False,
     passphrase_file: PassphraseOption = None,
 ) -> None:
@@ -170,11 +170,11 @@ def key(
     print(f"Key of {reader}: {short_key(public)}\n{public}")
     mine = next((key for key in session.refresh().keys if key.key == public), None)
     if mine is not None and mine.ended:
-        print(f"It was revoked {mine.ended}. Make a new key with --new.")
+        print(f"It was revoked {mine.ended}. Create a new key with --new.")
     elif mine is not None and mine.counts:
         print("It counts.")
     else:
-        print("The key counts once a lead countersigns it: compare the 16 digits.")
+        print("The key becomes valid when a lead countersigns it: compare the 16 digits.")
 
 
 def countersign(
@@ -367,7 +367,7 @@ def capture(
 
 
 app = Program(
-    help="A study that several people read on one shared folder, without a server.",
+    help="A study that several people read in one shared folder, without a server.",
     no_args_is_help=True,
 )
 
@@ -475,7 +475,9 @@ def init(
     ] = False,
     own_key: Annotated[
         str,
-        typer.Option("--key", metavar="NAME", help="Lead for whom a key is made for study.json."),
+        typer.Option(
+            "--key", metavar="NAME", help="Lead for whom a key is created for study.json."
+        ),
     ] = "",
     lead_key: Annotated[
         list[str] | None,

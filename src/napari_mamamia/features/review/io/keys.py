@@ -2,7 +2,7 @@
 
 A key file is JSON: the public key, and the private key encrypted with ChaCha20-Poly1305 under a key
 derived from the passphrase with scrypt. A forgotten passphrase cannot be recovered; the reader then
-makes a new key, which a lead countersigns.
+creates a new key, which a lead countersigns.
 """
 
 import hashlib
@@ -48,7 +48,7 @@ def key_path(home: Path, study_id: str, reader: str) -> Path:
 
 
 def make_lead_key(home: Path, passphrase: str) -> str:
-    """Make the key of a lead before the study exists, and return the public key.
+    """Create the key of a lead before the study exists, and return the public key.
 
     The key is stored on this computer until `adopt_lead_key` assigns it to a study whose file lists
     this key. The errors are the same as in `make_key`.
@@ -70,7 +70,7 @@ def adopt_lead_key(home: Path, path: Path, publics: Iterable[str]) -> None:
 
 
 def make_key(path: Path, passphrase: str) -> str:
-    """Make a key, write it to a file, and return the public key (64 hexadecimal digits).
+    """Create a key, write it to a file, and return the public key (64 hexadecimal digits).
 
     Raises
     ------
@@ -143,7 +143,7 @@ def sign_with(path: Path, passphrase: str, message: bytes) -> str:
     except InvalidTag as error:
         raise WrongPassphraseError(
             f"expected the passphrase of the key {path.name}, but found a different passphrase: "
-            "try again. The passphrase cannot be recovered. If it is lost, make a new key and "
+            "try again. The passphrase cannot be recovered. If it is lost, create a new key and "
             "ask the lead to countersign it; earlier signatures remain valid",
             remedies=(Remedy(command="review key new"),),
         ) from error
@@ -180,7 +180,7 @@ def signature_fits(key: str, signature: str, message: bytes) -> bool:
     return True
 
 
-@reads("a key for review studies", "restore the file from a copy, or make a new key")
+@reads("a key for review studies", "restore the file from a copy, or create a new key")
 def require_whole_key(path: Path) -> str:
     """Check a key file as far as possible without the passphrase, and return the public key.
 
@@ -193,7 +193,7 @@ def require_whole_key(path: Path) -> str:
     if content.get("sha256") != _hash_content(content):
         raise FormatError(
             f"expected the key file {path} to be unchanged, but its content was changed: restore "
-            "it from a copy, or make a new key"
+            "it from a copy, or create a new key"
         )
     return str(content["public"])
 
@@ -208,8 +208,8 @@ def _read_key_file(path: Path) -> dict[str, Any]:
         content = read_json(path, _MOST_BYTES)
     except FileNotFoundError as error:
         raise FormatError(
-            f"expected your key at {path}, but there is none on this computer: make a key, or "
-            "sign on the computer where you made your key",
+            f"expected your key at {path}, but there is none on this computer: create a key, or "
+            "sign on the computer where you created your key",
             remedies=(Remedy(command="review key"),),
         ) from error
     if not isinstance(content, dict) or content.get("mamamia_review_key") != _VERSION:

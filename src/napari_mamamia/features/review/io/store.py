@@ -270,7 +270,10 @@ def read_study_events(folder: Path, origin: str, before: EventLog) -> tuple[bool
 def require_same_study(
     folder: Path, origin: str, before: tuple[int, int, int] | None
 ) -> tuple[int, int, int]:
-    """Return inode, size and time of the study file, to detect a change without reading it.
+    """Check that the folder holds the same study; return the size, time and inode of its file.
+
+    The modification time is in nanoseconds. With these values, a change is detected without reading
+    the file.
 
     Raises
     ------
@@ -774,5 +777,5 @@ class FolderStore:
             self._work_there(lambda folder: renew_claim(folder / CLAIMS, free))
 
     def list_claims(self) -> tuple[Claim, ...]:
-        """Return the newest claim of each case or reading, without released claims."""
+        """Return the newest claim on each case or reading, excluding released claims."""
         return self.visit(lambda folder: newest_claims(folder / CLAIMS))

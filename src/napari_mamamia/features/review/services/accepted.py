@@ -142,8 +142,8 @@ def _make_blank(store: EventStore, view: CaseView) -> LabelMap:
         if labels is not None:
             return LabelMap(labels.grid, Box.empty(), np.zeros((0, 0, 0), np.uint8))
     raise FormatError(
-        "expected a mask from any reader, which determines the grid of an empty mask, but found "
-        "none: write an empty mask of this case by hand"
+        "an empty mask needs the grid of a reader's mask, but no reader has a mask: write an "
+        "empty mask of this case by hand"
     )
 
 

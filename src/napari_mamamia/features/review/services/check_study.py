@@ -298,8 +298,8 @@ def _split_refused(
             state, origin, refusal.event, by_hash, masks.__contains__, signature_fits
         ):
             text = (
-                f"the event arrived late and does not count: {refusal.why}; its writer could "
-                "not know this"
+                f"the event arrived late and is ignored: {refusal.why}; its writer could not know "
+                "this"
             )
             late.append(Problem("late", where, text))
         else:
@@ -425,8 +425,8 @@ def _list_key_problems(state: ReviewState, by_hash: Mapping[str, Event]) -> Iter
         name, digits = state.name(key.reader), short_key(key.key)
         if key.against:
             text = (
-                f"key {digits} is revoked by {', '.join(key.against)}, but it counts until more "
-                "than half of the other leads revoke it"
+                f"key {digits} is revoked by {', '.join(key.against)}, but it remains valid until "
+                "more than half of the other leads revoke it"
             )
             yield Problem("key", name, text)
         if key.n_loose:
@@ -507,7 +507,7 @@ def _find_wrong_proof(
     digits, signature = event.body.get("key"), event.body.get("proof")
     key = keys.get(str(digits))
     if key is None or key.reader != event.reader:
-        return "its key does not belong to this reader, or does not count"
+        return "its key does not belong to this reader, or is not valid"
     message = enter_message(origin, *event[:3], seal_of(event.prev, event.seen))
     if not signature_fits(key.key, str(signature), message):
         return "its signature is invalid"

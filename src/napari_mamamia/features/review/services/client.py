@@ -571,7 +571,7 @@ class StudyClient:
         return self.session.key_file.exists()
 
     def sign(self, case: str, meaning: Meaning, passphrase: str, occasion: int = 0) -> str:
-        """Sign, making a key first if there is none; return the next required step, or "".
+        """Sign, creating a key first if there is none; return the next required step, or "".
 
         Raises
         ------
@@ -589,7 +589,7 @@ class StudyClient:
             if any(one.counts for one in mine):
                 return ""
             return (
-                "The signature is saved. It counts once a lead has countersigned your key: "
+                "The signature is saved. It becomes valid when a lead has countersigned your key: "
                 "`mamamia review key` shows the 16 digits to read out."
             )
 
@@ -698,7 +698,7 @@ def why_blind(client: StudyClient) -> str:
 
 
 def load_quality_status(client: StudyClient) -> QualityStatus | None:
-    """Return the queue's status; None without a queue, or if the status would unblind the person.
+    """Return the queue's status, or None if there is no queue or it would unblind the person.
 
     A missing or changed queue file is reported in `says`.
     """

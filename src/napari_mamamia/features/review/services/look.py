@@ -128,8 +128,8 @@ def list_refused(state: ReviewState, reader: str, host: str, session: str) -> tu
     """
     return tuple(
         (
-            f"your reading of {state.study.case(str(refusal.event.body['case'])).case_id} does not "
-            f"count: {refusal.why}; its mask and answers are kept; ask the lead"
+            f"your reading of {state.study.case(str(refusal.event.body['case'])).case_id} is not "
+            f"included: {refusal.why}; its mask and answers are kept; ask the lead"
         )
         for refusal in state.refused
         if refusal.event[:3] == (reader, host, session) and refusal.event.body["act"] == "read"

@@ -403,8 +403,8 @@ def plan_study(setup: StudySetup) -> StudyDraft:
 class FreezeSetup:
     """Folder for a new study, and the leads' keys to list in the study file.
 
-    `key_of` names the lead whose key is made on this computer with `passphrase`; without a
-    passphrase, no key is made. `lead_keys` are the keys of other leads, see `read_lead_keys`.
+    `key_of` names the lead whose key is created on this computer with `passphrase`; without a
+    passphrase, no key is created. `lead_keys` are the keys of other leads, see `read_lead_keys`.
     """
 
     folder: Path

@@ -125,9 +125,8 @@ class ReviewSession:
         public = self.read_counting_key()
         if not passphrase:
             raise ProofNeededError(
-                f"expected the passphrase of the key of {self.reader.name}, because that key "
-                "counts in this study and nobody else may use the name, but found none: enter "
-                "the passphrase",
+                f"expected the passphrase of the key of {self.reader.name}, but found none: enter "
+                "the passphrase, because nobody else may use this name in the study",
                 remedies=[Remedy("passphrase_file", ("FILE",))],
             )
         prev, seen = self.store.head_of(self.reader.reader_id), self._list_heads()
@@ -150,9 +149,9 @@ class ReviewSession:
         name = self.reader.name
         if not self.key_file.exists():
             raise CaseError(
-                f"expected the key of {name} at {self.key_file}, because it counts in this study "
-                "and nobody else may use the name, but it is not on this computer: work on the "
-                "computer where the key was made, copy the file from there, or use your own name"
+                f"expected the key of {name} at {self.key_file}, but it is not on this computer, "
+                "and nobody else may use this name in the study: work on the computer where the "
+                "key was created, copy the file from there, or use your own name"
             )
         public = read_public_key(self.key_file)
         if not any(key.key == public and key.counts for key in self._list_keys()):
@@ -611,8 +610,8 @@ def require_unblinding(
         if blinding.hides(Hidden.OTHER_READERS):
             why = "readers of this study do not see each other"
         raise CaseError(
-            f"expected the name of the person who asks, because {why}, but found none: enter the "
-            "name",
+            "expected the name of the person who asks, but found none: enter the name, because "
+            f"{why}",
             remedies=(Remedy("reader", ("NAME",)),),
         )
     session = ReviewSession(store, who, home)
@@ -624,9 +623,8 @@ def require_unblinding(
         if session.reader.is_judge:
             why = "has open readings in this study"
         raise CaseError(
-            f"expected a reason, because {session.reader.name} {why} and would no longer be "
-            "blind, but found none: ask a lead to do this, or enter a reason, which everybody "
-            "will see",
+            f"expected a reason, but found none: {session.reader.name} {why} and would no longer "
+            "be blind; ask a lead to do this, or enter a reason, which everybody will see",
             remedies=(Remedy("unblind", ("REASON",)),),
         )
     note_unblinding(session, reason.strip() or what)

@@ -45,7 +45,7 @@ def countersign(lead: ReviewSession, reader_id: str, key: str, passphrase: str) 
     own_key = read_public_key(lead.key_file)
     if not any(key.key == own_key and key.counts for key in lead.refresh().keys):
         raise CaseError(
-            "expected a lead's key that counts, but your key does not: another lead has to "
+            "expected the valid key of a lead, but your key is not valid: another lead has to "
             "countersign it first"
         )
     prev, seen = lead.prepare_seal()
@@ -60,11 +60,11 @@ def describe_countersignature(state: ReviewState, key: str) -> str:
     view = next(one for one in state.keys if one.key == key)
     name = state.name(view.reader)
     if view.ended:
-        return f"The key of {name} was revoked and does not count: make a new key."
+        return f"The key of {name} was revoked and is not valid: create a new key."
     if view.by:
         return f"The key of {name} counts."
     return (
-        f"Your countersignature is saved. The key of {name} counts once "
+        f"Your countersignature is saved. The key of {name} becomes valid when "
         f"{count_of(view.n_missing, 'more lead')} countersign it."
     )
 
@@ -157,13 +157,16 @@ def describe_revocation(state: ReviewState, key: str, ending: RevocationResult) 
     if not ending.is_ended:
         return (
             f"Your revocation is saved. The key of {name} is revoked once more than half of the "
-            "other leads agree; until then it counts, and `verify` reports it."
+            "other leads agree; until then it remains valid, and `verify` reports it."
         )
     total = ending.n_standing + ending.n_lost
     signed = "no valid signature was made with it"
     if total:
         signed = f"{ending.n_standing} of {count_of(total, 'signature')} by it remain valid"
-    return f"The key of {name} is revoked: {signed}. A new key counts once a lead countersigns it."
+    return (
+        f"The key of {name} is revoked: {signed}. A new key becomes valid when a lead "
+        "countersigns it."
+    )
 
 
 def _find_key_to_revoke(
@@ -186,8 +189,8 @@ def _find_key_to_revoke(
     if is_lead and mine is not None and (mine.counts or is_answer):
         return target
     raise CaseError(
-        "expected your own key, or a lead with a key that counts, to revoke a key, but found "
-        "neither: if you lost your key, ask a lead to revoke it"
+        "only the owner of a key or a lead with a valid key can revoke it: if you lost your key, "
+        "ask a lead to revoke it"
     )
 
 
@@ -290,7 +293,7 @@ class SigningStatus:
 def load_signing_status(client: StudyClient) -> SigningStatus:
     """Return the person's signing status by the client's last snapshot.
 
-    A damaged key file is treated as missing; a new key is made next to it.
+    A damaged key file is treated as missing; a new key is created next to it.
     """
     with client.turn:
         state, me = client.session.state, client.reader
@@ -386,7 +389,7 @@ def sign_things(client: StudyClient, things: Sequence[Signable], passphrase: str
         If there is no key, or an item can no longer be signed; earlier signatures remain.
     """
     if not client.has_key:
-        raise CaseError("expected your key on this computer, but found none: make your key first")
+        raise CaseError("expected your key on this computer, but found none: create your key first")
     needs = ""
     for n_before, thing in enumerate(things):
         report_progress(n_before, len(things), f"Signing {thing.case_id}")
@@ -451,7 +454,7 @@ def countersign_key(client: StudyClient, name: str, digits: str, passphrase: str
             )
         if not client.has_key:
             raise CaseError(
-                "expected your own key on this computer, but found none: make your key first"
+                "expected your own key on this computer, but found none: create your key first"
             )
         state = client.session.refresh()
         reader_id = find_person(state, name).reader_id

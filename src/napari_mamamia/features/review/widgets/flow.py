@@ -181,7 +181,7 @@ class Signing(WindowPart):
         client, make_own_key = self.client, review_services(self._services).make_own_key
         if client is not None:
             self._take_step(
-                tr("Making your key"), lambda: make_own_key(client, passphrase), self._tell_key
+                tr("Creating your key"), lambda: make_own_key(client, passphrase), self._tell_key
             )
 
     def _tell_key(self, digits: str) -> None:

@@ -270,8 +270,8 @@ class Judging(WindowPart):
             if decided.lost:
                 self._notifier.hint(
                     tr(
-                        "{case_id} is decided. The answers of {name} about lesion {lost} are "
-                        "only in that reading: the accepted mask has no such lesion.",
+                        "{case_id} is decided. The answers of {name} about lesion {lost} are only "
+                        "in that reading, because the accepted mask has no such lesion.",
                         case_id=dispute.case_id,
                         name=answers.name,
                         lost=", ".join(decided.lost),

@@ -110,14 +110,14 @@ class JudgingView(QWidget):
         self.take_up = button(
             "review_take_up",
             tr("Open case"),
-            tr("Reserve this case for you and show its readings."),
+            tr("Reserves this case for you and shows its readings."),
             self._take_up,
             primary=True,
         )
         self.accept = button(
             "review_accept_case",
             tr("Accept unseen"),
-            tr("Accept the last reading of a case without looking at it if the readings agree."),
+            tr("Accepts the last reading of a case without looking at it if the readings agree."),
             self._want_acceptance,
         )
         self.nothing = label("review_no_dispute", tip=tr("Number and order of the waiting cases"))
@@ -180,7 +180,7 @@ class JudgingView(QWidget):
         self.order: QComboBox = named(
             QComboBox(),
             "review_order",
-            tr("Sort differences by volume or by distance."),
+            tr("Sorts differences by volume or by distance."),
         )
         self.order.addItem(tr("by volume"), False)
         self.order.addItem(tr("by distance"), True)
@@ -188,13 +188,13 @@ class JudgingView(QWidget):
         self.next = button(
             "review_next_difference",
             tr("Next difference"),
-            tr("Go to the next region that only one of the readings contains."),
+            tr("Goes to the next region that only one of the readings contains."),
             lambda: self.difference_wanted.emit(1),
         )
         self.previous = button(
             "review_previous_difference",
             "◀",
-            tr("Go to the previous difference."),
+            tr("Goes to the previous difference."),
             lambda: self.difference_wanted.emit(-1),
         )
         self.difference = label("review_difference", tip=tr("The current difference"))
@@ -204,13 +204,13 @@ class JudgingView(QWidget):
         self.take_first = button(
             "review_take_first",
             tr("Copy A"),
-            tr("Copy the sky blue reading into your mask. Undo reverts this."),
+            tr("Copies the sky blue reading into your mask. Undo reverts this."),
             lambda: self.reading_wanted.emit(self.first.currentIndex()),
         )
         self.take_second = button(
             "review_take_second",
             tr("Copy B"),
-            tr("Copy the orange reading into your mask. Undo reverts this."),
+            tr("Copies the orange reading into your mask. Undo reverts this."),
             lambda: self.reading_wanted.emit(self.second.currentIndex()),
         )
         for rule in RULES:
@@ -233,27 +233,27 @@ class JudgingView(QWidget):
         self.reason: QLineEdit = named(
             QLineEdit(),
             "review_decision_reason",
-            tr("Reason for the decision, which is stored with it."),
+            tr("Reason for the decision. It is stored with the decision."),
         )
         self.reason.setPlaceholderText(tr("reason"))
         self.reason.textEdited.connect(lambda _text: self.say(""))
         self.decide = button(
             "review_decide",
             tr("Decide"),
-            tr("Accept your mask for this case, with this reason."),
+            tr("Accepts your mask for this case, with this reason."),
             lambda: self.decision_wanted.emit(self.reason.text(), self.answers.currentIndex()),
             primary=True,
         )
         self.leave_out = button(
             "review_leave_out",
             tr("Reject case"),
-            tr("Reject the case with this reason. It is not read again."),
+            tr("Rejects the case with this reason. It is not read again."),
             lambda: self.leaving_out_wanted.emit(self.reason.text()),
         )
         self.set_down = button(
             "review_set_down",
             tr("Return to queue"),
-            tr("Leave the case to another adjudicator. Your drawing stays on this computer."),
+            tr("Leaves the case to another adjudicator. Your drawing stays on this computer."),
             self.set_down_wanted.emit,
         )
         buttons = row(self.decide, self.leave_out, self.set_down, 1)
@@ -266,14 +266,14 @@ class JudgingView(QWidget):
         self.why_again: QLineEdit = named(
             QLineEdit(),
             "review_reopen_reason",
-            tr("Reason for reading the case again, which is stored with it."),
+            tr("Reason for reading the case again. It is stored with the case."),
         )
         self.why_again.setPlaceholderText(tr("reason for reading again"))
         self.why_again.returnPressed.connect(self._want_reopening)
         self.reopen = button(
             "review_reopen_case",
             tr("Reopen case"),
-            tr("Begin a new round, in which everybody reads the case again. The decision is kept."),
+            tr("Begins a new round in which everybody reads the case again. The decision is kept."),
             self._want_reopening,
         )
         self._ended = column(self.ended, row(self.why_again, self.reopen))

@@ -69,7 +69,7 @@ class ProgressView(QWidget):
         self.measure = button(
             "review_agreement",
             tr("Measure agreement"),
-            tr("Compare all submitted masks and answers, which takes a few seconds."),
+            tr("Compares all submitted masks and answers, which takes a few seconds."),
             self.agreement_wanted.emit,
         )
         self.agreement = label("review_agreement_lines", tip=tr("Current agreement of the readers"))
@@ -214,7 +214,7 @@ class CaseChoice(QWidget):
         list_button = button(
             "review_plan_list_cases",
             tr("List cases"),
-            tr("List the cases of the data set, to select them with the mouse."),
+            tr("Lists the cases of the data set, to select them with the mouse."),
             self.list_wanted.emit,
         )
         self.note = make_note("cases")
@@ -287,7 +287,7 @@ class DraftView(QWidget):
         self.result = label("review_plan_result", tip=tr("Assignment of readers, and notes"))
         self.warning = label("review_plan_warning", tip=tr("Unreadable cases, with reasons"))
         set_level(self.warning, "warning")
-        tip = tr("Freeze the study without the unreadable cases. They cannot be added later.")
+        tip = tr("Freezes the study without the unreadable cases. They cannot be added later.")
         self.without_broken: CheckBox = named(
             CheckBox(tr("Begin without these cases")), "review_plan_without_broken", tip
         )
@@ -301,7 +301,7 @@ class DraftView(QWidget):
         self.freeze = button(
             "review_plan_freeze",
             tr("Freeze study"),
-            tr("Write study.json into the new folder. It never changes afterwards."),
+            tr("Writes study.json into the new folder. It never changes afterwards."),
             self._want_freezing,
         )
         layout = QVBoxLayout(self)

@@ -48,7 +48,7 @@ _AGREED: Final = (CaseState.READ, CaseState.ACCEPTED)
 
 
 _TABS: Final = (
-    (tr("Read"), tr("The cases that you read.")),
+    (tr("Read"), tr("The cases assigned to you for reading.")),
     (tr("Judge"), tr("Cases with disagreement, and cases to be accepted or signed.")),
     (tr("Sign"), tr("Your key, and what you may sign as author, reviewer or approver.")),
     (tr("Study"), tr("Progress and agreement of the readers, and quality control.")),
@@ -121,7 +121,7 @@ class ReviewPage(QWidget):
         self.open = button(
             "review_open",
             tr("Open a study…"),
-            tr("Choose the folder of a study, which contains study.json."),
+            tr("Selects the folder of a study, which contains study.json."),
             self._choose_folder,
             primary=True,
         )
@@ -130,7 +130,7 @@ class ReviewPage(QWidget):
         self.begin = button(
             "review_begin",
             tr("Begin"),
-            tr("Begin as this person in this window."),
+            tr("Begins as this person in this window."),
             self._choose_person,
         )
         self.secret: QLineEdit = named(
@@ -149,8 +149,8 @@ class ReviewPage(QWidget):
             "review_new",
             tr("New study…"),
             tr(
-                "Plan the cases, readers and blinding of a study. The plan is shown before it is "
-                "frozen."
+                "Opens the plan of a study: its cases, readers and blinding. The plan is shown "
+                "before it is frozen."
             ),
             self.show_planning,
         )
@@ -171,9 +171,7 @@ class ReviewPage(QWidget):
         self.origin.setReadOnly(True)
         self.origin.setFrame(False)
         self._origin = row(QLabel(tr("study.json SHA-256")), self.origin)
-        self.waiting = label(
-            "review_waiting", tip=tr("Data that could not be sent to the study yet")
-        )
+        self.waiting = label("review_waiting", tip=tr("Data not yet saved to the study folder"))
         self.trouble = label("review_trouble", tip=tr("Problems with the study's folder"))
         for line in (self.waiting, self.trouble):
             set_level(line, "warning")
@@ -298,8 +296,8 @@ def describe_waiting(look: StudySnapshot) -> str:
         )
         waits = "wait" if look.n_unsent != 1 else "waits"
         return tr(
-            "{some} {waits} on this computer: the study cannot be reached or written to at the "
-            "moment. Continue working; everything is sent automatically later.",
+            "{some} {waits} on this computer, because the study cannot be reached or written to "
+            "at the moment. Continue working; everything is sent automatically later.",
             some=some,
             waits=waits,
         )

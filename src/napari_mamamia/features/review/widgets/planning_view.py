@@ -118,7 +118,9 @@ class PlanningView(QWidget):
             if chosen:
                 target.setText(chosen)
 
-        return button(f"{target.objectName()}_browse", "…", tr("Choose {what}.", what=what), browse)
+        return button(
+            f"{target.objectName()}_browse", "…", tr("Selects {what}.", what=what), browse
+        )
 
     def _make_basics(self) -> tuple[QWidget, ...]:
         people = tr("Names of {}, separated by commas. One person may have several roles.")
@@ -321,7 +323,7 @@ class PlanningView(QWidget):
                 )
                 for title, (field, _, kind) in zip(_FILES[:3], tips, strict=True)
             ),
-            row(QLabel(tr("Hidden repeats")), self.repeats, QLabel(tr("Seed")), self.seed, 1),
+            row(QLabel(tr("Repeated cases")), self.repeats, QLabel(tr("Seed")), self.seed, 1),
         )
         return self._extras
 

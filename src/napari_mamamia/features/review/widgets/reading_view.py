@@ -63,21 +63,22 @@ class ReadingView(QWidget):
         self.next = button(
             "review_next",
             tr("Next case"),
-            tr("Open your next case to read."),
+            tr("Opens your next case to read."),
             self.next_wanted.emit,
             primary=True,
         )
         self.accept = button(
             "review_accept",
             tr("Accept and next"),
-            with_key(tr("Submit the mask and the answers, then open the next case."), "accept"),
+            with_key(tr("Submits the mask and the answers, then opens the next case."), "accept"),
             self.accept_wanted.emit,
         )
         self.put_back = button(
             "review_put_back",
             tr("Return to queue"),
             tr(
-                "Release this case. Your drawing is kept and restored when you open the case again."
+                "Releases this case. Your drawing is kept and restored when you open the case "
+                "again."
             ),
             self.put_back_wanted.emit,
         )
@@ -85,7 +86,7 @@ class ReadingView(QWidget):
         self.take_first = button(
             "review_take_first_look",
             tr("Start from first reading"),
-            tr("Copy the first reading into your mask. Undo reverts this."),
+            tr("Copies the first reading into your mask. Undo reverts this."),
             self.first_wanted.emit,
         )
         self._first_look = row(self.first, self.take_first)
@@ -97,7 +98,7 @@ class ReadingView(QWidget):
         self.empty = button(
             "review_empty",
             tr("Submit without mask"),
-            tr("Submit the case without a mask, because there is no lesion."),
+            tr("Submits the case without a mask, because there is no lesion."),
             self.empty_wanted.emit,
         )
         self.form = form
@@ -128,14 +129,14 @@ class ReadingView(QWidget):
         self.reason: QLineEdit = named(
             QLineEdit(),
             "review_reason",
-            tr("Reason for reading the case again, which is stored with it."),
+            tr("Reason for reading the case again. It is stored with the case."),
         )
         self.reason.setPlaceholderText(tr("reason for reading again"))
         self.reason.returnPressed.connect(self._want_reopening)
         self.reopen = button(
             "review_reopen",
             tr("Reopen"),
-            tr("Reopen your reading with this reason. The submitted reading is kept."),
+            tr("Reopens your reading with this reason. The submitted reading is kept."),
             self._want_reopening,
         )
         self._reopening = row(self.reason, self.reopen)
@@ -150,13 +151,13 @@ class ReadingView(QWidget):
         self.look = button(
             "review_look",
             tr("Open case"),
-            tr("Open the selected case. The submitted reading stays unchanged."),
+            tr("Opens the selected case. The submitted reading stays unchanged."),
             lambda: self._open_earlier(self.earlier.currentItem()),
         )
         self.images = button(
             "review_images",
             tr("Images…"),
-            tr("Choose the folder with this study's images on this computer."),
+            tr("Selects the folder with this study's images on this computer."),
             self.images_wanted.emit,
         )
         self._earlier_title = heading(tr("Your cases so far"))

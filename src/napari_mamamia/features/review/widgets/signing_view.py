@@ -53,11 +53,11 @@ NOT_THE_SAME: Final = tr("The two passphrases differ: type both again.")
 
 _ENDS: Final = tr(
     "Use this for a key that was lost or stolen. Signatures that other people had already seen "
-    "remain valid; all other signatures become permanently invalid. The owner makes a new key, "
+    "remain valid; all other signatures become permanently invalid. The owner creates a new key, "
     "which a lead countersigns."
 )
 _BINDS: Final = tr(
-    "Your passphrase protects the key that you make now as a lead; the key is listed in "
+    "Your passphrase protects the key that you create now as a lead; the key is listed in "
     "study.json. Without such a key, anybody who can write to the folder can pose as a lead. List "
     "three leads, so that one stolen key locks nobody out."
 )
@@ -73,7 +73,9 @@ class LeadKeyForm(QWidget):
     def __init__(self, passphrase_note: QWidget, others_note: QWidget) -> None:
         super().__init__()
         self.lead: QComboBox = named(
-            QComboBox(), "review_bind_lead", tr("The lead at this computer, whose key is made now.")
+            QComboBox(),
+            "review_bind_lead",
+            tr("The lead at this computer, whose key is created now."),
         )
         self.new = _make_secret("review_bind_new", tr("A new passphrase."), tr("new passphrase"))
         self.again = _make_secret(
@@ -160,7 +162,7 @@ class SigningView(QWidget):
         self.forgotten = button(
             "review_key_forgotten",
             tr("Passphrase forgotten…"),
-            tr("Make a new key to replace the key whose passphrase is lost."),
+            tr("Creates a new key to replace the key whose passphrase is lost."),
             self._begin_renewing,
         )
         self.about_key = label("review_key_about", tip=tr("Purpose of a key"))
@@ -173,8 +175,8 @@ class SigningView(QWidget):
         )
         self.make = button(
             "review_key_make",
-            tr("Make key"),
-            tr("Make your key on this computer."),
+            tr("Create key"),
+            tr("Creates your key on this computer."),
             want,
             primary=True,
         )
@@ -201,7 +203,7 @@ class SigningView(QWidget):
             "review_passphrase", tr("Your passphrase."), tr("passphrase"), want
         )
         self.sign = button(
-            "review_sign", tr("Sign"), tr("Sign the selected items with your passphrase."), want
+            "review_sign", tr("Sign"), tr("Signs the selected items with your passphrase."), want
         )
         self.note = label("review_sign_note", tip=tr("Why an action is not possible"))
         set_level(self.note, "warning")
@@ -225,7 +227,7 @@ class SigningView(QWidget):
             "review_countersign",
             tr("Countersign"),
             tr(
-                "Confirm that this key belongs to this person. Signatures with this key are then "
+                "Confirms that this key belongs to this person. Signatures with this key are then "
                 "valid."
             ),
             want,
@@ -250,7 +252,7 @@ class SigningView(QWidget):
         self.begin_end = button(
             "review_key_end_begin",
             tr("Revoke a key…"),
-            tr("Revoke a key that was lost or stolen: your own key or, as a lead, any key."),
+            tr("Opens the form to revoke a lost or stolen key: your own or, as a lead, any key."),
             lambda: self._show_ending(is_open=self._ending.isHidden()),
         )
         self.which: QComboBox = named(
@@ -278,7 +280,7 @@ class SigningView(QWidget):
         self.end = button(
             "review_key_end",
             tr("Revoke key"),
-            tr("Revoke the key permanently, with your passphrase."),
+            tr("Revokes the key permanently; this needs your passphrase."),
             want,
         )
         self.end_note = label("review_key_end_note", tip=tr("Why an action is not possible"))
@@ -340,7 +342,7 @@ class SigningView(QWidget):
             else tr("a lead must countersign it: read these digits to the lead")
         )
         if look.ended:
-            state = tr("revoked {when}. Make a new key.", when=look.ended)
+            state = tr("revoked {when}. Create a new key.", when=look.ended)
         self.key.setText(f"{look.digits}: {state}" if look.digits else _NO_KEY)
         self.forgotten.setVisible(self._has_key and not self._is_renewing)
         self.about_key.setText(_LOST)

@@ -11,8 +11,10 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from napari_mamamia.core.errors import CaseError, FormatError, MamamiaError, is_of_system
-from napari_mamamia.core.names import name_some
+from napari_mamamia.core.cohort import Cohort
+from napari_mamamia.core.errors import CaseError, FormatError, MamamiaError, Remedy, is_of_system
+from napari_mamamia.core.names import count_of, name_some
+from napari_mamamia.core.plugins import PluginCode, Registry
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.records import CaseScore, ScoreStatus
 from napari_mamamia.features.challenge.io.answer_files import (
@@ -27,6 +29,7 @@ from napari_mamamia.features.challenge.io.challenge_file import OpenChallenge
 from napari_mamamia.features.challenge.io.definition import (
     MAMA_MIA_TASK1,
     MAMA_MIA_TASK2,
+    MISSING_TEXTS,
     OF_PROFILE,
     AnswerKind,
     ChallengeDefinition,
@@ -57,7 +60,9 @@ from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.files.record_codec import RecordCodec
 from napari_mamamia.io.tables.tables import write_json
-from napari_mamamia.metrics.registry import list_metrics
+from napari_mamamia.metrics.registry import METRIC_REGISTRY, list_metrics
+from napari_mamamia.scoring.cohort.groups import group_by_column
+from napari_mamamia.services.score.clinical_table import matched
 
 ANSWERS: Final = "answers"
 PROFILE_NUMBERS: Final = ("performance", "fairness", "ranking_score")
@@ -95,20 +100,34 @@ def find_definition(opened: OpenChallenge, kind: AnswerKind) -> ChallengeDefinit
     return next(one for one in read_definitions(opened) if one.answer.kind is kind)
 
 
-def require_measures(definition: ChallengeDefinition) -> None:
-    """Raise `FormatError` if a measure, an argument or the formula of a definition is unknown."""
+def require_measures(definition: ChallengeDefinition) -> tuple[str, ...]:
+    """Return notes on the measures of a definition.
+
+    Raises
+    ------
+    FormatError
+        If a measure, an argument or the formula is unknown, or if missing answers get the worst
+        value but a measure that ranks has none.
+    """
     if definition.has_own_files:
         measure_rules(definition)
-        return
+        return _require_worst(definition)
     known = {column.name for column in fields(CaseScore) if column.type is float}
     known |= {spec.name for spec in list_metrics()} | {
         OF_PROFILE + name for name in PROFILE_NUMBERS
     }
     for measure in definition.measures:
+        if "label" in measure.args:
+            raise FormatError(
+                f"definition {definition.name}: masks are scored with all labels as one region, so "
+                f"{measure.id} takes no label: make a challenge for each label, or submit images "
+                'and rank by measures of a package (answer.kind = "images")'
+            )
         if measure.of not in known or measure.args:
             raise FormatError(
-                f"expected a column of the scores without arguments ({name_some(sorted(known), 40)}"
-                f"), but found {measure.of!r} in the definition {definition.name}: correct it"
+                "expected a column of the scores without arguments "
+                f"({name_some(sorted(known), 40)}), but found {measure.of!r} in the definition "
+                f"{definition.name}: correct the definition"
             )
     names = [
         measure.id for measure in definition.measures
@@ -120,6 +139,27 @@ def require_measures(definition: ChallengeDefinition) -> None:
             f"{definition.ranking.by.value!r}: rank by a formula of them, or by other measures"
         )
     _require_formula(definition, names)
+    return () if definition.is_by_profile else _require_worst(definition)
+
+
+def _require_worst(definition: ChallengeDefinition) -> tuple[str, ...]:
+    """Return notes on measures of all cases that rank a team with a missing answer last."""
+    if definition.missing is not MissingAnswer.WORST:
+        return ()
+    of_cases: list[str] = []
+    of_sets: list[str] = []
+    for measure in definition.ranking_measures:
+        spec = MEASURES[measure.of] if definition.has_own_files else None
+        if measure.worst is None and (spec is None or spec.worst is None):
+            (of_cases if spec is None or spec.of_rows is None else of_sets).append(measure.id)
+    if of_cases:
+        raise FormatError(
+            f"definition {definition.name}: expected `worst` for each measure that ranks, because "
+            f"cases without a usable answer {MISSING_TEXTS[definition.missing]}, but found none "
+            f"for {name_some(of_cases)}: add `worst` to the measure, or set `missing` to last-rank"
+        )
+    return tuple(f"{name} has no worst value: a team that lacks a case is ranked last by it"
+                 for name in of_sets)  # fmt: skip
 
 
 def _require_formula(definition: ChallengeDefinition, names: Sequence[str]) -> None:
@@ -129,6 +169,49 @@ def _require_formula(definition: ChallengeDefinition, names: Sequence[str]) -> N
         evaluate_formula(definition.ranking.score, dict.fromkeys(names, 1.0))
     except FormatError as error:
         raise FormatError(f"definition {definition.name}: {error}") from error
+
+
+def find_sites(
+    definition: ChallengeDefinition, case_ids: Sequence[str], cohort: Cohort | None
+) -> dict[str, str]:
+    """Return the site of each case by the column that a definition names, {} if it names none.
+
+    Parameters
+    ----------
+    definition
+        The definition.
+    case_ids
+        The cases.
+    cohort
+        The clinical table.
+
+    Raises
+    ------
+    FormatError
+        If there is no table, or no case has a site in it.
+    """
+    column = definition.ranking.sites
+    if not column:
+        return {}
+    found = "no clinical table"
+    if cohort is not None:
+        own = matched(list(case_ids), cohort)
+        grouping = group_by_column(case_ids, own, column)
+        if grouping is not None:
+            labels = (*grouping.labels, "")
+            return {case_id: labels[code]
+                    for case_id, code in zip(case_ids, grouping.codes, strict=True)}  # fmt: skip
+        fields = [name for name, n in cohort.coverage().items() if n]
+        others = dict.fromkeys(name for record in cohort.records for name in record.other)
+        found = (
+            f"no value for {count_of(len(case_ids), 'case')}; the columns with values are "
+            f"{name_some([*fields, *others], 40)}"
+        )
+    raise FormatError(
+        f"expected the site of each case in the column {column!r} of the clinical table, as the "
+        f"definition {definition.name} says, but found {found}",
+        remedies=(Remedy("clinical", ("FILE",)),),
+    )
 
 
 def measure_scores(definition: ChallengeDefinition, rows: Sequence[CaseScore]) -> AnswerValues:
@@ -173,8 +256,8 @@ def _find_spec(definition: ChallengeDefinition, measure: Measure) -> ChallengeMe
         names = [name for name, spec in MEASURES.items() if spec.kind is kind]
         raise FormatError(
             f"expected a measure of {kind.value} ({name_some(names, 20)}), but found "
-            f"{measure.of!r} in the definition {definition.name}: correct it, or install the "
-            "package that registers it"
+            f"{measure.of!r} in the definition {definition.name}: correct the definition, or "
+            "install the package that registers this measure"
         )
     spec = MEASURES[measure.of]
     functions = [spec.of_case, *([spec.of_rows] if spec.of_rows else [])]
@@ -222,6 +305,44 @@ def list_truth(
     paths = [file_of(folder, pattern, case_id) for pattern in patterns for case_id in ids]
     names = [path.relative_to(folder).as_posix() for path in paths if path.is_file()]
     return ids, (*names, *([truth.table] if truth.table else []))
+
+
+def freeze_code(
+    definitions: Sequence[ChallengeDefinition], models: Sequence[str] = ()
+) -> tuple[PluginCode, ...]:
+    """Return the code of all measures and models that installed packages add.
+
+    Parameters
+    ----------
+    definitions
+        The definitions of a challenge.
+    models
+        Texts of its models, such as ``threshold:1.75``.
+    """
+    used: list[tuple[Registry[Any], str]] = [
+        (MEASURES if definition.has_own_files else METRIC_REGISTRY, measure.of)
+        for definition in definitions
+        for measure in definition.measures
+    ]
+    used += [(MODELS, text.partition(":")[0]) for text in models]
+    codes = dict.fromkeys(registry.code(name) for registry, name in used)
+    return tuple(code for code in codes if code is not None)
+
+
+def find_changed_code(codes: Sequence[PluginCode]) -> list[str]:
+    """Describe each measure or model whose package or code differs from its frozen state."""
+    changes = []
+    registries: tuple[Registry[Any], ...] = (MEASURES, METRIC_REGISTRY, MODELS)
+    for frozen in codes:
+        registry = next(one for one in registries if one.group == frozen.group)
+        here = registry.code(frozen.name)
+        if here != frozen:
+            found = f"other code of {here.package} {here.version}" if here else "none installed"
+            changes.append(
+                f"expected {frozen.name} of {frozen.package} {frozen.version}, with which the "
+                f"challenge was created, but found {found}"
+            )
+    return changes
 
 
 Models: TypeAlias = Mapping[str, Callable[..., Any]]
@@ -328,7 +449,7 @@ def measure_folder(
 
 @dataclass(frozen=True, slots=True)
 class AnswerNumbers:
-    """A submission's measures by id (nan where it has none), and its score, nan without a formula.
+    """A submission's measures by id (nan if undefined), and its score (nan if there is no formula).
 
     `problems` says by id why a measure was not computed.
     """

@@ -21,6 +21,7 @@ from napari_mamamia.features.challenge.io.challenge_file import (
     OpenChallenge,
     find_changes,
 )
+from napari_mamamia.features.challenge.io.definition import MISSING_TEXTS, AnswerKind
 from napari_mamamia.features.challenge.io.handed_in import (
     Contents,
     Manifest,
@@ -29,6 +30,8 @@ from napari_mamamia.features.challenge.io.handed_in import (
 )
 from napari_mamamia.features.challenge.io.ledger import AttemptOutcome
 from napari_mamamia.features.challenge.services.challenge.answers import (
+    find_changed_code,
+    find_definition,
     measure_answers,
     read_definitions,
     write_values,
@@ -151,8 +154,8 @@ def score_readable(score: Callable[[], Scored], pairs: Pairs) -> ModelScores:
         first = unscored[0]
         raise CaseError(
             f"expected an answer for each of {len(model.rows)} cases, but {len(unscored)} have "
-            f"none ({first.case_id}: {first.reason}): nothing of this submission counts; free "
-            "memory, use fewer processes or a longer time limit, and run it again"
+            f"none ({first.case_id}: {first.reason}): the submission was not scored; free memory, "
+            "use fewer processes or a longer time limit, and run it again"
         )
     return model
 
@@ -262,6 +265,7 @@ def find_changed_inputs(opened: OpenChallenge, *, with_images: bool = False) -> 
     ]
     own = {file.name: file for file in (*challenge.definitions, *challenge.model_files)}
     changes += [f"definition: {text}" for text in find_changes(opened.folder, own).values()]
+    changes += [f"code: {text}" for text in find_changed_code(challenge.code)]
     truth = {file.name: file for file in challenge.truth}
     changes += [f"truth: {text}" for text in find_changes(opened.reference, truth).values()]
     profile = profile_named(challenge.profile)
@@ -296,8 +300,8 @@ def require_inputs(opened: OpenChallenge, *, with_images: bool = False) -> None:
         more = f" and {len(changes) - 3} more" if len(changes) > 3 else ""
         raise FormatError(
             f"expected all inputs to be as recorded in {opened.folder / 'challenge.json'}, but "
-            f"{'; '.join(changes[:3])}{more}: restore the files, or correct places.json; nothing "
-            "was scored"
+            f"{'; '.join(changes[:3])}{more}: restore the files or packages, or correct "
+            "places.json; nothing was scored"
         )
 
 
@@ -470,7 +474,7 @@ def evaluate(
     contents: Contents,
     settings: ProgramSettings,
 ) -> Evaluation:
-    """Score a sealed submission into its folder: ``scores``, ``responses``, ``run``, ``for_team``.
+    """Score a sealed submission; write ``scores``, ``responses``, ``run`` and ``for_team``.
 
     An interrupted run of the same submission is continued.
 
@@ -633,7 +637,8 @@ def _score_answers(
     results: list[str] = []
     if answers.masks is not None and challenge.wants_masks:
         model, unknown = _score_masks(opened, folder, manifest.team, answers.masks, settings)
-        reasons = {failure.case_id: failure.reason for failure in breaches}
+        reasons = _explain_missing(opened, model.rows)
+        reasons |= {failure.case_id: failure.reason for failure in breaches}
         breaches = [
             CaseFailure(
                 failure.case_id, reasons.get(failure.case_id, failure.reason), failure.cause
@@ -658,6 +663,15 @@ def _score_answers(
         return Evaluation(AttemptOutcome.REFUSED, problem, tuple(breaches), tuple(notes))
     files = _sum_results(folder, results)
     return Evaluation(AttemptOutcome.SCORED, problem, tuple(breaches), tuple(notes), files)
+
+
+def _explain_missing(opened: OpenChallenge, rows: Iterable[CaseScore]) -> dict[str, str]:
+    """Return why cases lack a mask, and what they count, in a challenge with its own measures."""
+    definition = find_definition(opened, AnswerKind.MASKS)
+    if definition.is_by_profile:
+        return {}
+    text = f"there is no mask; such cases {MISSING_TEXTS[definition.missing]}"
+    return {row.case_id: text for row in rows if row.status is ScoreStatus.PREDICTION_MISSING}
 
 
 def _score_masks(

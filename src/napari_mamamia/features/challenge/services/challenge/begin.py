@@ -36,10 +36,13 @@ from napari_mamamia.features.challenge.io.definition import (
     freeze_definition,
 )
 from napari_mamamia.features.challenge.services.challenge.answers import (
+    find_sites,
+    freeze_code,
     list_truth,
     load_models,
     require_measures,
 )
+from napari_mamamia.io.clinical.clinical import read_clinical
 from napari_mamamia.io.clinical.columns import BY_NAME, COLUMNS_FILE, ColumnChoice, columns_for
 from napari_mamamia.io.clinical.columns import write_columns as write_column_file
 from napari_mamamia.io.data_set.mask_files import find_masks, no_mask_error
@@ -54,7 +57,7 @@ from napari_mamamia.io.layouts.find import find_data_set
 from napari_mamamia.scoring.case.profiles import CLINICAL, Profile
 from napari_mamamia.scoring.cohort.policy import require_rule
 from napari_mamamia.scoring.statistics.resampling import N_RESAMPLES, SEED
-from napari_mamamia.services.score.clinical_table import FAIRNESS, RESPONSE, needed_table
+from napari_mamamia.services.score.clinical_table import FAIRNESS, RESPONSE, lacking, needed_table
 
 N_EXPRESS: Final = 3
 _CLINICAL: Final = "clinical"
@@ -176,7 +179,7 @@ def begin_challenge(folder: Path, settings: ChallengeSettings) -> BegunChallenge
     references = _find_references(settings, data_set)
     case_ids = _choose_cases(settings, references)
     volumes, notes = _measure_references(case_ids, references)
-    clinical, columns = _copy_clinical(folder, settings)
+    clinical, columns = _copy_clinical(folder, settings, case_ids)
     cases = []
     for number, case_id in enumerate(case_ids):
         report_progress(number, len(case_ids), f"Checksums of {case_id}")
@@ -204,6 +207,7 @@ def begin_challenge(folder: Path, settings: ChallengeSettings) -> BegunChallenge
         limits=settings.limits,
         gate=settings.gate,
         definitions=_freeze_definitions(folder, definitions),
+        code=freeze_code(definitions),
         software=software_version(),
         created=now_utc(),
     )
@@ -241,7 +245,7 @@ def _begin_defined(
     folder: Path, settings: ChallengeSettings, definition: ChallengeDefinition
 ) -> BegunChallenge:
     """Create a challenge whose files the definition names."""
-    require_measures(definition)
+    notes = require_measures(definition)
     honest = (definition_named(definition.honest),) if definition.honest else ()
     root = settings.reference
     if root is None:
@@ -259,6 +263,7 @@ def _begin_defined(
                 "or remove the case from the list"
             )
         case_ids = tuple(spelled[case_key(one)] for one in settings.case_ids)
+    clinical, columns = _copy_clinical(folder, settings, case_ids)
     models, model_files = {}, []
     for role, text in settings.models.items():
         kind, _, argument = text.partition(":")
@@ -282,8 +287,11 @@ def _begin_defined(
         metrics=tuple(measure.id for measure in definition.measures),
         cases=tuple(map(FrozenCase, case_ids)),
         express=(),
+        clinical=clinical,
+        columns=columns,
         limits=settings.limits,
         definitions=_freeze_definitions(folder, (definition, *honest)),
+        code=freeze_code((definition, *honest), tuple(models.values())),
         models=models,
         model_files=tuple(model_files),
         truth=tuple(FrozenFile(name, sha256_of_large(root / name)) for name in names),
@@ -295,7 +303,7 @@ def _begin_defined(
     opened = read_challenge(folder)
     load_models(challenge.models, folder)
     report_progress(1, 1, "Finished")
-    return BegunChallenge(opened, definition.notes)
+    return BegunChallenge(opened, (*definition.notes, *notes))
 
 
 def _require_enough(settings: ChallengeSettings) -> None:
@@ -423,14 +431,25 @@ def _choose_express(
 
 
 def _copy_clinical(
-    folder: Path, settings: ChallengeSettings
+    folder: Path, settings: ChallengeSettings, case_ids: Sequence[str]
 ) -> tuple[FrozenFile | None, FrozenFile | None]:
-    """Copy the clinical table and its column file, after reading both."""
-    if settings.clinical is None:
+    """Copy the clinical table and its column file, after reading both.
+
+    A definition that ranks by its own measures needs no fairness, so the fields of fairness that
+    the table lacks are declared absent.
+    """
+    definition, source = settings.definition, settings.clinical
+    if source is None:
+        if definition is not None:
+            find_sites(definition, case_ids, None)
         return None, None
-    source = settings.clinical
     choice = columns_for(source, settings.columns)
-    needed_table(source, choice, RESPONSE if settings.wants_responses else FAIRNESS)
+    if definition is None or definition.is_by_profile:
+        needed_table(source, choice, RESPONSE if settings.wants_responses else FAIRNESS)
+    else:
+        cohort = read_clinical(source, choice)
+        find_sites(definition, case_ids, cohort)
+        choice = choice.with_names(dict.fromkeys(lacking(cohort, choice)))
     target = folder / _CLINICAL / source.name
     with (
         open_plain(source) as stream,

@@ -1,7 +1,7 @@
 """Write the leaderboard of a challenge: JSON, tables, its HTML page, and one page per team."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import isnan, nan
 from pathlib import Path
@@ -171,6 +171,8 @@ def challenge_pages(ranking: ChallengeRanking) -> dict[str, Page]:
         content = leaderboard_content(
             ranking.summary, title=title, links=links, groupings=ranking.groupings
         )
+        first = next(iter(ranking.defined.values()), None)
+        content = replace(content, titles=first.titles if first else {})
     pages = {LEADERBOARD_PAGE: _make_leaderboard(ranking, content, links, title)}
     for team, target in links.items():
         details = _describe_team(ranking, team)
@@ -199,14 +201,16 @@ def _make_leaderboard(
         is_first = task_board.task == SEGMENTATION or (is_defined and not index)
         if is_first and content is not None:
             first, *more = ranking_sections(content)
-            sections += [replace(first, title="Ranks by every method", says=()), *more]
+            name = first.title if more and is_defined else "Ranks by every method"
+            sections += [replace(first, title=name, says=()), *more]
     responses = ranking.responses
     if responses is not None and responses.ranking is not None:
         sections += _describe_responses(responses.ranking)
     ladder = f"; {_OF_LADDER}" if board.ladder else ""
-    what = "Definition" if ranking.defined else "Profile"
+    names = ", ".join(ranking.defined)
+    what = f"Definition {names}" if names else f"Profile {board.profile}"
     facts = (
-        f"{what} {board.profile}; unusable cases: {board.rule}{ladder}.",
+        f"{what}; unusable cases: {board.rule}{ladder}.",
         *(content.facts if content else ()),
         f"challenge.json {board.sha256[:16]}; ledger "
         f"{', '.join(head[:16] for head in board.heads)}.",
@@ -288,15 +292,12 @@ def _describe_defined(
     rows = []
     for row in board.rows:
         numbers = dict(row.measures)
-        sure: tuple[str, ...] = (UNKNOWN, UNKNOWN)
-        if stable is not None and row.team in names:
-            index = names.index(row.team)
-            sure = (show_interval(stable, index), f"{100 * stable.first[index]:.0f}")
+        sure = _show_stability(names, stable, row.team)
         cells = (row.team, show_rank(row), *sure, _show_number(row.score),
                  *(_show_number(numbers.get(name)) for name in measures), f"{row.n:,}",
                  f"{row.n_unusable:,}", say_attempt(row), _say_remark(row))  # fmt: skip
         rows.append(Row(cells, is_small=row.rank is None, link=links.get(row.team, "")))
-    titles = [ranking.defined[board.task].titles.get(name) or name for name in measures]
+    titles = [ranking.defined[board.task].titles[name] for name in measures]
     heads = ("Rank", "Rank, 95 %", "First, %", "Score", *titles, "n", "Unusable", "Attempt")
     columns = (Column("Team", is_number=False), *map(Column, heads),
                Column("Remark", is_number=False))  # fmt: skip
@@ -313,10 +314,7 @@ def _describe_board(
     for row in board.rows:
         if row.reason == NOT_FOR_TASK:
             continue
-        sure: tuple[str, ...] = (UNKNOWN, UNKNOWN)
-        if stable is not None and row.team in names:
-            index = names.index(row.team)
-            sure = (show_interval(stable, index), f"{100 * stable.first[index]:.0f}")
+        sure = _show_stability(names, stable, row.team)
         cells = (
             row.team,
             show_rank(row),
@@ -353,6 +351,14 @@ def _describe_board(
     name = "Masks" if is_masks else "Responses"
     tables = (ReportTable(title, columns, tuple(rows), notes), *effects)
     return PageSection(f"{name}: the board", tables)
+
+
+def _show_stability(names: Sequence[str], stable: Stability | None, team: str) -> tuple[str, str]:
+    """Return the interval of a team's rank and its share of first ranks."""
+    if stable is None or team not in names:
+        return UNKNOWN, UNKNOWN
+    index = names.index(team)
+    return show_interval(stable, index), f"{100 * stable.first[index]:.0f}"
 
 
 def show_rank(row: BoardRow) -> str:
@@ -473,7 +479,8 @@ def _describe_team(ranking: ChallengeRanking, team: str) -> TeamDetails:
     sections = []
     model = dict(ranking.models).get(team)
     counted = model.segmentation.counted if model and model.segmentation else None
-    notes: dict[str, str] = {}
+    notes = {case_id: hide_places(reason) for defined in ranking.defined.values()
+             for case_id, reason in defined.notes.get(team, {}).items()}  # fmt: skip
     parts: tuple[tuple[str, Mapping[str, float]], ...] = ()
     if model is not None and counted is not None:
         notes = _explain_cases(model, counted)

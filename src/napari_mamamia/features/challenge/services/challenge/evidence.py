@@ -220,7 +220,7 @@ def list_alarms(boards: Sequence[Board]) -> tuple[str, ...]:
 
 
 def describe_copies(row: BoardRow) -> str:
-    """Return the alarm of a team's copies of references, "" without one."""
+    """Return a warning about a team's copies of references, or "" if there are none."""
     if not row.is_alarming:
         return ""
     what = "file" if row.kind == SubmissionKind.ANSWERS.value else "mask"

@@ -75,7 +75,7 @@ def find_leaks(folder: Path, case_ids: Sequence[str]) -> tuple[Leak, ...]:
 
 
 def _unpack(name: str, content: bytes, depth: int = 0) -> Iterator[tuple[str, str]]:
-    """Yield the texts of a file and of everything packed in it."""
+    """Yield the texts of a file and, if it is an archive, of its members."""
     text = unescape(unquote(content.decode("utf-8", errors="replace")))
     yield name, name
     yield name, text

@@ -153,7 +153,9 @@ def publish(
             draws.append(drawn)
     teams = {row.team for task in tasks for row in task.rows}
     if unknown := sorted(set(settings.links) - teams):
-        raise CaseError(f"expected links of the teams, but found {name_some(unknown)}")
+        raise CaseError(
+            f"expected links only for ranked teams, but found links for {name_some(unknown)}"
+        )
     site = Site(
         settings.title or tasks[0].challenge,
         tuple(tasks),
@@ -279,14 +281,16 @@ def _publish_task(
         tuple(len(part) for part in parts),
         tuple(rows),
     )
-    return task, PublicDraws({team: drawn[team] for team in ranked}, shares or {})
+    defined = ranking.defined.get(board.task)
+    titles = defined.titles if defined else {}
+    return task, PublicDraws({team: drawn[team] for team in ranked}, shares or {}, titles)
 
 
 def _require_many(n: int, settings: PublishSettings, what: str) -> None:
     if n < settings.minimum_group:
         raise CaseError(
-            f"expected {settings.minimum_group} cases or more behind each number of {what}, but "
-            f"found {n}: the numbers would reveal single cases",
+            f"expected each number of {what} to be based on at least {settings.minimum_group} "
+            f"cases, but found {n}: the numbers would reveal individual cases",
             remedies=(Remedy("minimum_group", ("N",)),),
         )
 

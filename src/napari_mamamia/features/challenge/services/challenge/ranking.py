@@ -23,6 +23,7 @@ from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.core.records import CaseFailure, CaseScore, ScoreStatus
 from napari_mamamia.features.challenge.io.challenge_file import OpenChallenge, relative_place
 from napari_mamamia.features.challenge.io.definition import (
+    MISSING_TEXTS,
     OF_PROFILE,
     AnswerKind,
     ChallengeDefinition,
@@ -50,6 +51,7 @@ from napari_mamamia.features.challenge.scoring.defined_ranking import (
 from napari_mamamia.features.challenge.services.challenge.answers import (
     PROFILE_NUMBERS,
     find_definition,
+    find_sites,
     measure_rules,
     measure_scores,
     read_definitions,
@@ -85,7 +87,6 @@ from napari_mamamia.scoring.classifier.response_ranking import (
 from napari_mamamia.scoring.classifier.scores import climb
 from napari_mamamia.scoring.cohort.groups import (
     Grouping,
-    group_by_column,
     group_cases,
     rules_of,
 )
@@ -93,7 +94,7 @@ from napari_mamamia.scoring.cohort.model_results import scored_model
 from napari_mamamia.scoring.cohort.policy import CountedCases
 from napari_mamamia.scoring.cohort.ranking import ScoredModel, ranks
 from napari_mamamia.scoring.cohort.results import ModelScores, ResponseResult
-from napari_mamamia.scoring.ranking.ranking import rank_tables, seeded_weights
+from napari_mamamia.scoring.ranking.ranking import MethodRanking, rank_tables, seeded_weights
 from napari_mamamia.scoring.ranking.table import (
     VALUE_METHODS,
     MissingRule,
@@ -131,6 +132,7 @@ OF_PICTURES: Final = (
 )
 _SEEN: Final = (ScoreStatus.OK, ScoreStatus.PREDICTION_EMPTY)
 SEGMENTATION: Final = "segmentation"
+_MERGED: Final = "All labels of a mask count as one region"
 NOT_FOR_TASK: Final = "no submission for this task"
 
 
@@ -455,10 +457,14 @@ def make_ranking(opened: OpenChallenge, ledger: Ledger, out: Path) -> ChallengeR
         boards.append(board)
         defined[board.task] = ranked_teams
         problems = ranked_teams.not_computed.items()
+        notes += [_MERGED] * (definition.answer.kind is AnswerKind.MASKS)
         notes += [*definition.notes, *(f"{name}: {text}" for name, text in problems)]
     if defined:
         masks = []
-        summary, read = _rank_tables(next(iter(defined.values())), settings, notes, out)
+        ties = read_definitions(opened)[0].ranking.ties
+        summary, read = _rank_tables(
+            next(iter(defined.values())), replace(settings, ties=ties), notes, out
+        )
     if masks:
         entries = _choose_entries(opened, ledger, masks, cohort)
         board, read = _rank_masks(opened, ledger, entries, cohort)
@@ -496,7 +502,11 @@ def make_ranking(opened: OpenChallenge, ledger: Ledger, out: Path) -> ChallengeR
         relative_place(opened.folder, out),
         ledger.heads,
         ", ".join(defined) if challenge.task is None else challenge.profile,
-        challenge.rule or ("as the definition says" if defined else "as the profile says"),
+        (
+            MISSING_TEXTS[read_definitions(opened)[0].missing]
+            if defined
+            else challenge.rule or "as the profile says"
+        ),
         challenge.ladder,
         tuple(boards),
         tuple(notes),
@@ -538,7 +548,7 @@ def _rank_defined(
         {team: of_team.by_id for team, of_team in teams.items()},
         challenge.n_resamples,
         challenge.seed,
-        _find_sites(opened, definition, cohort),
+        find_sites(definition, opened.challenge.case_ids, cohort),
     )
     rows = []
     for index, (team, attempt) in enumerate(attempts.items()):
@@ -555,26 +565,8 @@ def _rank_defined(
         row = replace(row, n_copies=n_copies, n_near_copies=n_near, measures=tuple(numbers))
         rows.append(row)
     board = Board(definition.name, describe_ranking(definition), tuple(rows))
-    return _add_unscored(board, ledger), ranking
-
-
-def _find_sites(
-    opened: OpenChallenge, definition: ChallengeDefinition, cohort: Cohort | None
-) -> dict[str, str]:
-    """Return the site of each case by the column that the definition names."""
-    column, case_ids = definition.ranking.sites, opened.challenge.case_ids
-    if not column:
-        return {}
-    grouping = None
-    if cohort is not None:
-        grouping = group_by_column(case_ids, matched(list(case_ids), cohort), column)
-    if grouping is None:
-        raise FormatError(
-            f"expected a clinical table with the site of each case in the column {column}, but "
-            "found none: create the challenge with one"
-        )
-    labels = (*grouping.labels, "")
-    return {case_id: labels[code] for case_id, code in zip(case_ids, grouping.codes, strict=True)}
+    notes = {team: dict(values.unusable) for team, values in teams.items()}
+    return _add_unscored(board, ledger), replace(ranking, notes=notes)
 
 
 def _list_defined(opened: OpenChallenge, scored: Sequence[Attempt]) -> list[ChallengeDefinition]:
@@ -595,12 +587,17 @@ def _find_table(definition: ChallengeDefinition) -> str:
 def _rank_tables(
     ranking: DefinedRanking, settings: RankSettings, notes: Sequence[str], out: Path
 ) -> tuple[RankSummary | None, ReadInputs | None]:
-    """Rank the measures of cases by every method."""
+    """Rank each measure of cases by every method, and all together as the definition says."""
     if not ranking.tables:
         return None, None
     keys = ("metric",) if len(ranking.tables) > 1 else ()
     rules = replace(settings, missing=MissingRule(MissingKind.WORST_RANK))
     ranked = rank_tables(ranking.tables, rules)
+    if ranked.overall is not None:
+        method = MethodRanking(
+            RankMethod.COMPOSITE, ranking.scores, ranking.ranks, ranking.stability
+        )
+        ranked = replace(ranked, overall=replace(ranked.overall, methods=(method,)))
     summary = RankSummary(ranked, ranked.overall, None, tuple(notes), out)
     return summary, ReadInputs(ranking.tables, keys, None, None, ())
 

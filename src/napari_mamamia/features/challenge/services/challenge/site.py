@@ -134,8 +134,8 @@ def evaluate_site(
     n_cases = len(pairs[0].pairs)
     if site.share is SiteShare.AGGREGATES and n_cases < SMALLEST_GROUP:
         raise CaseError(
-            f"expected at least {SMALLEST_GROUP} cases for aggregates, but found {n_cases}: "
-            "nothing was written, because the numbers would reveal single cases"
+            f"expected at least {SMALLEST_GROUP} cases to share aggregates, but found {n_cases}: "
+            "nothing was written, because the numbers would reveal individual cases"
         )
     if site.share is SiteShare.CASES and site.key is None:
         raise CaseError(
@@ -212,7 +212,7 @@ def _find_digest(model: PredictionFolder, pairs: Pairs, given: Mapping[str, str]
     if not digest and not from_masks:
         raise CaseError(
             f"expected to know which model wrote the masks of {model.name}, but no file next to "
-            "them says so: give the model's SHA-256, the same at every site",
+            "them names the model: give the model's SHA-256, the same at every site",
             remedies=(Remedy("digest", (f"{model.name}=SHA256",)),),
         )
     return digest or from_masks
@@ -234,9 +234,9 @@ def _describe_site(
     counted = [scored[0].rows[index].case_id for index in places]
     if not counted or (site.share is SiteShare.AGGREGATES and len(counted) < SMALLEST_GROUP):
         raise CaseError(
-            f"expected at least {SMALLEST_GROUP} cases with a tumour in their reference for "
-            f"aggregates, or at least one for single cases, but found {len(counted)}: nothing was "
-            "written"
+            f"expected at least {SMALLEST_GROUP} cases with a tumour in their reference to share "
+            f"aggregates, or at least one to share individual cases, but found {len(counted)}: "
+            "nothing was written"
         )
     models = [(model.name, [model.rows[row_index] for row_index in places]) for model in scored]
     values = {
@@ -556,8 +556,8 @@ def _require_sums(file: SiteFile) -> None:
         set(model) != set(codes) for model in of_models
     ):
         raise CaseError(
-            f"expected each case of {file.site} once for each of its models, but found otherwise: "
-            "ask the site for the original file that it wrote"
+            f"expected the file of {file.site} to contain each case once for each of its models, "
+            "but it does not: ask the site for the original file that it wrote"
         )
     values = {
         metric: np.array([[model[code][index] for code in codes] for model in of_models])
@@ -717,7 +717,7 @@ def _rank_models(
     sites: Sequence[str],
     whole: Mapping[tuple[str, str, str], SiteNumber],
 ) -> tuple[SiteRank, ...]:
-    """Return the ranking by ``fets-2022``: sites and metrics count equally."""
+    """Return the ranking by ``fets-2022``, in which all sites and metrics have equal weight."""
     if not sites:
         return ()
     of_tables = [

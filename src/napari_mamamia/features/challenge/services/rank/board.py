@@ -283,7 +283,7 @@ _K = TypeVar("_K", bound=_Keyed)
 
 
 def _read_beside(read: Callable[[Path], T], path: Path, nothing: T, notes: list[str]) -> T:
-    """Read a file beside ``rank.json``; return `nothing` and a note if it is unreadable."""
+    """Read a file next to ``rank.json``; return `nothing` and a note if it is unreadable."""
     if not path.is_file():
         return nothing
     try:

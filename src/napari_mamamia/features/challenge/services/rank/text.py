@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.names import count_of, name_some
-from napari_mamamia.features.challenge.scoring.leaderboard import LeaderboardContent
+from napari_mamamia.features.challenge.scoring.leaderboard import LeaderboardContent, name_overall
 from napari_mamamia.features.challenge.services.rank.output import RankSummary
 from napari_mamamia.scoring.cohort.groups import Grouping
 from napari_mamamia.scoring.ranking.ranking import MethodRanking, TableRanking
@@ -48,7 +48,7 @@ def rank_blocks(summary: RankSummary) -> tuple[RankBlock, ...]:
             lines.append(f"Sites by {rule.rule}: {order}.")
         lines += _say_sites_left_out(summary)
     cells = _make_rows(overall.algorithms, overall.methods, n, overall.filled)
-    title = f"All {len(blocks)} tables together: mean rank, ranked again"
+    title = name_overall(len(blocks), overall.methods[0])
     return RankBlock(title, _make_heads(overall.methods), cells, tuple(lines)), *blocks
 
 

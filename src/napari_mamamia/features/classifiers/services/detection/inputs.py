@@ -162,7 +162,7 @@ def read_masks(masks: DetectionMasks, matching: LesionMatching) -> ReadDetection
     maps = _files_of(masks.probability, listed.ids) if masks.probability else None
     listed_keys = {case_key(case_id) for case_id in listed.ids}
     failures = [
-        CaseFailure(path[0], "there is no reference for this prediction, so it does not count")
+        CaseFailure(path[0], "there is no reference for this prediction, so it is not scored")
         for key, path in predictions.items()
         if key not in listed_keys
     ]

@@ -98,7 +98,7 @@ class LeftOut:
 
 
 def list_waiting(state: ReviewState) -> list[LeftOut]:
-    """Return the readings that do not count yet because their mask is missing in the store."""
+    """Return the readings that are not included yet because their mask is missing in the store."""
     return [
         LeftOut(
             state.study.case(str(refusal.event.body["case"])).case_id,

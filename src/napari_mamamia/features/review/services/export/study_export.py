@@ -172,8 +172,8 @@ def _require_choice(choice: ExportChoice) -> None:
         raise CaseError(f"expected at least one format, but found none: choose from {formats}")
     if ReviewFormat.MRMC in choice.formats and not choice.rating:
         raise CaseError(
-            "expected the question whose answers are the ratings for the MRMC table, but found "
-            "none: choose a question whose answers are numbers, such as assessment",
+            "the MRMC table needs a question whose answers are ratings, but there is none: choose "
+            "a question whose answers are numbers, such as assessment",
             remedies=(Remedy("rating", ("QUESTION",)),),
         )
 
@@ -307,4 +307,4 @@ def _read_back(path: Path) -> None:
         with path.open(encoding="utf-8", newline="") as stream:
             widths = {len(row) for row in csv.reader(stream)}
         if len(widths) > 1:
-            raise ValueError("its rows have different lengths")
+            raise ValueError("the rows have different lengths")

@@ -215,7 +215,7 @@ def make_times(state: ReviewState, labels: ReaderLabels, *, by_reader: bool) -> 
         ("Active seconds count while the window is in front and the last input was within 30 s.")
     ]
     if len(readings) > len(timed):
-        notes.append(f"{count_of(len(readings) - len(timed), 'reading')} without a time left out.")
+        notes.append(f"{count_of(len(readings) - len(timed), 'reading')} without a time omitted.")
     if not by_reader:
         notes.append(
             "Times are not shown by reader, because time does not measure a reader's quality; "
