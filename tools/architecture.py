@@ -47,15 +47,9 @@ LIMITS = {
     "lines of code: metrics": 1_130,
     "lines of code: findings": 850,
     "lines of code: annotations": 450,
-<<<<<<< HEAD
     "lines of code: features/review": 13_600,
-    "lines of code: features/challenge": 11_280,
-    "lines of code: features/classifiers": 4_040,
-=======
-    "lines of code: features/review": 13_550,
     "lines of code: features/challenge": 11_480,
-    "lines of code: features/classifiers": 3_990,
->>>>>>> main
+    "lines of code: features/classifiers": 4_040,
     "lines of code: features/perfusion": 1_550,
     "lines of code: features/prompt": 2_950,
     "complexity, mean": 3.55,
