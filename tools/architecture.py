@@ -48,11 +48,11 @@ LIMITS = {
     "lines of code: findings": 850,
     "lines of code: annotations": 450,
     "lines of code: features/review": 13_550,
-    "lines of code: features/challenge": 11_430,
+    "lines of code: features/challenge": 11_480,
     "lines of code: features/classifiers": 3_990,
     "lines of code: features/perfusion": 1_550,
     "lines of code: features/prompt": 2_950,
-    "complexity, mean": 3.54,
+    "complexity, mean": 3.55,
     "peculiar local names, %": 2.4,
 }
 """Goals: at most 111,000 lines, a mean complexity of 3.0, 1 % of peculiar names."""

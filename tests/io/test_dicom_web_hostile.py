@@ -317,8 +317,8 @@ def deflated_bomb(image, send, ends):
         (packed_image, "the server sends more than 1 MiB"),
         (two_images, "not one complete image"),
         (a_page, "the server sent 'text/html' instead of an image"),
-        (no_dicom, r"no readable image \(its first bytes are not those of a DICOM file\): 1 of 2"),
-        (deflated_bomb, r"no readable image \(it inflates to more than"),
+        (no_dicom, r"no readable image \(the first bytes are not those of a DICOM file\): 1 of 2"),
+        (deflated_bomb, r"no readable image \(the file inflates to more than"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )

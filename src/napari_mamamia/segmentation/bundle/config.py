@@ -554,7 +554,9 @@ def _find_network(references: References) -> Step | None:
 def _make_triple(value: Any, kind: Any) -> Any:
     values = list(value) if isinstance(value, list | tuple) else [value] * 3
     if len(values) != 3:
-        raise ValueError(f"expected one value or 3 values, but {value!r} has {len(values)}")
+        raise ValueError(
+            f"expected one value or one for each of 3 axes, but {value!r} has {len(values)}"
+        )
     return tuple(kind(-1 if value is None else value) for value in values)
 
 

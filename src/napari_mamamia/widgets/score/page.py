@@ -235,7 +235,7 @@ class ScorePage(Page):
         self.errors.chosen.connect(self.error_chosen)
         self.body.addWidget(self.errors, stretch=1)
         self.body.addWidget(line())
-        self.body.addWidget(heading(tr("Tags of this case.")))
+        self.body.addWidget(heading(tr("Tags of this case")))
         self.tags = TagsLine()
         self.tags.tag_wanted.connect(self.tag_wanted)
         self.body.addWidget(self.tags)

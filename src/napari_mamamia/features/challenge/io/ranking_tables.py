@@ -314,7 +314,7 @@ def _read_values(table: Table, name: str) -> list[float]:
         row, cell = table.rows[bad[0].row], table.column(name)[bad[0].row]
         raise FormatError(
             f"expected a finite number{' from 0 to 1' if is_share else ''} or an empty cell in "
-            f"column {name}, row {row.number} of {table.path}, but found {str(cell).strip()!r}: "
+            f"column {name}, row {row.number} of {table.path}, but got {str(cell).strip()!r}: "
             "correct it, or leave the cell empty and choose a rule for missing values",
             remedies=(Remedy("missing", ("RULE",)),),
         )
@@ -330,6 +330,6 @@ def _parse_name(path: Path, number: int, what: str, cell: object) -> str:
         return parse_id(cell)
     except ValueError:
         raise FormatError(
-            f"expected the {what}'s name in row {number} of {path}, but found {cell!r}: write it, "
+            f"expected the {what}'s name in row {number} of {path}, but got {cell!r}: write it, "
             "or delete the row"
         ) from None

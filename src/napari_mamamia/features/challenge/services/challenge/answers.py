@@ -204,7 +204,7 @@ def find_sites(
         fields = [name for name, n in cohort.coverage().items() if n]
         others = dict.fromkeys(name for record in cohort.records for name in record.other)
         found = (
-            f"no value for {count_of(len(case_ids), 'case')} among the columns "
+            f"no value for {count_of(len(case_ids), 'case')}; the columns with values are "
             f"{name_some([*fields, *others], 40)}"
         )
     raise FormatError(
@@ -331,10 +331,11 @@ def freeze_code(
 
 def find_changed_code(codes: Sequence[PluginCode]) -> list[str]:
     """Describe each measure or model whose package or code differs from its frozen state."""
-    registries = {registry.group: registry for registry in (MEASURES, METRIC_REGISTRY, MODELS)}
     changes = []
+    registries: tuple[Registry[Any], ...] = (MEASURES, METRIC_REGISTRY, MODELS)
     for frozen in codes:
-        here = registries[frozen.group].code(frozen.name)
+        registry = next(one for one in registries if one.group == frozen.group)
+        here = registry.code(frozen.name)
         if here != frozen:
             found = f"other code of {here.package} {here.version}" if here else "none installed"
             changes.append(

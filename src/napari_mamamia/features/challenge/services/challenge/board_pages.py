@@ -1,7 +1,7 @@
 """Write the leaderboard of a challenge: JSON, tables, its HTML page, and one page per team."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import isnan, nan
 from pathlib import Path
@@ -292,10 +292,7 @@ def _describe_defined(
     rows = []
     for row in board.rows:
         numbers = dict(row.measures)
-        sure: tuple[str, ...] = (UNKNOWN, UNKNOWN)
-        if stable is not None and row.team in names:
-            index = names.index(row.team)
-            sure = (show_interval(stable, index), f"{100 * stable.first[index]:.0f}")
+        sure = _show_stability(names, stable, row.team)
         cells = (row.team, show_rank(row), *sure, _show_number(row.score),
                  *(_show_number(numbers.get(name)) for name in measures), f"{row.n:,}",
                  f"{row.n_unusable:,}", say_attempt(row), _say_remark(row))  # fmt: skip
@@ -317,10 +314,7 @@ def _describe_board(
     for row in board.rows:
         if row.reason == NOT_FOR_TASK:
             continue
-        sure: tuple[str, ...] = (UNKNOWN, UNKNOWN)
-        if stable is not None and row.team in names:
-            index = names.index(row.team)
-            sure = (show_interval(stable, index), f"{100 * stable.first[index]:.0f}")
+        sure = _show_stability(names, stable, row.team)
         cells = (
             row.team,
             show_rank(row),
@@ -357,6 +351,14 @@ def _describe_board(
     name = "Masks" if is_masks else "Responses"
     tables = (ReportTable(title, columns, tuple(rows), notes), *effects)
     return PageSection(f"{name}: the board", tables)
+
+
+def _show_stability(names: Sequence[str], stable: Stability | None, team: str) -> tuple[str, str]:
+    """Return the interval of a team's rank and its share of first ranks."""
+    if stable is None or team not in names:
+        return UNKNOWN, UNKNOWN
+    index = names.index(team)
+    return show_interval(stable, index), f"{100 * stable.first[index]:.0f}"
 
 
 def show_rank(row: BoardRow) -> str:
