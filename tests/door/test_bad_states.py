@@ -267,7 +267,7 @@ def test_a_screen_below_1024_x_600_is_told_what_is_needed(start, small_data_set,
     wait_for_case(program)
     wait_for_words(
         program,
-        "needs a screen of 1024 x 600 pixels, and this one has 1000 x 560",
+        "needs a screen of 1024 x 600 pixels, but this one has 1000 x 560",
         picture_folder / "bad_small_screen.png",
     )
 
@@ -279,7 +279,7 @@ def test_a_window_made_smaller_says_what_it_needs_until_it_is_large_again(
     wait_for_case(program)
     number = program.ask("evaluate", code=DOCK + "result = int(viewer.window._qt_window.winId())")
     program.screen.xdotool("windowsize", number, 900, 580)
-    words = "This window needs 1024 x 600 pixels, and now it has 900 x 580"
+    words = "This window needs 1024 x 600 pixels, but has 900 x 580"
     wait_for_words(program, words, picture_folder / "bad_small_window.png")
     program.screen.xdotool("windowsize", number, 1200, 700)
     wait_until(lambda: words not in texts(program), "the words gone")
@@ -377,11 +377,13 @@ def test_one_phase_no_prior_the_other_breast_no_nipple_and_no_dicom_are_said(
     program.click("findings_place_lesion")
     program.widget("findings_answer_finding_1")
     wait_for_words(
-        program, "Nipple not marked (right): clock unknown", picture_folder / "bad_no_nipple.png"
+        program,
+        "The right nipple is not marked, so the clock position is unknown",
+        picture_folder / "bad_no_nipple.png",
     )
     program.turn_to("Report")
     program.click("report_dicom")
-    wait_for_words(program, "A DICOM report refers to DICOM images, but this case is not")
+    wait_for_words(program, "DICOM reports refer to DICOM images, but this case has none")
     assert not program.widget("report_start")["enabled"]
     program.screen.picture(picture_folder / "bad_no_dicom.png")
     program.click("report_dicom")

@@ -118,7 +118,7 @@ def test_an_export_that_was_cancelled_runs_again_at_once(start, small_data_set, 
     export_all(program, None)
     wait_until(lambda: "export" in program.ask("evaluate", code=RUNNING), "the export")
     program.click("header_cancel")
-    program.wait_for_text("nothing of it is left")
+    program.wait_for_text("nothing was exported, and no files remain")
     program.click("export_start")
     wait_until(lambda: list(tmp_path.rglob("manifest.json")), "a whole bundle")
     (manifest,) = tmp_path.rglob("manifest.json")
@@ -151,7 +151,7 @@ def test_an_import_that_was_cancelled_runs_again_at_once(start, small_data_set, 
     program.wait_for_text("3 cases")
     import_study(program, study, held_s=0.6)
     stop_at_work(program, "import run", 0)
-    program.wait_for_text("Stopped: cases that were finished are there")
+    program.wait_for_text("Stopped: finished cases are kept")
     assert read_all(small_data_set) == before, "nothing of what was cancelled, all of the rest"
     program.click("import_start")
     wait_until(lambda: program.ask("evaluate", code=CASE) == "study", "the case that was imported")
@@ -178,7 +178,7 @@ def test_a_batch_that_was_cancelled_goes_on_at_once(start, small_data_set, tmp_p
     program.ask("evaluate", code=SLOW.format(0.3))
     program.click("batch_start")
     stop_at_work(program, "batch", after_s)
-    program.wait_for_text("Cancelled. Cases that were done are kept")
+    program.wait_for_text("Cancelled. Finished cases are kept")
     assert_nothing_half(tmp_path)
     assert not list(workspace.rglob("report.html")), "no report of a part of the cases"
     program.ask("evaluate", code=SLOW.format(0))

@@ -104,7 +104,7 @@ def test_from_the_form_to_the_largest_error_of_the_worst_case(
     qtbot.waitUntil(lambda: ready.session.case.is_loaded, timeout=15_000)
     assert ready.session.case_id == "A_2"
     # columns 20 to 25 of 3 x 6 rows; two columns off: 2 x 6 x 3 voxels of 1.28 mm3 = 0.05 ml
-    assert "error 1 of 2 of the prediction" in ready.legend.text()
+    assert "error 1 of 2 in the prediction" in ready.legend.text()
     assert "0.05 ml" in ready.legend.text()
     ready.scene.layer(Role.AGREEMENT).opacity = 1.0
     picture(window, "32_batch_review")

@@ -192,7 +192,9 @@ def test_a_study_that_is_imported_twice_says_so_and_what_to_do(
     page.area.ensureWidgetVisible(page.form.replace)
     picture(window, "import_4_twice")
     type_into(page.form.case_id, "Erika")
-    qtbot.waitUntil(lambda: "does not tell who it is" in page.form.id_state.text(), timeout=15_000)
+    qtbot.waitUntil(
+        lambda: "does not identify the patient" in page.form.id_state.text(), timeout=15_000
+    )
     picture(window, "import_5_personal")
     unpacked = docked.import_flow.choosing.looked.folder
     control(docked, "import_back")
