@@ -106,7 +106,7 @@ def choose_next(
 _NEXT_TEXTS: Final = {
     NextStep.RECOVER: tr("Keep the recovered strokes, or start from the saved mask."),
     NextStep.SAVE: tr("Your mask is not saved: see above, then press Save."),
-    NextStep.GROW: tr("Next: extend the outline to 3-D, or outline another slice."),
+    NextStep.GROW: tr("Next: grow the outline in 3-D, or outline another slice."),
     NextStep.ACCEPT: tr(
         "Left button adds, right button removes. Accept the mask when it is correct."
     ),
