@@ -190,7 +190,7 @@ def test_another_place_an_empty_mask_and_an_unknown_label_are_refused(tmp_path):
 
 def test_a_series_without_a_frame_of_reference_is_refused_by_name(tmp_path):
     source, grid = series_of(write_series(tmp_path / "study", FrameOfReferenceUID=None))
-    with pytest.raises(FormatError, match=r"FrameOfReferenceUID in .*\.dcm"):
+    with pytest.raises(FormatError, match=r"FrameOfReferenceUID of .*\.dcm"):
         write_segmentation(
             labels_on(grid), NAMES, grid, source, grid, BY_MODEL, tmp_path / "seg.dcm"
         )

@@ -143,7 +143,7 @@ def test_label_of_the_tumour_is_found_by_its_name(tmp_path):
         "label breast": (1, "breast"),
     }
     assert case.reference_label == 2
-    assert any("only tumour counts" in warning for warning in data_set.warnings)
+    assert any("only tumour is read" in warning for warning in data_set.warnings)
 
 
 def test_channels_that_are_no_phases_are_left_out(tmp_path):

@@ -32,6 +32,7 @@ OWN = {
     "segmentation.sandbox.runner": "inside the closed room; /proc",
     "features.challenge.services.submission.run_submission": "found to be a plain file just before",
     "segmentation.sandbox.watch": "a file of /proc",
+    "core.plugins": "a module that Python imported",
     "core.texts": "found to be a plain file just before",
     "core.program.system": "a file of /proc; files for writers",
     "services.score.cohort_page": "made by us just before",

@@ -376,7 +376,7 @@ def test_numbers_that_do_not_fit_the_plans_are_refused(evil, tmp_path, room):
 
 def test_root_opens_nothing_in_a_room_unless_asked_by_name(evil, tmp_path, monkeypatch):
     monkeypatch.setattr("os.geteuid", lambda: 0)
-    assert "this is root" in isolation_reason()
+    assert "account is root" in isolation_reason()
     with pytest.raises(ModelError, match="or allow root"):
         convert_model(evil, tmp_path / "new", isolated=True)
     assert not (tmp_path / "new").exists()

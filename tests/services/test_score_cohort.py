@@ -251,7 +251,7 @@ def test_a_label_belongs_to_the_clinical_profile(folders):
     summary, _ = scored(folders, label=2, n_resamples=0)
     assert summary.rows[0].dsc == 1
     assert math.isnan(summary.rows[1].dsc)
-    with pytest.raises(ValueError, match="official-code, which defines its own foreground"):
+    with pytest.raises(ValueError, match="official-code defines its own foreground"):
         ScoreSettings(OFFICIAL_CODE, label=2)
     with pytest.raises(ValueError, match="background"):
         ScoreSettings(CLINICAL, label=0)

@@ -44,16 +44,16 @@ def test_voxels_and_volume_are_those_that_changed():
 
 
 def test_a_stroke_that_changed_nothing_says_what_to_do():
-    assert "counts more" in described(2, 2).text
+    assert "has more weight" in described(2, 2).text
     erase = ADD.inverted()
-    assert "counts more" in described(2, 2, erase).text
+    assert "has more weight" in described(2, 2, erase).text
     assert described(0, 0, erase).text == "Your mask has no voxels at this point."
 
 
 def test_a_stroke_onto_another_lesion_says_that_it_stays():
     onto = described(0, 0, others=[((2, 5, 5), 2)])
     assert "Lesion 2" in onto.text
-    assert "counts more" not in onto.text
+    assert "has more weight" not in onto.text
     assert described(0, 2, others=[((2, 5, 5), 2)]).text.startswith("+2 voxels")
     assert "Lesion" not in described(0, 0, others=[((2, 6, 5), 2)]).text
 
