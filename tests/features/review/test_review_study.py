@@ -194,7 +194,7 @@ def test_a_reading_that_does_not_count_is_said_so_to_its_reader_and_kept(tmp_pat
         ana.finish(task, mask_file(tmp_path, 4))
     assert verified(lea) == []
     (late,) = [one.text for one in check_study.verify_study(lea.store).notes if one.kind == "late"]
-    assert "is not included: the case already has the state rejected" in late
+    assert "is ignored: the case already has the state rejected" in late
     assert len(lea.store.read().masks) == 1
 
 
