@@ -10,7 +10,9 @@ from tests.cli.warm_program import mamamia
 from typer.testing import CliRunner
 
 from napari_mamamia.cli.app import app
+from napari_mamamia.cli.printing import print_scores
 from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.records import CaseScore, ScoreStatus
 from napari_mamamia.services.score import report as score_report
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
@@ -259,3 +261,15 @@ def test_folders_without_a_common_case_are_refused_and_not_scored_as_0(expert, t
     assert "'A_1'" in done.stderr
     assert "'A__1'" in done.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_a_case_without_overlap_is_not_called_ok_in_the_terminal(capsys):
+    rows = [
+        CaseScore("A", ScoreStatus.OK, dsc=0.0),
+        CaseScore("B", ScoreStatus.OK, dsc=0.9),
+    ]
+    print_scores(tuple(rows))
+    printed = capsys.readouterr().out
+    assert "no overlap" in printed
+    assert "scored" in printed
+    assert " ok " not in printed

@@ -134,8 +134,9 @@ def finish(failures: "tuple[CaseFailure, ...]") -> None:
 
 
 def print_scores(rows: "tuple[CaseScore, ...]") -> None:
-    """Print the table of cases, followed by the reason for each case that is not ok."""
+    """Print the table of cases, followed by the reason for each case that has one."""
     from napari_mamamia.metrics.registry import Place, metrics_at
+    from napari_mamamia.services.score.case_table import name_status
 
     profile = rows[0].profile if rows else "clinical"
     columns = [(spec.name, spec.heading, spec.in_tables) for spec in metrics_at(Place.CASES)]
@@ -143,7 +144,7 @@ def print_scores(rows: "tuple[CaseScore, ...]") -> None:
     cells = (
         (
             row.case_id,
-            row.status.value,
+            name_status(row),
             *(shown(getattr(row, name) / way.divisor, way.decimals) for name, _, way in columns),
         )
         for row in rows
