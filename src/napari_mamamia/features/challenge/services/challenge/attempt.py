@@ -699,10 +699,13 @@ def _explain_missing(opened: OpenChallenge, model: ModelScores) -> ModelScores:
     if definition.is_by_profile:
         return model
     text = f"there is no mask; such cases {MISSING_TEXTS[definition.missing]}"
-    missing = {row.case_id for row in model.rows if row.status is ScoreStatus.PREDICTION_MISSING}
-    rows, failures = (
-        tuple(replace(item, reason=text) if item.case_id in missing else item for item in items)
-        for items in (model.rows, model.failures)
+    rows = tuple(
+        replace(row, reason=text) if row.status is ScoreStatus.PREDICTION_MISSING else row
+        for row in model.rows
+    )
+    reasons = {row.case_id: row.reason for row in rows}
+    failures = tuple(
+        replace(failure, reason=reasons[failure.case_id]) for failure in model.failures
     )
     return replace(model, rows=rows, failures=failures)
 
