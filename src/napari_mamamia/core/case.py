@@ -148,7 +148,7 @@ class Case:
             )
         if not self.is_loaded:
             raise CaseError(
-                f"expected all phases of {self.case_id} to be read, but it is still "
+                f"expected all phases of {self.case_id} to be loaded, but the case is still "
                 "opening: wait until it is open"
             )
 
@@ -316,9 +316,10 @@ class LabelMap:
         is_inside = box.is_empty or (start.min() >= 0 and (stop <= grid.shape).all())
         if first is None or not is_inside:
             raise GridMismatchError(
-                f"{self.source}: the segmentation's frames, {turn.target.shape} voxels from "
+                f"{self.source}: the frames of the segmentation, {turn.target.shape} voxels "
+                "starting at "
                 f"{np.round(grid.to_voxel(turn.target.to_world_mm((0, 0, 0))), 2).tolist()} (z, "
-                f"y, x), do not coincide with voxels of the image of shape {grid.shape}: the "
+                f"y, x), do not lie on the voxels of the image, which has shape {grid.shape}: the "
                 "segmentation belongs to a different image, or the image was resampled"
             )
         if box.is_empty:

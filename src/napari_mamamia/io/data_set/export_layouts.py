@@ -55,8 +55,8 @@ def nnunet_folder(number: int, name: str) -> str:
     """
     if not 1 <= number <= 999:
         raise CaseError(
-            "expected the number of an nnU-Net data set to be 1 to 999, but it is "
-            f"{number}: choose another number"
+            f"expected the number of an nnU-Net data set to be from 1 to 999, but it is {number}: "
+            "choose another number"
         )
     return f"Dataset{number:03d}_{_keep_alphanumeric(name) or 'Export'}"
 

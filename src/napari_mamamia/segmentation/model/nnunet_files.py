@@ -91,7 +91,7 @@ class ModelFiles:
         return (self.path if self.path.is_dir() else self.path.parent) / name
 
 
-@reads("a readable model", "copy it again from its source", ModelError)
+@reads("a readable model", "copy the file again from its source", ModelError)
 def open_files(path: Path) -> ModelFiles:
     """Return the files at `path`: a folder (at most six levels), a zip, or a single file.
 
@@ -120,7 +120,7 @@ def model_cache() -> Path:
     return cache_folder()
 
 
-@reads("a whole zip of a model", "copy it again from its source", ModelError)
+@reads("a complete zip archive of a model", "copy the file again from its source", ModelError)
 def unpack(path: Path, into: Path) -> Path:
     """Unpack a zip to a folder under `into` named after its SHA-256.
 
@@ -151,7 +151,7 @@ def unpack(path: Path, into: Path) -> Path:
     except (zipfile.BadZipFile, EOFError, OSError) as error:
         raise ModelError(
             f"expected {path} to be a complete zip that can be unpacked to {into}, but {error}; "
-            "copy it again, or free some space"
+            "copy the zip again, or free some space"
         ) from error
     return target
 
@@ -204,7 +204,7 @@ def _extract_member(
 def _other_size(archive: zipfile.ZipFile, name: str, which: str) -> ModelError:
     return ModelError(
         f"expected {name} in {archive.filename} to have the size that the zip's directory states, "
-        f"but it is {which}, so the zip was not unpacked; copy it again from its source"
+        f"but it is {which}, so the zip was not unpacked; copy the zip again from its source"
     )
 
 
@@ -227,8 +227,8 @@ def require_own(file: Path) -> None:
 
 @contextmanager
 def _open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
-    expected = "a whole zip of a model"
-    with explained(path, expected, "copy it again", ModelError), open_zip(path) as archive:
+    expected = "a complete zip archive of a model"
+    with explained(path, expected, "copy the zip again", ModelError), open_zip(path) as archive:
         yield archive
 
 

@@ -360,7 +360,7 @@ def load_network(card: ModelCard, settings: EngineSettings) -> NetworkEngine:
     if card.missing or card.network is None:
         reason = (
             f"expected {card.path} to have a recipe, but found none; write a recipe for "
-            f"{card.name} next to it"
+            f"{card.name} next to the file"
         )
         raise ModelError("; ".join(card.missing) or reason)
     require_network_choices(card, settings)

@@ -153,7 +153,7 @@ def _cut_mask(mask: DrawnMask, targets: Sequence[_Target]) -> list[tuple[NDArray
         raise CaseError(
             f"expected the mask of {mask.name} to have the "
             f"{max(target.last for target in targets) + 1} slices of the import, but it has "
-            f"{len(left)}: export it on the grid of its case"
+            f"{len(left)}: export the mask on the grid of its case"
         )
     for target in targets:
         affine = mask.grid.affine.copy()

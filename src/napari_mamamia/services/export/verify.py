@@ -47,7 +47,7 @@ class Verification:
         return not self.problems
 
 
-@reads("a bundle", "get the bundle again")
+@reads("a bundle", "get another copy of the bundle")
 def verify_bundle(
     root: Path,
     images: Path | None = None,

@@ -112,8 +112,7 @@ def save_prediction(
     base_provenance = prediction.mask.provenance
     if base_provenance is None:
         raise ModelError(
-            "expected the prediction to have a provenance, but it has none, so it cannot be "
-            "saved; use predict_case"
+            "the prediction cannot be saved, because it has no provenance; use predict_case"
         )
     provenance = replace(base_provenance, inputs=tuple(inputs))
     mask = prediction.mask
