@@ -336,7 +336,7 @@ def test_tables_together_average_their_ranks_and_sites_count_equally():
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ((), "found no row"),
+        ((), "has no rows"),
         (((),), "row 1, but found none"),
         ((("c1", "c9"),), "row 1 of the resamples names the case 'c9'"),
     ],

@@ -185,7 +185,7 @@ def test_a_folder_without_a_manifest_is_an_export_that_did_not_finish(tmp_path):
 
 
 def test_no_folder_at_all_is_refused(tmp_path):
-    with pytest.raises(FormatError, match="to be the folder of a bundle"):
+    with pytest.raises(FormatError, match="the bundle folder .* does not exist"):
         problems(tmp_path / "nothing")
 
 

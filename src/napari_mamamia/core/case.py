@@ -113,10 +113,7 @@ class Case:
                 f"{', '.join(map(str, self.grid.shape))}), but it has {self.signal.shape}"
             )
         if [phase.index for phase in self.phases] != list(range(self.signal.shape[0])):
-            raise CaseError(
-                f"{self.case_id}: expected phases to be numbered 0, 1, 2, ... in "
-                "order, but they are not"
-            )
+            raise CaseError(f"the phases of {self.case_id} are not numbered 0, 1, 2, ... in order")
 
     @property
     def times_s(self) -> tuple[float | None, ...]:

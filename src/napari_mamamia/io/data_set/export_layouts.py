@@ -104,8 +104,8 @@ def bids_subject(case_id: str) -> str:
     label = _keep_alphanumeric(case_id)
     if not label:
         raise CaseError(
-            f"expected the case id {case_id!r} to contain letters a-z or digits for a BIDS "
-            "subject label, but it does not: rename the case, or leave out the format bids"
+            f"the case id {case_id!r} contains no letters a-z or digits, which a BIDS subject "
+            "label needs: rename the case, or leave out the format bids"
         )
     return label
 

@@ -580,8 +580,8 @@ class Journal:
         if start is not None:
             return step_at(self.path, start, number).difference
         raise FormatError(
-            f"expected step {number} in {self.path}, but it is missing, so it cannot be undone; "
-            "your mask is unchanged"
+            f"expected step {number} in {self.path}, but it is missing, so the step cannot be "
+            "undone; your mask is unchanged"
         )
 
     def set_aside(self) -> Path | None:

@@ -181,7 +181,9 @@ def _one_of(kind: type[StrEnum]) -> Callable[[Any], StrEnum]:
     def parse(value: Any) -> StrEnum:
         names = [member.value for member in kind]
         if value not in names:
-            raise ValueError(f"expected one of {', '.join(names)}, but found {_describe_value(value)}")
+            raise ValueError(
+                f"expected one of {', '.join(names)}, but found {_describe_value(value)}"
+            )
         return kind(value)
 
     return parse
@@ -217,7 +219,9 @@ def _parse_structures(value: Any) -> tuple[Structure, ...]:
     for item in _parse_list(value):
         fields = _parse_values(item, _STRUCTURE_PARSERS, "a structure")
         if len(fields) < len(_STRUCTURE_PARSERS):
-            raise ValueError(f"expected a value and a name for each structure, but found {_describe_value(item)}")
+            raise ValueError(
+                f"expected a value and a name for each structure, but found {_describe_value(item)}"
+            )
         structures.append(Structure(**fields))
     for what in ("value", "name"):
         seen = [getattr(structure, what) for structure in structures]
@@ -236,9 +240,7 @@ def _parse_blinding(value: Any) -> Blinding:
     parse = _one_of(Hidden)
     blinding = Blinding.of(parse(name) for name in _parse_list(value))
     if blinding.hides(Hidden.SITE):
-        raise ValueError(
-            "only a review study can hide the site, because case ids reveal it"
-        )
+        raise ValueError("only a review study can hide the site, because case ids reveal it")
     return blinding
 
 

@@ -291,7 +291,7 @@ def check_draws(tables: Sequence[Sequence[str]], draws: NamedDraws) -> None:
     """
     if not draws.rows:
         raise ValueError(
-            "expected one resample per row, but found no row; write some rows, or use a seed"
+            "the file of resamples has no rows; write one resample per row, or use a seed"
         )
     all_cases = {case for cases in tables for case in cases}
     for number, row in enumerate(draws.rows, 1):

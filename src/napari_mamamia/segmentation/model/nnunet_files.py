@@ -105,9 +105,7 @@ def open_files(path: Path) -> ModelFiles:
     if path.is_dir():
         return ModelFiles(path, False, tuple(_walk_folder(path)))
     if not path.exists():
-        raise ModelError(
-            f"expected {path} to be a model, but it does not exist; choose a folder, zip or file"
-        )
+        raise ModelError(f"the model {path} does not exist; choose a folder, zip or file")
     if path.suffix.lower() == ".zip":
         with _open_archive(path) as archive:
             return ModelFiles(path, True, tuple(_check_members(archive, path)))

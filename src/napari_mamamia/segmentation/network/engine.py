@@ -304,7 +304,7 @@ class NetworkEngine:
             raise OverLimitError(
                 f"expected {self.card.name} to finish within the time limit, but its "
                 f"{len(tiles.places)} tiles x {len(self.flips) + 1} copies took longer; allow "
-                "more time, choose a larger step, or a region"
+                "more time, choose a larger step, or restrict the region"
             ) from stop
 
     def _make_tiles(self, grid: Grid, region: Box | None) -> TileGrid:

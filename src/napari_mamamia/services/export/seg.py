@@ -70,8 +70,7 @@ def _require_seg(plan: ExportPlan) -> None:
     settings = plan.settings
     if settings.study is not None and not settings.study.is_dir():
         raise CaseError(
-            f"expected {settings.study} to be a DICOM folder, but it does not exist: check the "
-            "path",
+            f"the DICOM folder {settings.study} does not exist: check the path",
             remedies=(Remedy("study", ("DICOM_FOLDER",)),),
         )
 

@@ -82,9 +82,7 @@ def verify_bundle(
         case.
     """
     if not root.is_dir():
-        raise FormatError(
-            f"expected {root} to be the folder of a bundle, but it does not exist: check the path"
-        )
+        raise FormatError(f"the bundle folder {root} does not exist: check the path")
     report_progress(0, 1, "Reading the manifest")
     try:
         manifest = read_manifest(root)

@@ -162,7 +162,7 @@ def save_probability(prediction: Prediction, target: Path, *, overwrite: bool = 
     if prediction.probability is None:
         raise ModelError(
             f"expected a probability map of {prediction.case_id} to save, but the model returned "
-            "none; do not save the map, or choose a trained model",
+            "none; choose a trained model, or do not save the map",
             remedies=(Remedy("model"),),
         )
     steps = np.rint(prediction.probability.astype(np.float32) * _STEPS_OF_ONE)
