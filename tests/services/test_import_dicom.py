@@ -574,8 +574,9 @@ def test_a_dry_run_prints_series_phases_times_and_what_is_left_out_and_writes_no
         app, ["import", str(tmp_path / "in"), "--out", str(tmp_path / "out"), "--dry-run"]
     )
     assert done.exit_code == 0, done.output
-    for text in ("phase 1: 90.0 s, 4 slices", "localiser", "ordered by AcquisitionTime",
-                 "TriggerTime: missing", "1 file below the source left out"):  # fmt: skip
+    for text in ("  pre: 0.0 s", "post 1: 90.0 s, 4 slices", "pre is 0", "localiser",
+                 "ordered by AcquisitionTime", "TriggerTime: missing",
+                 "1 file below the source left out"):  # fmt: skip
         assert text in done.output
     assert not (tmp_path / "out").exists()
 

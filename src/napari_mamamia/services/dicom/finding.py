@@ -37,6 +37,7 @@ from napari_mamamia.io.exam.table import SeriesRow, unreadable_rows
 from napari_mamamia.io.files.foreign import explained
 from napari_mamamia.io.files.own_paths import own_folder
 from napari_mamamia.io.files.zip_files import is_zip
+from napari_mamamia.kinetics.arrival import Arrival, arrival_in_blocks
 from napari_mamamia.services.batch.output_folder import Existing
 
 _ID: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
@@ -80,7 +81,8 @@ class FoundStudy:
     source, of zip files next to the study that are not opened. `place` is the study's folder below
     the source, even in a zip archive; `folder` is then the unpacked folder. `rows` are the study's
     series with their use, even if the study cannot be imported. `study` has the headers, with which
-    the study can be checked again.
+    the study can be checked again. `n_before` is the number of phases before contrast, or None if
+    the voxels do not show it.
     """
 
     case_id: str
@@ -94,6 +96,7 @@ class FoundStudy:
     study: Study | None = field(default=None, repr=False, compare=False)
     archives: tuple[str, ...] = ()
     remedies: tuple[Remedy, ...] = ()
+    n_before: int | None = None
 
     @property
     def day(self) -> str:
@@ -308,10 +311,12 @@ def judged(
     rows = _list_refused_series(study, settings) if exam is None else exam.rows
     rows = (*rows, *unreadable_rows([told(file.reason) for file in study.damaged]))
     exam = None if exam is None else replace(exam, rows=rows)
+    arrival = Arrival() if exam is None else arrival_in_blocks(exam.blocks)
     n_images = sum(len(i) if isinstance(i, tuple) else 1 for i in study.images)
     return FoundStudy(
         name, study.folder, place, n_images, study.n_foreign, exam, problem, rows, study=study,
         archives=tuple(told(str(path)) for path in study.archives), remedies=remedies,
+        n_before=arrival.n_before if arrival.is_clear else None,
     )  # fmt: skip
 
 

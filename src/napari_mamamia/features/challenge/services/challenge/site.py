@@ -617,9 +617,16 @@ def join_sites(files: Sequence[SiteFile]) -> MergedSites:
     notes += [f"{site} did not run {', '.join(lacks)}: not ranked" for site, lacks in subset]
     notes += _list_doubles(files)
     notes += [] if full else ["no site ran all models: there is no ranking"]
+    models = tuple(_join_model(name, digests[name], metric, sites, whole) for name, metric in pairs)
+    widened = [f"{model.name} {model.metric}" for model in models if model.pooled.is_widened]
+    if widened:
+        notes.append(
+            f"{name_some(widened)}: interval widened, because the means of the sites differ less "
+            "than their standard errors suggest (Knapp and Hartung 2003)"
+        )
     return MergedSites(
         sites,
-        tuple(_join_model(name, digests[name], metric, sites, whole) for name, metric in pairs),
+        models,
         _rank_models(names, metrics, full, whole),
         tuple(
             (
