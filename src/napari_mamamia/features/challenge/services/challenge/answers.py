@@ -128,7 +128,7 @@ def require_measures(definition: ChallengeDefinition) -> tuple[str, ...]:
             own = [name for name, spec in MEASURES.items() if spec.kind is definition.answer.kind]
             raise FormatError(
                 f"expected a measure of a package ({name_some(own) or 'none is installed'}) or a "
-                f"column of the scores without arguments ({name_some(sorted(known), 40)}), but "
+                f"score column without arguments ({name_some(sorted(known), 40)}), but "
                 f"found {measure.of!r} in the definition {definition.name}: correct the definition"
             )
     if definition.is_by_profile and has_mask_measures(definition):
@@ -143,7 +143,8 @@ def require_measures(definition: ChallengeDefinition) -> tuple[str, ...]:
     if definition.is_by_profile and definition.ranking.by is not RankBy.SCORE:
         raise FormatError(
             f'expected ranking.by = "score" with measures {OF_PROFILE}*, but found '
-            f"{definition.ranking.by.value!r}: rank by a formula of them, or by other measures"
+            f"{definition.ranking.by.value!r}: rank by a formula of these measures, or use other "
+            "measures"
         )
     _require_formula(definition, names)
     return () if definition.is_by_profile else _require_worst(definition)
@@ -295,7 +296,7 @@ def _find_spec(definition: ChallengeDefinition, measure: Measure) -> ChallengeMe
     if unknown := sorted(set(measure.args) - taken):
         raise FormatError(
             f"definition {definition.name}: {measure.of} takes no argument {unknown[0]!r}: "
-            "correct it"
+            "correct the definition"
         )
     return spec
 
@@ -329,8 +330,8 @@ def list_truth(
         ids = tuple(case_id for case_id in there if case_id in ids) if truth.table else there
     if not ids:
         raise CaseError(
-            f"expected cases in {folder} ({truth.table or patterns[0]}), but found none: give the "
-            "folder in which the definition's paths begin"
+            f"expected cases in {folder} ({truth.table or patterns[0]}), but found none: choose "
+            "the folder to which the definition's paths are relative"
         )
     paths = [file_of(folder, pattern, case_id) for pattern in patterns for case_id in ids]
     names = [path.relative_to(folder).as_posix() for path in paths if path.is_file()]
