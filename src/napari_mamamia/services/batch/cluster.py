@@ -250,8 +250,8 @@ def _connect_client(place: Place) -> Client:
 def _make_connect_error(place: Place, problem: object) -> ClusterError:
     return ClusterError(
         f"expected a dask scheduler at {place.scheduler}, but it cannot be reached ({problem}): "
-        "check the address and whether the scheduler is running, or omit it and use workers on "
-        "this computer",
+        "check the address and whether the scheduler is running, or omit the address and use "
+        "workers on this computer",
         remedies=(Remedy("workers"),),
     )
 
