@@ -54,6 +54,7 @@ from napari_mamamia.scoring.cohort.response_cohort import (
 from napari_mamamia.scoring.cohort.results import ModelScores, ResponseResult
 from napari_mamamia.scoring.ranking.ranking import seeded_weights
 from napari_mamamia.scoring.report.page import write_page
+from napari_mamamia.scoring.report.tables import coverage_notes
 from napari_mamamia.scoring.statistics.bootstrap import interval_named
 from napari_mamamia.services.batch.output_folder import Existing, claim_folder
 from napari_mamamia.services.score.clinical_table import matched, read_table
@@ -224,10 +225,11 @@ def _publish_task(
     for row in board.rows:
         numbers: tuple[PublicNumber, ...] = ()
         parted: tuple[float | None, ...] = ()
+        coverage = ""
         if row.rank is not None and is_masks:
             model = models[row.team]
             _require_many(row.n, settings, board.task)
-            numbers = _number_masks(opened, model, cohort)
+            numbers, coverage = _number_masks(opened, model, cohort)
             drawn[row.team] = _draw_masks(opened, model, cohort)
             parted = tuple(_score_masks(model, cohort, part) for part in parts)
         elif row.rank is not None and board.task in ranking.defined:
@@ -263,6 +265,7 @@ def _publish_task(
                 numbers,
                 public_score=parted[0] if parted else None,
                 private_score=parted[1] if parted else None,
+                coverage=coverage,
             )
         )
     rows = _rank_parts(rows) if parts else rows
@@ -320,14 +323,14 @@ def _rank_parts(rows: Sequence[PublicRow]) -> list[PublicRow]:
 
 def _number_masks(
     opened: OpenChallenge, model: ModelScores, cohort: Cohort | None
-) -> tuple[PublicNumber, ...]:
-    """Return the published numbers of a team's masks with their 95 % intervals."""
+) -> tuple[tuple[PublicNumber, ...], str]:
+    """Return the published numbers of a team's masks with 95 % intervals, and their coverage."""
     settings = score_settings(opened)
     whole = cohort_numbers(
         model.name, model.rows, model.failures, model.n_cases, settings, cohort
     ).segmentation
     if whole is None:
-        return ()
+        return (), ""
     counted = whole.counted
     performance, fairness = whole.cohort.performance, whole.cohort.fairness
     values = (("Dice", "mean_dsc", counted.dsc), ("NormHD", "mean_norm_hd", counted.norm_hd))
@@ -349,7 +352,7 @@ def _number_masks(
     numbers.append(_make_number("Fairness", fairness.value, gap.low, gap.high))
     gap = whole.uncertainty.ranking_score
     numbers.append(_make_number("Score", whole.cohort.ranking_score, gap.low, gap.high))
-    return tuple(numbers)
+    return tuple(numbers), " ".join(coverage_notes(whole))
 
 
 def _number_defined(ranking: DefinedRanking, team: str) -> tuple[PublicNumber, ...]:
