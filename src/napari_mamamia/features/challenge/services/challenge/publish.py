@@ -55,7 +55,7 @@ from napari_mamamia.scoring.cohort.results import ModelScores, ResponseResult
 from napari_mamamia.scoring.ranking.ranking import seeded_weights
 from napari_mamamia.scoring.report.page import write_page
 from napari_mamamia.scoring.report.tables import coverage_notes
-from napari_mamamia.scoring.statistics.bootstrap import interval_named
+from napari_mamamia.scoring.statistics.bootstrap import Interval, interval_named
 from napari_mamamia.services.batch.output_folder import Existing, claim_folder
 from napari_mamamia.services.score.clinical_table import matched, read_table
 from napari_mamamia.services.score.report import count_model, make_composite
@@ -336,12 +336,10 @@ def _number_masks(
     values = (("Dice", "mean_dsc", counted.dsc), ("NormHD", "mean_norm_hd", counted.norm_hd))
     numbers = []
     for label, name, column in values:
-        interval = interval_named(whole.intervals, name)
-        ends = (nan, nan) if interval is None else (interval.low, interval.high)
+        ends = _find_ends(whole.intervals, name)
         sd = float(np.nanstd(column, ddof=1)) if np.isfinite(column).sum() > 1 else nan
         numbers.append(_make_number(label, float(np.nanmean(column)), *ends, sd))
-    interval = interval_named(whole.intervals, "performance")
-    ends = (nan, nan) if interval is None else (interval.low, interval.high)
+    ends = _find_ends(whole.intervals, "performance")
     numbers.append(_make_number("Performance", performance.value, *ends))
     gaps = whole.uncertainty.by_name("fairness_")
     for variable in fairness.variables:
@@ -353,6 +351,11 @@ def _number_masks(
     gap = whole.uncertainty.ranking_score
     numbers.append(_make_number("Score", whole.cohort.ranking_score, gap.low, gap.high))
     return tuple(numbers), " ".join(coverage_notes(whole))
+
+
+def _find_ends(intervals: Sequence[Interval], name: str) -> tuple[float, float]:
+    interval = interval_named(intervals, name)
+    return (nan, nan) if interval is None else (interval.low, interval.high)
 
 
 def _number_defined(ranking: DefinedRanking, team: str) -> tuple[PublicNumber, ...]:
@@ -370,8 +373,7 @@ def _number_defined(ranking: DefinedRanking, team: str) -> tuple[PublicNumber, .
 def _number_responses(result: ResponseResult) -> tuple[PublicNumber, ...]:
     """Return the published numbers of a team's responses with their 95 % intervals."""
     cohort, sure = result.cohort, result.uncertainty
-    interval = interval_named(result.intervals, "balanced_accuracy")
-    ends = (nan, nan) if interval is None else (interval.low, interval.high)
+    ends = _find_ends(result.intervals, "balanced_accuracy")
     numbers = [_make_number("Performance", cohort.balanced_accuracy, *ends)]
     auc = result.delong
     numbers.append(_make_number("AUC", auc.auc, auc.low, auc.high))
