@@ -150,7 +150,7 @@ def test_which_model_made_the_masks_must_be_known(world, tmp_path):
         evaluated(world, tmp_path / "s.json", digests={"a": "xyz", "b": "b" * 64})
     with pytest.raises(FormatError, match="NAME=SHA256"):
         read_digests(["a=1", "a=2"])
-    with pytest.raises(CaseError, match="give the key file"):
+    with pytest.raises(CaseError, match="choose the key file"):
         evaluated(world, tmp_path / "s.json", key=None)
 
 

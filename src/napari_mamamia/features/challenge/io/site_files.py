@@ -85,10 +85,14 @@ class PublicRow:
 
 @dataclass(frozen=True, slots=True)
 class PublicTask:
-    """A task of a published site; `parts` holds the sizes of the public and the private part."""
+    """A task of a published site; `parts` holds the sizes of the public and the private part.
+
+    `title` is the title of its definition, "" for the tasks of MAMA-MIA.
+    """
 
     challenge: str
     task: str
+    title: str
     profile: str
     ranked_by: str
     n_cases: int
@@ -175,7 +179,7 @@ def site_schema() -> dict[str, Any]:
         "private_rank": whole, "coverage": text,
     })  # fmt: skip
     task = _object({
-        "challenge": text, "task": text, "profile": text,
+        "challenge": text, "task": text, "title": text, "profile": text,
         "ranked_by": text, "n_cases": count, "rule": text, "n_resamples": count,
         "parts": {"type": "array", "items": count}, "rows": {"type": "array", "items": row},
     })  # fmt: skip

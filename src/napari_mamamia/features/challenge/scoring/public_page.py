@@ -63,7 +63,9 @@ def public_page(site: Site, draws: Sequence[PublicDraws]) -> Page:
     if site.overall:
         sections.append(_describe_overall(site))
     for task, drawn in zip(site.tasks, draws, strict=True):
-        title = f"{f'{task.challenge}: ' if several else ''}{_TITLES.get(task.task, task.task)}"
+        title = _title_of(task)
+        if several and task.challenge != title:
+            title = f"{task.challenge}: {title}"
         sections += _describe_task(task, drawn, title)
     facts = (
         f"Every number is over {site.minimum_group} cases or more. Intervals are 95 %. Select a "
@@ -81,10 +83,14 @@ def public_page(site: Site, draws: Sequence[PublicDraws]) -> Page:
     )
 
 
+def _title_of(task: PublicTask) -> str:
+    return task.title or _TITLES[task.task]
+
+
 def _answer_leader(task: PublicTask) -> Answer:
     first = [row for row in task.rows if row.rank == 1]
     if not first:
-        return Answer(f"{_TITLES.get(task.task, task.task)}: who leads", ("No team has a rank.",))
+        return Answer(f"{_title_of(task)}: who leads", ("No team has a rank.",))
     names = ", ".join(row.team for row in first)
     score = _find(first[0], "Score")
     text = f"{names} {'leads' if len(first) == 1 else 'share the first rank'}"
@@ -93,7 +99,7 @@ def _answer_leader(task: PublicTask) -> Answer:
         text += f" First in {100 * first[0].first:.0f} % of the resamples of the cases."
     if any(row.is_better_than_chance is False for row in first):
         text += " Its balanced accuracy is no better than chance."
-    return Answer(f"{_TITLES.get(task.task, task.task)}: who leads", (text,))
+    return Answer(f"{_title_of(task)}: who leads", (text,))
 
 
 def _describe_overall(site: Site) -> PageSection:

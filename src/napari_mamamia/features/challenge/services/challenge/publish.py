@@ -31,6 +31,7 @@ from napari_mamamia.features.challenge.io.site_files import (
 from napari_mamamia.features.challenge.scoring.defined_ranking import DefinedRanking
 from napari_mamamia.features.challenge.scoring.public_page import PublicDraws, public_page
 from napari_mamamia.features.challenge.scoring.site_aggregates import SMALLEST_GROUP
+from napari_mamamia.features.challenge.services.challenge.answers import read_definitions
 from napari_mamamia.features.challenge.services.challenge.attempt import score_settings
 from napari_mamamia.features.challenge.services.challenge.board_pages import find_stability
 from napari_mamamia.features.challenge.services.challenge.leaks import find_leaks, split_ids
@@ -177,8 +178,8 @@ def _require_unchanged(folder: Path) -> None:
     ]
     if differences:
         raise FormatError(
-            f"expected an unchanged leaderboard in {folder}, but {differences[0].text}: make it "
-            "again, then publish it"
+            f"expected an unchanged leaderboard in {folder}, but {differences[0].text}: create "
+            "the leaderboard again, then publish it"
         )
 
 
@@ -220,6 +221,8 @@ def _publish_task(
     results = dict(ranking.responses.results) if ranking.responses else {}
     is_masks = board.task == SEGMENTATION
     names, stable = find_stability(board, ranking)
+    title = next((definition.title or definition.name for definition in read_definitions(opened)
+                  if definition.name == board.task), "")  # fmt: skip
     parts = () if board.task in ranking.defined else _split_cases(opened, settings)
     rows, drawn = [], {}
     for row in board.rows:
@@ -276,6 +279,7 @@ def _publish_task(
     task = PublicTask(
         ranking.board.challenge,
         board.task,
+        title,
         ranking.board.profile,
         board.ranked_by,
         len(opened.challenge.cases),
