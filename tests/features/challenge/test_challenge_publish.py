@@ -78,6 +78,8 @@ def test_a_site_has_the_numbers_of_the_board_and_a_consensus(world, tmp_path):
     masks = {row["team"]: row for row in site["tasks"][0]["rows"]}
     assert masks["alpha"]["is_alarming"]  # its masks are the references
     assert masks["beta"]["rank"] is None  # rejected, for an unreadable mask
+    assert "not known for 12 cases with 0 failures" in masks["alpha"]["coverage"]
+    assert masks["beta"]["coverage"] == ""
     names = [one["name"] for one in masks["alpha"]["numbers"]]
     assert names == [
         "Dice", "NormHD", "Performance", "Fairness, age", "Fairness, menopausal_status",
@@ -88,6 +90,7 @@ def test_a_site_has_the_numbers_of_the_board_and_a_consensus(world, tmp_path):
     page = (tmp_path / "site" / "index.html").read_text()
     assert '<a href="https://example.org/a">alpha</a>' in page
     assert "Consensus ranking" in page
+    assert page.count(masks["alpha"]["coverage"]) == 1  # once for alpha and gämma
     assert 'src="http' not in page
     # gämma: 3 of 4 responders among 5 predictions, p = 0.15
     assert ">2 (no better than chance)<" in page

@@ -51,6 +51,8 @@ class PublicRow:
         The published numbers.
     public_score, private_score, public_rank, private_rank
         Score and rank on the public and the private part; None without a split.
+    coverage
+        Note on 95 % intervals of means whose coverage is low or not known, else "".
     """
 
     team: str
@@ -71,6 +73,7 @@ class PublicRow:
     private_score: float | None = None
     public_rank: int | None = None
     private_rank: int | None = None
+    coverage: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +151,7 @@ def site_schema() -> dict[str, Any]:
         "is_better_than_chance": {"type": ["boolean", "null"]}, "is_alarming": flag,
         "gated_rank": whole, "numbers": {"type": "array", "items": one_number},
         "public_score": number, "private_score": number, "public_rank": whole,
-        "private_rank": whole,
+        "private_rank": whole, "coverage": text,
     })  # fmt: skip
     task = _object({
         "challenge": text, "task": text, "title": text, "profile": text,

@@ -158,16 +158,17 @@ def _tabulate(
         "Rank, 95 %: interval of the rank over the resamples; first: share of resamples in which "
         "no team is better. Grey: not ranked."
     )
-    yield ReportTable("Leaderboard", tuple(columns), tuple(rows), (note,))
+    notes = (note, *_list_coverage(task))
+    yield ReportTable("Leaderboard", tuple(columns), tuple(rows), notes)
     team, ranked = Column("Team", is_number=False), [row for row in task.rows if row.rank]
     others = [name for name in names if name not in main]
     if others and ranked:
         lines = tuple(Row((row.team, *_show_numbers(row, others))) for row in ranked)
         columns = [team, *_list_columns(task, others, titles)]
         title = "Metrics, and fairness by variable" if task.task in _TITLES else "Measures"
-        notes = ["SD: over the cases."] * any("± SD" in column.label for column in columns)
-        notes += ["↑: larger is better; ↓: smaller is better."] * bool(titles)
-        yield ReportTable(title, tuple(columns), lines, tuple(notes))
+        texts = ["SD: over the cases."] * any("± SD" in column.label for column in columns)
+        texts += ["↑: larger is better; ↓: smaller is better."] * bool(titles)
+        yield ReportTable(title, tuple(columns), lines, tuple(texts))
     if task.parts and ranked:
         heads = [
             Column(f"{part} {what} ({n:,} cases)")
@@ -180,6 +181,12 @@ def _tabulate(
             for row in ranked
         )  # fmt: skip
         yield ReportTable("Public and private part", (team, *heads), lines)
+
+
+def _list_coverage(task: PublicTask) -> Iterator[str]:
+    """Yield each note on the coverage of intervals once, with the teams it is about."""
+    for text in dict.fromkeys(row.coverage for row in task.rows if row.coverage):
+        yield f"{', '.join(row.team for row in task.rows if row.coverage == text)}: {text}"
 
 
 def _list_columns(

@@ -70,7 +70,8 @@ from napari_mamamia.scoring.cohort.response_cohort import (
 from napari_mamamia.scoring.cohort.results import ModelScores, ResponseResult
 from napari_mamamia.scoring.ranking.ranking import seeded_weights
 from napari_mamamia.scoring.report.page import write_page
-from napari_mamamia.scoring.statistics.bootstrap import interval_named
+from napari_mamamia.scoring.report.tables import coverage_notes
+from napari_mamamia.scoring.statistics.bootstrap import Interval, interval_named
 from napari_mamamia.services.batch.output_folder import Existing, claim_folder
 from napari_mamamia.services.score.clinical_table import matched, read_table
 from napari_mamamia.services.score.report import count_model, make_composite
@@ -267,10 +268,11 @@ def _publish_task(
     for row in board.rows:
         numbers: tuple[PublicNumber, ...] = ()
         parted: tuple[float | None, ...] = ()
+        coverage = ""
         if row.rank is not None and is_masks:
             model = models[row.team]
             _require_many(row.n, settings, board.task)
-            numbers = _number_masks(opened, model, cohort)
+            numbers, coverage = _number_masks(opened, model, cohort)
             drawn[row.team] = _draw_masks(opened, model, cohort)
             parted = tuple(_score_masks(model, cohort, part) for part in parts)
         elif row.rank is not None and board.task in ranking.defined:
@@ -307,6 +309,7 @@ def _publish_task(
                 numbers,
                 public_score=parted[0] if parted else None,
                 private_score=parted[1] if parted else None,
+                coverage=coverage,
             )
         )
     ranks_low = any(definition.name == board.task and definition.ranking.by is not RankBy.SCORE
@@ -384,25 +387,23 @@ def _rank_parts(rows: Sequence[PublicRow], sign: int) -> list[PublicRow]:
 
 def _number_masks(
     opened: OpenChallenge, model: ModelScores, cohort: Cohort | None
-) -> tuple[PublicNumber, ...]:
-    """Return the published numbers of a team's masks with their 95 % intervals."""
+) -> tuple[tuple[PublicNumber, ...], str]:
+    """Return the published numbers of a team's masks with 95 % intervals, and their coverage."""
     settings = score_settings(opened)
     whole = cohort_numbers(
         model.name, model.rows, model.failures, model.n_cases, settings, cohort
     ).segmentation
     if whole is None:
-        return ()
+        return (), ""
     counted = whole.counted
     performance, fairness = whole.cohort.performance, whole.cohort.fairness
     values = (("Dice", "mean_dsc", counted.dsc), ("NormHD", "mean_norm_hd", counted.norm_hd))
     numbers = []
     for label, name, column in values:
-        interval = interval_named(whole.intervals, name)
-        ends = (nan, nan) if interval is None else (interval.low, interval.high)
+        ends = _find_ends(whole.intervals, name)
         sd = float(np.nanstd(column, ddof=1)) if np.isfinite(column).sum() > 1 else nan
         numbers.append(_make_number(label, float(np.nanmean(column)), *ends, sd))
-    interval = interval_named(whole.intervals, "performance")
-    ends = (nan, nan) if interval is None else (interval.low, interval.high)
+    ends = _find_ends(whole.intervals, "performance")
     numbers.append(_make_number("Performance", performance.value, *ends))
     gaps = whole.uncertainty.by_name("fairness_")
     for variable in fairness.variables:
@@ -413,7 +414,12 @@ def _number_masks(
     numbers.append(_make_number("Fairness", fairness.value, gap.low, gap.high))
     gap = whole.uncertainty.ranking_score
     numbers.append(_make_number("Score", whole.cohort.ranking_score, gap.low, gap.high))
-    return tuple(numbers)
+    return tuple(numbers), " ".join(coverage_notes(whole))
+
+
+def _find_ends(intervals: Sequence[Interval], name: str) -> tuple[float, float]:
+    interval = interval_named(intervals, name)
+    return (nan, nan) if interval is None else (interval.low, interval.high)
 
 
 def _number_defined(ranking: DefinedRanking, team: str) -> tuple[PublicNumber, ...]:
@@ -431,8 +437,7 @@ def _number_defined(ranking: DefinedRanking, team: str) -> tuple[PublicNumber, .
 def _number_responses(result: ResponseResult) -> tuple[PublicNumber, ...]:
     """Return the published numbers of a team's responses with their 95 % intervals."""
     cohort, sure = result.cohort, result.uncertainty
-    interval = interval_named(result.intervals, "balanced_accuracy")
-    ends = (nan, nan) if interval is None else (interval.low, interval.high)
+    ends = _find_ends(result.intervals, "balanced_accuracy")
     numbers = [_make_number("Performance", cohort.balanced_accuracy, *ends)]
     auc = result.delong
     numbers.append(_make_number("AUC", auc.auc, auc.low, auc.high))
