@@ -236,6 +236,11 @@ def view(
             "expected a graphical display, but DISPLAY and WAYLAND_DISPLAY are not set: open the "
             "window on a computer with a screen, or connect with ssh -X"
         )
+    if not Path.home().is_dir():
+        raise MamamiaError(
+            f"expected the home folder {Path.home()} to exist, but found none: create the folder, "
+            "or set HOME to an existing folder"
+        )
     opening = study or next(iter(paths), None)
     sources = [str(path.absolute()) for path in paths]
     names = {
