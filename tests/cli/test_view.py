@@ -70,7 +70,7 @@ def test_options_that_contradict_each_other_are_refused(given, told):
 
 def test_a_home_folder_that_does_not_exist_is_named(tmp_path, told, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path / "gone"))
-    with pytest.raises(MamamiaError, match="home folder .*gone to exist"):
+    with pytest.raises(MamamiaError, match=r"home folder .*gone to exist"):
         viewing.view()
     assert told == []
 
