@@ -43,7 +43,7 @@ def test_the_window_is_told_of_the_study_and_the_name_as_the_study_writes_it(tmp
 
 def test_a_name_that_the_study_has_not_and_a_folder_that_is_none_are_refused(tmp_path, told):
     viewing.view(study=made(tmp_path), reader="zoe")
-    with pytest.raises(CaseError, match="the study has Lea Lead, Jo Judge, Ana, Ben"):
+    with pytest.raises(CaseError, match="Lea Lead, Jo Judge, Ana, Ben"):
         checked(told)
     told.clear()
     viewing.view(study=tmp_path)
