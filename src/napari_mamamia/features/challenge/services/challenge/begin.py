@@ -232,6 +232,7 @@ def begin_challenge(folder: Path, settings: ChallengeSettings) -> BegunChallenge
 def choose_definitions(settings: ChallengeSettings) -> tuple[ChallengeDefinition, ...]:
     """Return the definition that was chosen, or the MAMA-MIA definition of each task."""
     if settings.definition is not None:
+        _refuse_ladder(settings.definition, settings)
         require_measures(settings.definition)
         return (settings.definition,)
     names = [MAMA_MIA_TASK1] * settings.wants_masks + [MAMA_MIA_TASK2] * settings.wants_responses
@@ -253,6 +254,7 @@ def _begin_defined(
     folder: Path, settings: ChallengeSettings, definition: ChallengeDefinition
 ) -> BegunChallenge:
     """Create a challenge whose files the definition names."""
+    _refuse_ladder(definition, settings)
     notes = require_measures(definition)
     honest = (definition_named(definition.honest),) if definition.honest else ()
     root = settings.reference
@@ -312,6 +314,15 @@ def _begin_defined(
     load_models(challenge.models, folder)
     report_progress(1, 1, "Finished")
     return BegunChallenge(opened, (*definition.notes, *notes))
+
+
+def _refuse_ladder(definition: ChallengeDefinition, settings: ChallengeSettings) -> None:
+    """Raise `CaseError` if attempts of a definition's own measures should climb a ladder."""
+    if settings.ladder and not definition.is_by_profile:
+        raise CaseError(
+            f"expected a challenge that a profile ranks for the ladder, but {definition.name} "
+            "ranks by its own measures: leave the ladder out; the last attempt of a team counts"
+        )
 
 
 def _require_enough(settings: ChallengeSettings) -> None:
