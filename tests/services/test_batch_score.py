@@ -41,7 +41,7 @@ def rows(folders):
     "options",
     [
         (),
-        pytest.param(("--workers", "2"), marks=pytest.mark.night),
+        ("--workers", "2"),
         pytest.param(("--time-limit", "30"), marks=pytest.mark.night),
     ],
 )
@@ -54,6 +54,10 @@ def test_three_broken_files_of_a_hundred_give_97_scores_three_reasons_and_exit_c
     reasons = {row.case_id: row.reason for row in rows(folders) if row.reason}
     assert sorted(reasons) == ["C_010", "C_020", "C_030"]
     assert all(f"{case_id}.nii.gz" in reason for case_id, reason in reasons.items())
+    if "--workers" in options:
+        there = (folders / "out" / "case_scores.csv").read_bytes()
+        score(folders, "--overwrite")
+        assert (folders / "out" / "case_scores.csv").read_bytes() == there
 
 
 @pytest.mark.usefixtures("quick_figures")

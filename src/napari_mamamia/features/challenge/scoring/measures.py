@@ -75,12 +75,13 @@ class ChallengeMeasure:
     kind
         The kind of answer.
     of_case
-        Returns a number or rows of numbers of a `CaseAnswer` (with the definition's arguments).
+        Returns a number or rows of numbers of a `CaseAnswer` (with the definition's arguments); for
+        masks, of a prediction, a reference, both (z, y, x), and their spacing (z, y, x) in mm.
         It raises `NotDefinedError` or `NoTruthError` where it has no value.
     of_rows
         Returns the measure from the rows of all cases, (n, d); None averages the numbers.
     worst
-        The number, or a function of a `CaseAnswer` that returns the number or rows, of a case
+        The number, or a function of the same arguments that returns the number or rows, of a case
         without a usable answer; it is also the limit of all values. None: a team with such a case
         is ranked last by this measure.
     is_resampled
