@@ -205,13 +205,13 @@ def _require_same_run(
         same = (run["command"], run["parameters"]) == (command, dict(parameters))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise SaveConflictError(
-            f"{folder} has files but no readable {RUN_FILE}, so its run cannot be resumed: choose "
-            "a new folder, or replace the files",
+            f"{folder} contains files but no readable {RUN_FILE}, so its run cannot be resumed: "
+            "choose a new folder, or replace the files",
             remedies=(Remedy("overwrite"),),
         ) from error
     if not same:
         raise SaveConflictError(
-            f"{folder} has the results of a different run "
+            f"{folder} contains the results of a different run "
             f"({_list_changes(run, command, parameters)}): choose a new folder, or replace the "
             "files",
             remedies=(Remedy("overwrite"),),

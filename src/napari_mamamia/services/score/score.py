@@ -573,6 +573,7 @@ def cohort_numbers(
     sizes = CaseSizes(
         np.array([row.volume_reference_mm3 for row in scored], dtype=np.float64),
         np.array([row.diameter_reference_mm for row in scored], dtype=np.float64),
+        np.array([row.hausdorff95_mm for row in scored], dtype=np.float64),
         tuple(split_tags(row.tags) for row in scored),
     )
     report_progress(0, 1, _TAKING)

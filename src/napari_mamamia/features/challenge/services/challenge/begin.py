@@ -10,7 +10,7 @@ import numpy as np
 
 from napari_mamamia.core.choices import Task, UnusableRule
 from napari_mamamia.core.errors import CaseError, FormatError, Remedy, SaveConflictError
-from napari_mamamia.core.names import name_some
+from napari_mamamia.core.names import count_of, name_some
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.features.challenge.io.challenge_file import (
@@ -38,6 +38,7 @@ from napari_mamamia.features.challenge.io.definition import (
 from napari_mamamia.features.challenge.services.challenge.answers import (
     find_sites,
     freeze_code,
+    has_mask_measures,
     list_truth,
     load_models,
     require_measures,
@@ -178,7 +179,14 @@ def begin_challenge(folder: Path, settings: ChallengeSettings) -> BegunChallenge
     data_set = None if settings.images is None else find_data_set(settings.images)
     references = _find_references(settings, data_set)
     case_ids = _choose_cases(settings, references)
-    volumes, notes = _measure_references(case_ids, references)
+    measured = settings.definition if has_mask_measures(definitions[0]) else None
+    if measured is not None and not references:
+        raise CaseError(
+            "expected reference masks, because the definition has measures of masks that teams "
+            "cannot compute themselves, but found none",
+            remedies=(Remedy("reference", ("DIR",)),),
+        )
+    volumes, notes = _measure_references(case_ids, references, measured)
     clinical, columns = _copy_clinical(folder, settings, case_ids)
     cases = []
     for number, case_id in enumerate(case_ids):
@@ -193,7 +201,7 @@ def begin_challenge(folder: Path, settings: ChallengeSettings) -> BegunChallenge
         seed=settings.seed,
         n_resamples=settings.n_resamples,
         metrics=tuple(
-            measure.of
+            measure.id if measured else measure.of
             for definition in definitions
             for measure in definition.measures
             if not measure.of.startswith(OF_PROFILE)
@@ -224,6 +232,7 @@ def begin_challenge(folder: Path, settings: ChallengeSettings) -> BegunChallenge
 def choose_definitions(settings: ChallengeSettings) -> tuple[ChallengeDefinition, ...]:
     """Return the definition that was chosen, or the MAMA-MIA definition of each task."""
     if settings.definition is not None:
+        _refuse_ladder(settings.definition, settings)
         require_measures(settings.definition)
         return (settings.definition,)
     names = [MAMA_MIA_TASK1] * settings.wants_masks + [MAMA_MIA_TASK2] * settings.wants_responses
@@ -245,6 +254,7 @@ def _begin_defined(
     folder: Path, settings: ChallengeSettings, definition: ChallengeDefinition
 ) -> BegunChallenge:
     """Create a challenge whose files the definition names."""
+    _refuse_ladder(definition, settings)
     notes = require_measures(definition)
     honest = (definition_named(definition.honest),) if definition.honest else ()
     root = settings.reference
@@ -304,6 +314,15 @@ def _begin_defined(
     load_models(challenge.models, folder)
     report_progress(1, 1, "Finished")
     return BegunChallenge(opened, (*definition.notes, *notes))
+
+
+def _refuse_ladder(definition: ChallengeDefinition, settings: ChallengeSettings) -> None:
+    """Raise `CaseError` if attempts of a definition's own measures should climb a ladder."""
+    if settings.ladder and not definition.is_by_profile:
+        raise CaseError(
+            f"expected a challenge that a profile ranks for the ladder, but {definition.name} "
+            "ranks by its own measures: leave the ladder out; the last attempt of a team counts"
+        )
 
 
 def _require_enough(settings: ChallengeSettings) -> None:
@@ -392,19 +411,49 @@ def _choose_cases(
 
 
 def _measure_references(
-    case_ids: tuple[str, ...], references: dict[str, tuple[str, Path]]
+    case_ids: tuple[str, ...],
+    references: dict[str, tuple[str, Path]],
+    measured: ChallengeDefinition | None = None,
 ) -> tuple[dict[str, float], tuple[str, ...]]:
-    """Return the tumour's volume of each case in mm³, and warnings about the references."""
+    """Return the tumour's volume of each case in mm³, and notes about the references.
+
+    Parameters
+    ----------
+    case_ids
+        The cases.
+    references
+        The id and the mask of each reference.
+    measured
+        A definition with labels or measures of its own; the volume is that of all its values.
+
+    Raises
+    ------
+    FormatError
+        If no reference has a label of the definition.
+    """
     volumes = {}
+    values: dict[str, set[int]] = {}
     for number, case_id in enumerate(case_ids):
         report_progress(number, len(case_ids), f"Reading the reference of {case_id}")
         if case_key(case_id) in references:
             labels = read_labels(references[case_key(case_id)][1])
-            n_voxels = int(labels.foreground().sum())
+            region = labels.foreground() if measured is None else labels.crop != 0
+            n_voxels = int(region.sum())
+            values[case_id] = set() if measured is None else set(map(int, labels.values))
             volumes[case_id] = n_voxels * labels.grid.voxel_volume_mm3
     empty = [case_id for case_id, volume in volumes.items() if not volume]
-    text = f"empty references: {len(empty)} ({', '.join(empty[:5])})"
-    return volumes, (text,) if empty else ()
+    notes = [f"empty references: {len(empty)} ({', '.join(empty[:5])})"] if empty else []
+    for label, codes in measured.answer.labels.items() if measured else ():
+        n_cases = sum(bool(of_case & set(codes)) for of_case in values.values())
+        if not n_cases:
+            there = sorted(set().union(*values.values()))
+            raise FormatError(
+                f"expected the label {label} ({name_some([str(code) for code in codes])}) in a "
+                f"reference, but they only have the values {name_some([*map(str, there)], 20)}: "
+                "correct answer.labels in the definition"
+            )
+        notes.append(f"label {label}: in {n_cases} of {count_of(len(case_ids), 'reference')}")
+    return volumes, tuple(notes)
 
 
 def _choose_express(

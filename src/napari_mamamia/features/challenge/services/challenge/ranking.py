@@ -43,7 +43,6 @@ from napari_mamamia.features.challenge.io.leaderboard_file import (
 from napari_mamamia.features.challenge.io.ledger import Attempt, AttemptOutcome, Ledger
 from napari_mamamia.features.challenge.scoring.defined_ranking import (
     DefinedRanking,
-    MeasureRule,
     describe_ranking,
     evaluate_formula,
     rank_by_definition,
@@ -52,6 +51,7 @@ from napari_mamamia.features.challenge.services.challenge.answers import (
     PROFILE_NUMBERS,
     find_definition,
     find_sites,
+    has_mask_measures,
     measure_rules,
     measure_scores,
     read_definitions,
@@ -252,7 +252,7 @@ def _make_response_row(
 
 
 def find_number(value: float) -> float | None:
-    """Return a number for the leaderboard, None if it is undefined."""
+    """Return a number for the leaderboard, or None if it is undefined."""
     return None if isnan(value) else float(value)
 
 
@@ -389,7 +389,7 @@ def _find_masks(opened: OpenChallenge, row: BoardRow) -> Path | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Entry:
-    """The displayed attempt of a team; `shown` is its score on the ladder, NaN without a score."""
+    """The displayed attempt of a team; `shown` is its score on the ladder, NaN if it has none."""
 
     attempt: Attempt
     n_attempts: int
@@ -458,7 +458,7 @@ def make_ranking(opened: OpenChallenge, ledger: Ledger, out: Path) -> ChallengeR
         boards.append(board)
         defined[board.task] = ranked_teams
         problems = ranked_teams.not_computed.items()
-        notes += [_MERGED] * (definition.answer.kind is AnswerKind.MASKS)
+        notes += [_MERGED] * _reads_scores(definition)
         notes += [*definition.notes, *(f"{name}: {text}" for name, text in problems)]
     if defined:
         masks = []
@@ -529,7 +529,7 @@ def _rank_defined(
 ) -> tuple[Board, DefinedRanking]:
     """Rank the last scored attempt of each team as a definition says."""
     challenge, name = opened.challenge, _find_table(definition)
-    is_masks = definition.answer.kind is AnswerKind.MASKS
+    reads_scores = _reads_scores(definition)
     attempts = {attempt.team: attempt for attempt in scored if name in dict(attempt.files)}
     teams, copies = {}, {}
     for team, attempt in attempts.items():
@@ -539,10 +539,10 @@ def _rank_defined(
                 f"expected the values of {team} to be as recorded in the ledger, but {path} was "
                 "changed: restore it, then verify the challenge to list all changes"
             )
-        scores = read_case_scores(path) if is_masks else ()
-        teams[team] = measure_scores(definition, scores) if is_masks else read_values(path)
+        scores = read_case_scores(path) if reads_scores else ()
+        teams[team] = measure_scores(definition, scores) if reads_scores else read_values(path)
         copies[team] = count_copies(opened, attempt, scores)
-    rules = tuple(map(MeasureRule, definition.measures)) if is_masks else measure_rules(definition)
+    rules = measure_rules(definition)
     ranking = rank_by_definition(
         definition,
         rules,
@@ -581,8 +581,13 @@ def _list_defined(opened: OpenChallenge, scored: Sequence[Attempt]) -> list[Chal
 
 def _find_table(definition: ChallengeDefinition) -> str:
     """Return the name of the file with a team's values."""
-    is_masks = definition.answer.kind is AnswerKind.MASKS
-    return f"{SCORES}/{SCORE_TABLE}" if is_masks else values_name(definition)
+    is_table = _reads_scores(definition)
+    return f"{SCORES}/{SCORE_TABLE}" if is_table else values_name(definition)
+
+
+def _reads_scores(definition: ChallengeDefinition) -> bool:
+    """Return whether the values are columns of the table of scores."""
+    return definition.answer.kind is AnswerKind.MASKS and not has_mask_measures(definition)
 
 
 def _rank_tables(
