@@ -238,8 +238,8 @@ class ResultStore(Generic[R]):
     def __init__(self, path: Path, work: CaseWork[R], existing: Existing) -> None:
         if existing is Existing.REFUSE and path.exists():
             raise SaveConflictError(
-                f"{path} has the results of an earlier run: continue that run, or replace its "
-                "results",
+                f"{path} contains the results of an earlier run: continue that run, or replace "
+                "its results",
                 remedies=(Remedy("resume"), Remedy("overwrite")),
             )
         self._lines = CheckedLines(path, keep=existing in (Existing.RESUME, Existing.ADD))

@@ -564,7 +564,7 @@ def _evaluate_defined(
 
 
 def _find_refusal(opened: OpenChallenge, contents: Contents) -> str:
-    """Return why a submission cannot be scored in this challenge, "" if it can."""
+    """Return why a submission cannot be scored in this challenge, or "" if it can."""
     challenge, kind = opened.challenge, contents.kind
     if kind is SubmissionKind.NOTHING:
         return contents.problem

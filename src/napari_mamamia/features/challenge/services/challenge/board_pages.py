@@ -124,7 +124,7 @@ def _list_evidence(row: BoardRow) -> list[str]:
 
 
 def say_guarded(row: BoardRow) -> str:
-    """Return a team's guarded score as text, "" if it has none."""
+    """Return a team's guarded score as text, or "" if it has none."""
     if row.guarded_score is None:
         return ""
     return (

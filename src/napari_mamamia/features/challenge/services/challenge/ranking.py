@@ -259,7 +259,7 @@ def _make_response_row(
 
 
 def find_number(value: float) -> float | None:
-    """Return a number for the leaderboard, None if it is undefined."""
+    """Return a number for the leaderboard, or None if it is undefined."""
     return None if isnan(value) else float(value)
 
 
@@ -396,7 +396,7 @@ def _find_masks(opened: OpenChallenge, row: BoardRow) -> Path | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Entry:
-    """The displayed attempt of a team; `shown` is its score on the ladder, NaN without a score."""
+    """The displayed attempt of a team; `shown` is its score on the ladder, NaN if it has none."""
 
     attempt: Attempt
     n_attempts: int
