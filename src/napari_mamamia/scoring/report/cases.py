@@ -193,7 +193,7 @@ def _make_columns(model: ModelReport) -> Iterator[TableColumn]:
         return
     ids = [row.case_id for row in rows]
     yield _make_text_column("case_id", "Case", ids)
-    yield _make_text_column("status", "Status", _list_statuses(rows))
+    yield _make_text_column("status", "Status", [_name_status(row) for row in rows])
     for spec in metrics_at(Place.REPORT):
         yield _make_metric_column(spec, rows)
     if model.has_failure_kinds:
@@ -223,10 +223,6 @@ def _response_columns(model: ModelReport) -> list[TableColumn]:
         *groups,
         *(_make_case_column(column, ids) for column in model.columns),
     ]
-
-
-def _list_statuses(rows: Sequence[CaseScore]) -> list[str]:
-    return [_name_status(row) for row in rows]
 
 
 def _name_status(row: CaseScore) -> str:

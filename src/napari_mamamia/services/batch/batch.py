@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from napari_mamamia.core.errors import (
     CaseError,
@@ -207,7 +207,7 @@ def _gather_outcomes(
         return
     telling = waiting
     if place.time_limit_s is None and here is not None:
-        work, telling = replace(work, function=_first_of(here)), within
+        work, telling = replace(work, function=lambda inputs, _settings: here(inputs)), within
     with closing(Child()) as child:
         for inputs in cases:
             with telling(inputs.case_id):
@@ -216,10 +216,6 @@ def _gather_outcomes(
                 else:
                     outcome = attempt_in_child(child, work, inputs, place.time_limit_s)
             yield outcome
-
-
-def _first_of(here: Callable[[CaseInputs], T]) -> Callable[[CaseInputs, Any], T]:
-    return lambda inputs, _settings: here(inputs)
 
 
 def _sort_in(
