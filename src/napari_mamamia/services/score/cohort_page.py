@@ -8,14 +8,8 @@ from typing import Final
 
 import numpy as np
 
+from napari_mamamia.scoring.cohort import results
 from napari_mamamia.scoring.cohort.policy import counted_lines
-from napari_mamamia.scoring.cohort.results import (
-    ModelComparison,
-    ModelScores,
-    RankedModel,
-    SegmentationResult,
-    n_text,
-)
 from napari_mamamia.scoring.report.tables import (
     disparity_table,
     group_tables,
@@ -49,7 +43,7 @@ class SavedFigure:
     png: bytes
 
 
-def cohort_heads(model: ModelScores) -> tuple[str, ...]:
+def cohort_heads(model: results.ModelScores) -> tuple[str, ...]:
     """Return the lines above a model's results: profile, counts, resamples and clinical table."""
     excluded = model.n_cases - model.n_scored
     resampling = model.resampling
@@ -76,7 +70,7 @@ def cohort_heads(model: ModelScores) -> tuple[str, ...]:
     return (*lines, *model.notes)
 
 
-def cohort_tables(model: ModelScores) -> tuple[ReportTable, ...]:
+def cohort_tables(model: results.ModelScores) -> tuple[ReportTable, ...]:
     """Return tables of a model's results, groups, strata and excluded cases."""
     tables: list[ReportTable] = []
     if model.segmentation:
@@ -91,7 +85,7 @@ def cohort_tables(model: ModelScores) -> tuple[ReportTable, ...]:
 
 
 def comparison_page(
-    comparison: ModelComparison, models: Sequence[ModelScores]
+    comparison: results.ModelComparison, models: Sequence[results.ModelScores]
 ) -> tuple[ReportTable, ...]:
     """Return tables of the models by rank with intervals, ranks by fairness weight, and tests."""
     by_name = {model.name: model for model in models}
@@ -109,11 +103,11 @@ def comparison_page(
     return (first, _make_rank_table(comparison), *_make_test_tables(comparison))
 
 
-def _list_rank_cells(one: RankedModel, model: ModelScores | None) -> Iterator[str]:
+def _list_rank_cells(one: results.RankedModel, model: results.ModelScores | None) -> Iterator[str]:
     result = model.segmentation if model else None
     yield number(one.rank, 0)
     yield one.name
-    yield n_text(one)
+    yield results.n_text(one)
     for name, value in (
         ("ranking_score", one.ranking_score),
         ("performance", one.performance),
@@ -122,7 +116,7 @@ def _list_rank_cells(one: RankedModel, model: ModelScores | None) -> Iterator[st
         yield _with_interval(value, name, result)
 
 
-def _with_interval(value: float, name: str, result: SegmentationResult | None) -> str:
+def _with_interval(value: float, name: str, result: results.SegmentationResult | None) -> str:
     if result is None:
         return number(value)
     contrasts = result.uncertainty.by_name("fairness_")
@@ -132,7 +126,7 @@ def _with_interval(value: float, name: str, result: SegmentationResult | None) -
     return f"{number(value)} ({range_text(interval.low, interval.high)})"
 
 
-def _make_rank_table(comparison: ModelComparison) -> ReportTable:
+def _make_rank_table(comparison: results.ModelComparison) -> ReportTable:
     sweep = comparison.sweep
     places = [int(np.argmin(np.abs(sweep.weights - weight))) for weight in WEIGHTS_SHOWN]
     ends = {0: f"0 ({sweep.ends[0]})", len(places) - 1: f"1 ({sweep.ends[1]})"}
@@ -146,7 +140,7 @@ def _make_rank_table(comparison: ModelComparison) -> ReportTable:
     return ReportTable("Rank at each weight of fairness", columns, rows, (note,))
 
 
-def _make_test_tables(comparison: ModelComparison) -> Iterator[ReportTable]:
+def _make_test_tables(comparison: results.ModelComparison) -> Iterator[ReportTable]:
     if not comparison.tests:
         return
     rows = tuple(
@@ -177,7 +171,7 @@ def _narrow_table(table: ReportTable) -> ReportTable:
     return ReportTable(table.title, columns, rows, notes, table.listed)
 
 
-def _make_excluded_table(model: ModelScores) -> ReportTable:
+def _make_excluded_table(model: results.ModelScores) -> ReportTable:
     columns = (Column("Case", is_number=False), Column("Reason", is_number=False))
     rows = tuple(
         Row((failure.case_id, failure.reason)) for failure in model.failures[:_SHOWN_EXCLUDED]
