@@ -14,40 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.progress import report_progress
-from napari_mamamia.core.records import CaseScore, CaseTag, ScoreStatus
+from napari_mamamia.core.records import CaseScore, CaseTag
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.metrics.registry import Place, metrics_at
 from napari_mamamia.scoring.case.failures import Failure, FailureKind
 from napari_mamamia.scoring.cohort import groups
 from napari_mamamia.scoring.cohort.groups import TAG as TAGGED
 from napari_mamamia.scoring.cohort.results import ModelScores
-from napari_mamamia.scoring.report.text import variable_label
+from napari_mamamia.scoring.report.text import STATUS_TEXTS, name_status, variable_label
 from napari_mamamia.services.score.case_tags import KNOWN_TAGS
 from napari_mamamia.services.score.inspections import CaseInspection
-
-STATUS_TEXTS: Final = {
-    ScoreStatus.OK: "scored",
-    ScoreStatus.PREDICTION_MISSING: "no prediction",
-    ScoreStatus.REFERENCE_MISSING: "no reference",
-    ScoreStatus.PREDICTION_EMPTY: "prediction empty",
-    ScoreStatus.REFERENCE_EMPTY: "reference empty",
-    ScoreStatus.BOTH_EMPTY: "both empty",
-    ScoreStatus.GRID_MISMATCH: "other grid",
-    ScoreStatus.UNREADABLE: "unreadable",
-    ScoreStatus.NOT_FINITE: "not finite",
-    ScoreStatus.TOO_MANY_LABELS: "too many labels",
-    ScoreStatus.SEVERAL_FILES: "several files",
-    ScoreStatus.REFERENCE_UNREADABLE: "reference unreadable",
-    ScoreStatus.TIME_LIMIT: "over the time limit",
-    ScoreStatus.WORKER_LOST: "worker lost",
-}
-"""The display text of each status."""
-
-
-def name_status(row: CaseScore) -> str:
-    """Return the display text of a row's status; a scored mask may have no overlap at all."""
-    return "no overlap" if row.is_disjoint else STATUS_TEXTS[row.status]
-
 
 WORST_FIRST: Final = ""
 """The sort key of the initial order."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from napari_mamamia.scoring.cohort import results
 from napari_mamamia.scoring.cohort.policy import counted_lines
+from napari_mamamia.scoring.report.models import tests_table
 from napari_mamamia.scoring.report.tables import (
     disparity_table,
     group_tables,
@@ -23,7 +24,6 @@ from napari_mamamia.scoring.report.text import (
     Row,
     number,
     range_text,
-    variable_label,
 )
 from napari_mamamia.scoring.statistics.bootstrap import interval_named
 from napari_mamamia.services.score.text import describe_left_out
@@ -100,7 +100,8 @@ def comparison_page(
     weight = f"weight of fairness {comparison.weight_of_fairness:g}"
     title = f"Models (profile {comparison.profile}, {weight}; 95 % intervals)"
     first = ReportTable(title, columns, rows, comparison.notes)
-    return (first, _make_rank_table(comparison), *_make_test_tables(comparison))
+    tests = (tests_table("Paired comparisons", comparison.tests),) if comparison.tests else ()
+    return (first, _make_rank_table(comparison), *tests)
 
 
 def _list_rank_cells(one: results.RankedModel, model: results.ModelScores | None) -> Iterator[str]:
@@ -138,28 +139,6 @@ def _make_rank_table(comparison: results.ModelComparison) -> ReportTable:
     columns = (Column("Model", is_number=False), *(Column(title) for title in titles))
     note = f"Composite: {sweep.composite}. Rank 1 is best; – where the score is undefined."
     return ReportTable("Rank at each weight of fairness", columns, rows, (note,))
-
-
-def _make_test_tables(comparison: results.ModelComparison) -> Iterator[ReportTable]:
-    if not comparison.tests:
-        return
-    rows = tuple(
-        Row(
-            (
-                f"{variable_label(test.metric)}: {test.model_a} − {test.model_b}",
-                f"{test.n}",
-                number(test.mean_difference),
-                range_text(test.low, test.high),
-                number(test.p_t_test_holm),
-                number(test.p_wilcoxon_holm),
-            )
-        )
-        for test in comparison.tests
-    )
-    titles = ("n", "Mean difference", "95 % interval", "p, t-test", "p, Wilcoxon")
-    columns = (Column("Metric and models", is_number=False), *(Column(t) for t in titles))
-    note = "Two-sided, corrected by Holm over the pairs of a metric."
-    yield ReportTable("Paired comparisons", columns, rows, (note,))
 
 
 def _narrow_table(table: ReportTable) -> ReportTable:
