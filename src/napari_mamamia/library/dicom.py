@@ -10,11 +10,18 @@ from napari_mamamia.core.choices import Clock, Dates, Sides
 from napari_mamamia.core.errors import ArgumentError
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.exam.selectors import read_selectors
-from napari_mamamia.library import arguments
 from napari_mamamia.library.argument_words import (
     advise_failures,
     advising_arguments,
     name_arguments,
+)
+from napari_mamamia.library.arguments import (
+    ExistingName,
+    PathLike,
+    columns_of,
+    existing_of,
+    named,
+    path_of,
 )
 from napari_mamamia.library.data_set import DataSet, open_data_set
 from napari_mamamia.library.page import html_of
@@ -107,8 +114,8 @@ class Imported:
 
 @advising_arguments
 def import_dicom(
-    source: arguments.PathLike,
-    out: arguments.PathLike,
+    source: PathLike,
+    out: PathLike,
     case_id: str = "",
     *,
     phases: Sequence[int] = (),
@@ -118,8 +125,8 @@ def import_dicom(
     sides: Literal["ask", "join", "two"] = "ask",
     dates: Literal["drop", "shift"] = "drop",
     allow_thin: bool = False,
-    columns: arguments.PathLike | Mapping[str, str | None] | None = None,
-    existing: arguments.ExistingName = "refuse",
+    columns: PathLike | Mapping[str, str | None] | None = None,
+    existing: ExistingName = "refuse",
     progress: bool = True,
 ) -> Imported:
     """Import each DICOM study as a case of the data set `out`, as ``mamamia import`` does.
@@ -183,7 +190,7 @@ def import_dicom(
     settings = _make_settings(
         phases, use, leave_out, clock, sides, dates, allow_thin, columns, existing
     )
-    dicom, target = arguments.path_of(source, "the DICOM source"), arguments.path_of(out, "out")
+    dicom, target = path_of(source, "the DICOM source"), path_of(out, "out")
     return Imported(
         drive(partial(importing, dicom, target, _require_id(case_id), settings), progress), target
     )
@@ -191,7 +198,7 @@ def import_dicom(
 
 @advising_arguments
 def inspect_dicom(
-    source: arguments.PathLike,
+    source: PathLike,
     *,
     use: str | Iterable[str] = (),
     leave_out: str | Iterable[str] = (),
@@ -227,9 +234,7 @@ def inspect_dicom(
     import pandas as pd
 
     settings = _make_settings((), use, leave_out, clock, sides, "drop", allow_thin, None, "refuse")
-    studies = drive(
-        partial(look_into, arguments.path_of(source, "the DICOM source"), "", settings), progress
-    )
+    studies = drive(partial(look_into, path_of(source, "the DICOM source"), "", settings), progress)
     rows = [
         {
             "study": study.case_id,
@@ -250,7 +255,7 @@ def _make_settings(
     sides: str,
     dates: str,
     allow_thin: bool,
-    columns: arguments.PathLike | Mapping[str, str | None] | None,
+    columns: PathLike | Mapping[str, str | None] | None,
     existing: str,
 ) -> ImportSettings:
     if not all(isinstance(k, int) and not isinstance(k, bool) and k >= 0 for k in phases):
@@ -259,15 +264,15 @@ def _make_settings(
             "1, 2]"
         )
     return ImportSettings(
-        None if clock is None else arguments.named(Clock, clock, "clock"),
+        None if clock is None else named(Clock, clock, "clock"),
         tuple(int(k) for k in phases),
         read_selectors((use,) if isinstance(use, str) else tuple(use)),
         read_selectors((leave_out,) if isinstance(leave_out, str) else tuple(leave_out)),
-        arguments.named(Dates, dates, "dates"),
-        arguments.existing_of(existing),
+        named(Dates, dates, "dates"),
+        existing_of(existing),
         bool(allow_thin),
-        arguments.named(Sides, sides, "sides"),
-        arguments.columns_of(columns),
+        named(Sides, sides, "sides"),
+        columns_of(columns),
     )
 
 

@@ -12,8 +12,16 @@ from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.kinetics.of_case import timing_rule
 from napari_mamamia.kinetics.repeated_pre import RepeatedPre
 from napari_mamamia.kinetics.tumour_volume import FtvSettings, FtvVariant
-from napari_mamamia.library import arguments
 from napari_mamamia.library.argument_words import advise_failures, advising_arguments
+from napari_mamamia.library.arguments import (
+    ExistingName,
+    PathLike,
+    case_ids_of,
+    existing_of,
+    named,
+    path_of,
+    place_of,
+)
 from napari_mamamia.library.data_set import DataSet
 from napari_mamamia.library.page import html_of
 from napari_mamamia.library.progress import drive
@@ -68,9 +76,9 @@ class Measurements:
 @advising_arguments
 def measure_kinetics(
     data_set: DataSet,
-    out: arguments.PathLike,
+    out: PathLike,
     *,
-    masks: arguments.PathLike | None = None,
+    masks: PathLike | None = None,
     case_ids: str | Iterable[str] | None = None,
     times_s: Sequence[float] | None = None,
     box: Literal["mask", "breast"] = "mask",
@@ -79,7 +87,7 @@ def measure_kinetics(
     injection_s: float | None = None,
     phases: tuple[int, int] | None = None,
     repeated_pre: Literal["leave-out", "average", "keep"] = "leave-out",
-    existing: arguments.ExistingName = "refuse",
+    existing: ExistingName = "refuse",
     workers: int = 0,
     progress: bool = True,
 ) -> Measurements:
@@ -134,18 +142,18 @@ def measure_kinetics(
         _parse_times(times_s),
         rule=timing_rule(timing, injection_s, phases),
         ftv=FtvSettings.of(_find_variant(variant)),
-        ftv_box=arguments.named(FtvBox, box, "box"),
-        repeated_pre=arguments.named(RepeatedPre, repeated_pre, "repeated_pre"),
+        ftv_box=named(FtvBox, box, "box"),
+        repeated_pre=named(RepeatedPre, repeated_pre, "repeated_pre"),
     )
     job = partial(
         kinetics_of_data_set,
         data_set.opened,
-        arguments.path_of(out, "out"),
+        path_of(out, "out"),
         settings,
-        masks=None if masks is None else arguments.path_of(masks, "masks"),
-        case_ids=arguments.case_ids_of(case_ids),
-        place=arguments.place_of(workers),
-        existing=arguments.existing_of(existing),
+        masks=None if masks is None else path_of(masks, "masks"),
+        case_ids=case_ids_of(case_ids),
+        place=place_of(workers),
+        existing=existing_of(existing),
     )
     return Measurements(drive(job, progress, starts_processes=workers > 0))
 

@@ -16,7 +16,7 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import listening, report_progress
 from napari_mamamia.core.provenance import Maker, Provenance
 from napari_mamamia.phantom.acquisition import blank_border, coil, coil_field, field_of_view, rician
-from napari_mamamia.phantom.body.points import Points, distance_to_mask
+from napari_mamamia.phantom.body.geometry import Points, distance_to_mask
 from napari_mamamia.phantom.body.tissue import Tissue
 from napari_mamamia.phantom.render import Anatomy, Curves, draw_anatomy, draw_curves, render_block
 from napari_mamamia.phantom.spec import PhantomSpec

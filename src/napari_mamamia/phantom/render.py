@@ -12,7 +12,7 @@ from napari_mamamia.phantom.acquisition import FatSuppression, suppress_fat
 from napari_mamamia.phantom.body import torso
 from napari_mamamia.phantom.body.anatomy import SKIN_MM, Body, Depths, draw_body
 from napari_mamamia.phantom.body.canvas import Canvas, Look
-from napari_mamamia.phantom.body.points import Points, ellipsoid, filled, smoothstep
+from napari_mamamia.phantom.body.geometry import Points, ellipsoid, filled, smoothstep
 from napari_mamamia.phantom.body.tissue import Tissue
 from napari_mamamia.phantom.enhancement import Scan, curve_of, fit_height, fit_kinetics
 from napari_mamamia.phantom.spec import PhantomSpec, TumourKind
