@@ -168,7 +168,7 @@ def view(
             "--study",
             metavar="STUDY",
             parser=Path,
-            help="Folder of the review study that you read.",
+            help="Folder of the review study to read.",
         ),
     ] = None,
     reader: Annotated[
@@ -226,7 +226,17 @@ def view(
     names |= {f"MAMAMIA_{name}": int(is_on) for name, is_on in switches.items()}
     environment = child_environment(**{name: str(value) for name, value in names.items() if value})
     # The window starts in the home folder: files in the current folder must not affect it.
-    become(python_command("napari_mamamia.window"), environment, Path.home())
+    become(python_command("napari_mamamia.window"), environment, _find_home())
+
+
+def _find_home() -> Path:
+    home = Path.home()
+    if not home.is_dir():
+        raise errors.MamamiaError(
+            f"expected the home folder {home} to exist, but found none: create the folder, or set "
+            "HOME to an existing folder"
+        )
+    return home
 
 
 def _require_study_alone(
@@ -240,9 +250,8 @@ def _require_study_alone(
         )
     if case is not None or blind or protocol is not None:
         raise typer.BadParameter(
-            "expected no other option than --reader with --study: the study determines the case, "
-            "the "
-            "hidden data and the protocol"
+            "expected no option other than --reader together with --study: the study determines "
+            "the case, the hidden data and the protocol"
         )
 
 

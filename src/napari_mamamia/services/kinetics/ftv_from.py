@@ -317,7 +317,8 @@ def ftv_from_segs(
     """
     if not source.exists():
         raise errors.FormatError(
-            f"expected {source} to be a SEG or a folder of SEGs, but found none"
+            f"expected {source} to be a SEG or a folder of SEGs, but found none; "
+            "choose the folder that contains the SEGs"
         )
     data_set = opened.data_set
     cases = [data_set.case(case_id) for case_id in case_ids] or list(data_set.cases)

@@ -140,10 +140,7 @@ def register_files(inputs: work.CaseInputs, settings: RegisterSettings) -> Regis
     CaseError, FormatError, GridMismatchError, SaveError
     """
     if not isinstance(inputs, work.MaskedInputs) or inputs.sources is None:
-        raise CaseError(
-            f"expected the files of {inputs.case_id} to be listed, but found none; list the case "
-            "again"
-        )
+        raise CaseError(f"no files are listed for {inputs.case_id}; list the case again")
     case = load_case(inputs.sources, inputs.record)
     path = inputs.files[-1]
     mask = None if path is None else read_mask(path, case)
