@@ -258,7 +258,7 @@ def _make_settings(
     columns: PathLike | Mapping[str, str | None] | None,
     existing: str,
 ) -> ImportSettings:
-    if not all(isinstance(k, int) and not isinstance(k, bool) and k >= 0 for k in phases):
+    if not all(_is_index(k) for k in phases):
         raise ArgumentError(
             f"expected phase numbers to be 0 or above, but got {phases!r}: pass, for example, [0, "
             "1, 2]"
@@ -274,6 +274,10 @@ def _make_settings(
         named(Sides, sides, "sides"),
         columns_of(columns),
     )
+
+
+def _is_index(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _require_id(case_id: str) -> str:

@@ -159,7 +159,7 @@ def score(
         settings = _with_least(settings, minimum_group)
         settings = _with_policy(settings, unusable, cases)
         cohort = drive(partial(read_table, settings.clinical, settings.columns), progress)
-    if is_path(prediction) and (is_path(reference) or isinstance(reference, DataSet)):
+    if _are_files(reference, prediction):
         files, folders = _file_pairs(reference, prediction)
         if settings.cases is not None:
             files = keep_listed(files, settings.cases, folders[0])
@@ -321,6 +321,11 @@ def _clinical_table(clinical: "PathLike | DataSet | None") -> Path | None:
             "pass the path of a table, or omit clinical"
         )
     return clinical.clinical
+
+
+def _are_files(reference: object, prediction: object) -> bool:
+    """Return whether both arguments are files or folders, so that cases can be read one by one."""
+    return is_path(prediction) and (is_path(reference) or isinstance(reference, DataSet))
 
 
 def _file_pairs(reference: Any, prediction: Any) -> tuple[FoundPairs, tuple[Path, Path]]:

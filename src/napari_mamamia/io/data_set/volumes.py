@@ -56,7 +56,7 @@ def fill_planes(
     for first in range(0, len(out), step):
         block = out[first : first + step]
         stored = block if scratch is None else scratch[: len(block)]
-        stream.fill(stored.reshape(-1).view(np.uint8).data)
+        stream.fill(_bytes_of(stored))
         if scratch is not None:
             block[...] = header.scaled(stored)
         elif not header.stored.isnative:
@@ -168,6 +168,10 @@ def _filled_rows(plane: NDArray[Any]) -> tuple[int, int]:
     if first < 0:
         return 0, 0
     return first // values.shape[1], filled.rfind(1) // values.shape[1] + 1
+
+
+def _bytes_of(array: NDArray[Any]) -> memoryview:
+    return array.reshape(-1).view(np.uint8).data
 
 
 def volume_stem(path: Path) -> str:

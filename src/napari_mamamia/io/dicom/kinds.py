@@ -319,7 +319,7 @@ def kind_of(header: Any) -> Kind:
     Coded elements take precedence over parameters, and parameters over words. A word can show that
     an image is not a phase, but a missing word proves nothing.
     """
-    words = (*_list_texts(header.get("ImageType")), *_list_texts(read_value(header, SIEMENS_TEXT)))
+    words = (*_list_texts(header.get("ImageType")), *_siemens_words(header))
     description = str(header.get("SeriesDescription") or "")
     coded = _coded_part(header)
     if coded is not None:
@@ -449,6 +449,10 @@ def _planar_evidence(header: Any) -> str:
     if factor > 1:
         return f"EPI factor {factor:g} in (2001,1013)"
     return ""
+
+
+def _siemens_words(header: Any) -> list[str]:
+    return _list_texts(read_value(header, SIEMENS_TEXT))
 
 
 def _raw_text(header: Any, name: Any) -> str:

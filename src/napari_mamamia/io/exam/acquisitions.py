@@ -257,7 +257,7 @@ def _sent_once(parts: Sequence[Part], looks: Looks) -> tuple[list[Part], list[Le
     unique_parts: list[Part] = []
     left_out: list[LeftOut] = []
     seen: dict[tuple[float, float], list[Volume]] = {}
-    for part in sorted(parts, key=lambda part: part.header.series_number or 0):
+    for part in _by_number(parts):
         volumes = _list_volumes(part)
         twins = [_find_twin(volume, seen, looks) for volume in volumes]
         originals = [v for v, twin in zip(volumes, twins, strict=True) if twin is None]
@@ -421,3 +421,7 @@ def _parts_all(clock: Clock, volumes: Sequence[Volume]) -> bool:
 def _list_timed_volumes(part: Part) -> list[Volume]:
     volumes = _list_volumes(part)
     return volumes[:1] if len({volume.moment for volume in volumes}) == 1 else volumes
+
+
+def _by_number(parts: Sequence[Part]) -> list[Part]:
+    return sorted(parts, key=lambda part: part.header.series_number or 0)

@@ -442,7 +442,7 @@ def group_by_tags(case_ids: Sequence[str], tags: Sequence[Sequence[str]]) -> tup
         for tag in set(case_tags):
             counts[tag] = counts.get(tag, 0) + 1
     names = sorted(
-        (tag for tag, n in counts.items() if n < len(case_ids)), key=lambda tag: (-counts[tag], tag)
+        (tag for tag, n in counts.items() if n < len(case_ids)), key=_make_rank_key(counts)
     )
     return tuple(
         Grouping(
@@ -480,6 +480,10 @@ def _group_by_values(
         )
 
     return group_each(column, labels, case_ids, cohort, rule)
+
+
+def _make_rank_key(counts: Mapping[str, int]) -> Callable[[str], tuple[int, str]]:
+    return lambda tag: (-counts[tag], tag)
 
 
 def _read_cell(record: CaseRecord, column: str) -> Filled | None:

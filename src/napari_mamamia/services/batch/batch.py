@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from napari_mamamia.core import errors
 from napari_mamamia.core.progress import Progress, changing, forward_progress, part, report_progress
@@ -204,7 +204,7 @@ def _gather_outcomes(
         return
     telling = waiting
     if place.time_limit_s is None and here is not None:
-        work, telling = replace(work, function=lambda inputs, _settings: here(inputs)), within
+        work, telling = replace(work, function=_first_of(here)), within
     with closing(Child()) as child:
         for inputs in cases:
             with telling(inputs.case_id):
@@ -213,6 +213,10 @@ def _gather_outcomes(
                 else:
                     outcome = attempt_in_child(child, work, inputs, place.time_limit_s)
             yield outcome
+
+
+def _first_of(here: Callable[[CaseInputs], T]) -> Callable[[CaseInputs, Any], T]:
+    return lambda inputs, _settings: here(inputs)
 
 
 def _sort_in(

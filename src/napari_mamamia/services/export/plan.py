@@ -331,11 +331,7 @@ def _fuse_masks(
         case_id=case_id,
         maker=Maker.MODEL,
         name=name,
-        inputs=tuple(
-            replace(item, name=f"{mask.name}/{item.name}")
-            for mask in drawn
-            for item in mask.provenance.inputs[:1]
-        ),
+        inputs=_list_inputs(drawn),
         parameters=tuple(parameters),
         note="fused from several masks; no reader has drawn this mask",
     )
@@ -351,6 +347,14 @@ def _run_staple(case_id: str, drawn: Sequence[DrawnMask]) -> Staple:
             remedies=(Remedy("label", ("VALUE",)), Remedy("fuse", ("majority",))),
         )
     return staple([mask.labels > 0 for mask in drawn])
+
+
+def _list_inputs(drawn: Sequence[DrawnMask]) -> tuple[InputFile, ...]:
+    return tuple(
+        replace(item, name=f"{mask.name}/{item.name}")
+        for mask in drawn
+        for item in mask.provenance.inputs[:1]
+    )
 
 
 @dataclass(frozen=True, slots=True)

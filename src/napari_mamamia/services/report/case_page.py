@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.core.answers import Side
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.counting import (
     phase_and_time,
@@ -130,7 +131,7 @@ def _tell_lesions(reading: CaseReading) -> PageSection:
         Row(
             (
                 lesion.facts.name,
-                UNKNOWN if lesion.facts.side is None else lesion.facts.side.value,
+                _say_side(lesion.facts.side),
                 *(_say_number(number.value, number.decimals) for number in lesion.measures),
                 lesion.facts.rise or UNKNOWN,
                 lesion.facts.course or UNKNOWN,
@@ -158,6 +159,10 @@ def _list_small(reading: CaseReading) -> tuple[str, ...]:
         if not has_curve_size(grid, int(lesion.voxels.sum()))
     ]
     return (f"Lesions too small for a curve type: {', '.join(names)}.",) if names else ()
+
+
+def _say_side(side: Side | None) -> str:
+    return UNKNOWN if side is None else side.value
 
 
 def _say_number(value: float, decimals: int) -> str:

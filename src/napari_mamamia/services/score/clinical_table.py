@@ -102,6 +102,11 @@ def _wrap_lines(title: str, text: str) -> list[str]:
     )
 
 
+def needed_fields(purpose: str) -> tuple[str, ...]:
+    """Return the fields that a purpose needs."""
+    return _NEEDED[purpose]
+
+
 def lacking(cohort: Cohort, choice: ColumnChoice, purpose: str = FAIRNESS) -> tuple[str, ...]:
     """Return the needed fields that no case has, except fields declared as absent."""
     coverage = cohort.coverage()
@@ -184,7 +189,7 @@ def look_at_clinical(path: Path, choice: ColumnChoice = BY_NAME) -> ClinicalSumm
     choice = columns_for(path, choice)
     seen = overview_job(path, choice)
     text = _describe_table(path, seen)
-    needed = _NEEDED[FAIRNESS]
+    needed = needed_fields(FAIRNESS)
     empty = needed if seen.cohort is None else lacking(seen.cohort, choice)
     absent = [field for field in empty if field not in choice.absent]
     if not absent and seen.cohort is not None:

@@ -30,7 +30,7 @@ class Pace:
         """Return the text for a progress report at the time `now_s` in s (of any clock)."""
         if self._is_over:
             return f"{self._n_cases} of {self._n_cases} cases · {progress.text}"
-        if not (progress.total >= self._n_cases > 0 and progress.total % self._n_cases == 0):
+        if not self._counts_cases(progress):
             return progress.text
         if progress.done == progress.total:
             self._is_over = True
@@ -45,6 +45,9 @@ class Pace:
         rate = n_done / elapsed
         seconds = round((self._n_cases - n_done) / rate)
         return f"{counted} · {rate:.2f} cases/s · {clock(seconds)} left"
+
+    def _counts_cases(self, progress: Progress) -> bool:
+        return progress.total >= self._n_cases > 0 and progress.total % self._n_cases == 0
 
 
 def clock(seconds: int) -> str:

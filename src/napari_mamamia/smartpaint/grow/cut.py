@@ -106,9 +106,7 @@ def relax(energy: Energy, start: Floats, n_iterations: int) -> Floats:
     n_free = np.count_nonzero(energy.lowest < energy.highest)
     if take_steps is None and n_free * _FEW < start.size:
         take_steps = _take_free_steps
-    if take_steps is not None and all(
-        np.isfinite(np.einsum("zyx->", array)) for array in (energy.evidence, *energy.weights)
-    ):
+    if take_steps is not None and _is_finite(energy):
         membership = np.ascontiguousarray(np.clip(start, energy.lowest, energy.highest))
         bounds, scales = (energy.lowest, energy.highest), (np.float32(_FORTH), np.float32(_BACK))
         take_steps(energy.evidence, energy.weights, bounds, membership, n_iterations, scales)
@@ -117,6 +115,12 @@ def relax(energy: Energy, start: Floats, n_iterations: int) -> Floats:
     for _ in range(n_iterations):
         state.iterate()
     return state.membership
+
+
+def _is_finite(energy: Energy) -> bool:
+    return all(
+        np.isfinite(np.einsum("zyx->", array)) for array in (energy.evidence, *energy.weights)
+    )
 
 
 def _take_free_steps(
