@@ -24,7 +24,6 @@ from napari_mamamia.features.challenge.io.codabench import (
 )
 from napari_mamamia.features.challenge.io.definition import (
     Better,
-    RankBy,
     definition_content,
 )
 from napari_mamamia.features.challenge.io.leaderboard_file import (
@@ -312,9 +311,8 @@ def _publish_task(
                 coverage=coverage,
             )
         )
-    ranks_low = any(definition.name == board.task and definition.ranking.by is not RankBy.SCORE
-                    for definition in read_definitions(opened))  # fmt: skip
-    rows = _rank_parts(rows, -1 if ranks_low else 1) if parts else rows
+    own = ranking.defined.get(board.task)
+    rows = _rank_parts(rows, 1 if own is None or own.is_high else -1) if parts else rows
     ranked = [row.team for row in sorted(rows, key=lambda row: row.rank or 0) if row.rank]
     shares = None
     if stable is not None:
