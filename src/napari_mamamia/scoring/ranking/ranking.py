@@ -300,9 +300,8 @@ def check_draws(tables: Sequence[Sequence[str]], draws: NamedDraws) -> None:
         for name in row:
             if name not in all_cases:
                 raise ValueError(
-                    f"row {number} of the resamples names the case {name!r}, which is in no "
-                    "table; correct the name, or remove the header line, because this file must "
-                    "not have one"
+                    f"row {number} of the resamples names case {name!r}, which is not in any "
+                    "table; correct the name or, if this row is a header, remove it"
                 )
 
 
