@@ -20,6 +20,8 @@ from typing import Any
 TOP = Path(__file__).parents[1]
 _CELL_S = 240
 """Longest time of a cell of a notebook, seconds."""
+_NO_ADDRESS = "http://127.0.0.1:9"
+"""Address without a server: a build downloads no exam unless it is given an address."""
 SHOWN = {
     "design.md": "DESIGN.md",
     "changelog.md": "CHANGELOG.md",
@@ -379,7 +381,8 @@ def keys_page() -> str:
 def run_notebook(path: Path) -> dict[str, Any]:
     """Return a notebook with the outputs of its cells, run in a kernel of its own.
 
-    Outputs that it already has are kept. SITE_NOTEBOOKS names the notebooks to run, by their file
+    Outputs that it already has are kept. An exam is downloaded only if MAMAMIA_EXAM_ADDRESS
+    names the address. SITE_NOTEBOOKS names the notebooks to run, by their file
     names without suffix and separated by commas; by default, all are run.
 
     Raises
@@ -397,7 +400,8 @@ def run_notebook(path: Path) -> dict[str, Any]:
     from jupyter_client.manager import start_new_kernel
 
     with TemporaryDirectory() as folder:
-        manager, client = start_new_kernel(cwd=folder, env={**os.environ, "TMPDIR": folder})
+        own = {"MAMAMIA_EXAM_ADDRESS": _NO_ADDRESS, **os.environ, "TMPDIR": folder}
+        manager, client = start_new_kernel(cwd=folder, env=own)
         try:
             for cell in cells:
                 messages: list[dict[str, Any]] = []
