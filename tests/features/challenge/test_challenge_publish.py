@@ -19,10 +19,11 @@ from tests.features.challenge.challenge_world import begun, ids, write_team
 from napari_mamamia.core.choices import Task
 from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.features.challenge.services.challenge.board_pages import rank_challenge
-from napari_mamamia.features.challenge.services.challenge.leaks import find_leaks, split_ids
 from napari_mamamia.features.challenge.services.challenge.publish import (
     PublishSettings,
+    find_leaks,
     publish,
+    split_ids,
 )
 from napari_mamamia.features.challenge.services.challenge.run import run_challenge
 from napari_mamamia.io.data_set.case_list import read_case_list

@@ -7,7 +7,7 @@ from typing import Any
 
 from qtpy.QtCore import Qt, Signal
 from qtpy.QtGui import QShowEvent
-from qtpy.QtWidgets import QComboBox, QLabel, QLineEdit, QSizePolicy, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QComboBox, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
 from napari_mamamia.core.answers import (
     NOTHING_KNOWN,
@@ -39,6 +39,7 @@ from napari_mamamia.widgets.controls.controls import (
     row,
     set_level,
 )
+from napari_mamamia.widgets.controls.fields import checkbox, line_edit
 from napari_mamamia.widgets.controls.revealing import reveal
 from napari_mamamia.widgets.controls.targets import CheckBox, ChoiceBox
 from napari_mamamia.widgets.findings.form_texts import (
@@ -390,10 +391,12 @@ class FormView(QWidget):
     def _make_multiple(self, question: AskedQuestion, name: str, tip: str) -> QWidget:
         boxes: list[CheckBox] = []
         for term in question.field.terms:
-            box: CheckBox = named(
-                CheckBox(tr(term.text)), f"{name}_{term.id}", f"{tip}: {tr(term.text)}"
+            box = checkbox(
+                f"{name}_{term.id}",
+                tr(term.text),
+                f"{tip}: {tr(term.text)}",
+                is_on=term.id in question.values,
             )
-            box.setChecked(term.id in question.values)
             boxes.append(box)
         ids = [term.id for term in question.field.terms]
 
@@ -411,7 +414,7 @@ class FormView(QWidget):
         return holder
 
     def _make_text(self, question: AskedQuestion, name: str, tip: str) -> QWidget:
-        line: QLineEdit = named(QLineEdit(write_value(question)), name, tip)
+        line = line_edit(name, tip, text=write_value(question))
         line.textEdited.connect(lambda text: self._take_answer(question, *filter(None, (text,))))
         return line
 

@@ -22,7 +22,7 @@ from napari_mamamia.widgets.adapter.outlines import draw_smooth_outlines
 from napari_mamamia.widgets.adapter.sliders import fit_slider_texts, sliders_of
 from napari_mamamia.widgets.base.event_loop import EventLoopSteps
 from napari_mamamia.widgets.base.layers import find_line_style
-from napari_mamamia.widgets.controls.controls import discard
+from napari_mamamia.widgets.controls.controls import discard, fill_column
 from napari_mamamia.widgets.viewer.pane import Pane, PaneKind
 
 # The cross-hair: four thin lines on a view's canvas, with a gap in the middle.
@@ -409,9 +409,6 @@ class PaneWindow:
                 return
             self._frame = QWidget()
             self._frame.setObjectName("planes_frame")
-            rows = QVBoxLayout(self._frame)
-            rows.setContentsMargins(0, 0, 0, 0)
-            rows.setSpacing(0)
             self._outer = QSplitter(Qt.Orientation.Horizontal)
             self._outer.setObjectName("planes_splitter")
             self._outer.setToolTip("")
@@ -423,7 +420,7 @@ class PaneWindow:
             self._main_column = QSplitter(Qt.Orientation.Vertical)
             self._main_column.setObjectName("main_column")
             self._main_column.setChildrenCollapsible(False)
-            rows.addWidget(self._outer, stretch=1)
+            fill_column(self._frame, (self._outer, 1), spacing=0)
             layout.addWidget(self._frame)
             self._outer.addWidget(self._main_column)
             self._outer.addWidget(self._column)

@@ -6,10 +6,8 @@ from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import (
     QComboBox,
     QLabel,
-    QLineEdit,
     QListWidgetItem,
     QPushButton,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -37,13 +35,14 @@ from napari_mamamia.widgets.controls.colours import MASK_COLOURS
 from napari_mamamia.widgets.controls.controls import (
     button,
     column,
+    fill_column,
     heading,
     label,
     line,
-    named,
     row,
     set_level,
 )
+from napari_mamamia.widgets.controls.fields import combo_box, line_edit
 from napari_mamamia.widgets.controls.line_list import make_line_list
 from napari_mamamia.widgets.controls.page_area import ALL, PageArea
 from napari_mamamia.widgets.controls.revealing import reveal
@@ -90,12 +89,14 @@ class JudgingView(QWidget):
         super().__init__()
         self.setObjectName("review_judging")
         self._rules: dict[ConsensusRule, QPushButton] = {}
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 4, 0, 0)
-        layout.addWidget(self._make_queue())
-        layout.addWidget(self._make_ended())
-        layout.addWidget(self._make_case(), ALL)
-        layout.addStretch(1)
+        fill_column(
+            self,
+            self._make_queue(),
+            self._make_ended(),
+            (self._make_case(), ALL),
+            1,
+            margins=(0, 4, 0, 0),
+        )
         self.show_dispute(None)
 
     # -------------------------------------------------------------------- making
@@ -157,7 +158,7 @@ class JudgingView(QWidget):
         return self._case
 
     def _make_chooser(self, name: str, tip: str) -> QComboBox:
-        chooser: QComboBox = named(QComboBox(), name, tip)
+        chooser = combo_box(name, tip)
         chooser.activated.connect(
             lambda _at: self.pair_wanted.emit(self.first.currentIndex(), self.second.currentIndex())
         )
@@ -177,11 +178,7 @@ class JudgingView(QWidget):
         return column(self.lesions_told, self.lesions)
 
     def _make_differences(self) -> QWidget:
-        self.order: QComboBox = named(
-            QComboBox(),
-            "review_order",
-            tr("Sorts differences by volume or by distance."),
-        )
+        self.order = combo_box("review_order", tr("Sorts differences by volume or by distance."))
         self.order.addItem(tr("by volume"), False)
         self.order.addItem(tr("by distance"), True)
         self.order.activated.connect(lambda _at: self.order_wanted.emit(self.order.currentData()))
@@ -226,16 +223,15 @@ class JudgingView(QWidget):
         return button(f"review_{rule}", text, tip, lambda: self.rule_wanted.emit(rule))
 
     def _make_decision(self) -> QWidget:
-        self.answers: QComboBox = named(
-            QComboBox(), "review_answers_of", tr("Reading whose answers belong to the decision")
+        self.answers = combo_box(
+            "review_answers_of", tr("Reading whose answers belong to the decision")
         )
         self._answers_line = row(QLabel(tr("Source of answers")), self.answers, 1)
-        self.reason: QLineEdit = named(
-            QLineEdit(),
+        self.reason = line_edit(
             "review_decision_reason",
             tr("Reason for the decision. It is stored with the decision."),
+            tr("reason"),
         )
-        self.reason.setPlaceholderText(tr("reason"))
         self.reason.textEdited.connect(lambda _text: self.say(""))
         self.decide = button(
             "review_decide",
@@ -263,13 +259,12 @@ class JudgingView(QWidget):
 
     def _make_ended(self) -> QWidget:
         self.ended = label("review_ended", tip=tr("The decision on this case"))
-        self.why_again: QLineEdit = named(
-            QLineEdit(),
+        self.why_again = line_edit(
             "review_reopen_reason",
             tr("Reason for reading the case again. It is stored with the case."),
+            tr("reason for reading again"),
+            on_return=self._want_reopening,
         )
-        self.why_again.setPlaceholderText(tr("reason for reading again"))
-        self.why_again.returnPressed.connect(self._want_reopening)
         self.reopen = button(
             "review_reopen_case",
             tr("Reopen case"),

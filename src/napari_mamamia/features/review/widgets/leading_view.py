@@ -10,9 +10,7 @@ from qtpy.QtGui import QColor, QPainter, QPaintEvent, QPen, QPolygonF
 from qtpy.QtWidgets import (
     QAbstractItemView,
     QLabel,
-    QLineEdit,
     QListWidget,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -37,6 +35,7 @@ from napari_mamamia.features.review.widgets.signing_view import NOT_THE_SAME, Le
 from napari_mamamia.widgets.controls.controls import (
     button,
     column,
+    fill_column,
     heading,
     label,
     named,
@@ -44,8 +43,8 @@ from napari_mamamia.widgets.controls.controls import (
     set_level,
     set_primary,
 )
+from napari_mamamia.widgets.controls.fields import checkbox, line_edit
 from napari_mamamia.widgets.controls.line_list import make_line_list
-from napari_mamamia.widgets.controls.targets import CheckBox
 
 _CURVE_HEIGHT: Final = 90
 _CURVE_COLOUR: Final = "#E69F00"
@@ -90,11 +89,7 @@ class ProgressView(QWidget):
         )
         self._control = column(heading(tr("Quality control")), self.stop, self.curve, self.queue)
         self._control.hide()
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 4, 0, 0)
-        for part in (self._lead, self._control):
-            layout.addWidget(part)
-        layout.addStretch(1)
+        fill_column(self, self._lead, self._control, 1, margins=(0, 4, 0, 0))
 
     def show_look(self, look: StudySnapshot) -> None:
         """Show the state of the study."""
@@ -207,8 +202,7 @@ class CaseChoice(QWidget):
             "Case ids separated by commas; * matches any letters, as in DUKE_*. Leave empty for "
             "all cases."
         )
-        self.line: QLineEdit = named(QLineEdit(), "review_plan_cases", tip)
-        self.line.setPlaceholderText(tr("all"))
+        self.line = line_edit("review_plan_cases", tip, tr("all"))
         self.line.textChanged.connect(lambda _text: self.changed.emit())
         self.line.textChanged.connect(lambda _text: self._mark_cases())
         list_button = button(
@@ -228,10 +222,7 @@ class CaseChoice(QWidget):
         self.listed.itemSelectionChanged.connect(self._take_cases)
         self.listed.hide()
         self._ids: tuple[str, ...] = ()
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        for part in (row(QLabel(tr("Cases")), self.line, list_button), self.note, self.listed):
-            layout.addWidget(part)
+        fill_column(self, row(QLabel(tr("Cases")), self.line, list_button), self.note, self.listed)
 
     @property
     def patterns(self) -> tuple[str, ...]:
@@ -288,12 +279,14 @@ class DraftView(QWidget):
         self.warning = label("review_plan_warning", tip=tr("Unreadable cases, with reasons"))
         set_level(self.warning, "warning")
         tip = tr("Freezes the study without the unreadable cases. They cannot be added later.")
-        self.without_broken: CheckBox = named(
-            CheckBox(tr("Begin without these cases")), "review_plan_without_broken", tip
+        self.without_broken = checkbox(
+            "review_plan_without_broken",
+            tr("Begin without these cases"),
+            tip,
+            on_toggle=lambda _on: self._follow_broken(),
         )
-        self.without_broken.toggled.connect(lambda _on: self._follow_broken())
         tip = tr("New folder for the study, on the network share")
-        self.folder: QLineEdit = named(QLineEdit(), "review_plan_folder", tip)
+        self.folder = line_edit("review_plan_folder", tip)
         self.notes = {field: make_note(field) for field in ("folder", "passphrase", "lead_keys")}
         self.keys = LeadKeyForm(self.notes["passphrase"], self.notes["lead_keys"])
         for edit in (self.folder, self.keys.new, self.keys.again, self.keys.others):
@@ -304,13 +297,10 @@ class DraftView(QWidget):
             tr("Writes study.json into the new folder. It never changes afterwards."),
             self._want_freezing,
         )
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
         folder = row(QLabel(tr("Folder")), self.folder)
         folder.layout().setStretch(1, 1)
         parts = (self.result, self.warning, self.without_broken, folder, self.notes["folder"])
-        for part in (*parts, self.keys, row(self.freeze, 1)):
-            layout.addWidget(part)
+        fill_column(self, *parts, self.keys, row(self.freeze, 1))
         self._draft: StudyDraft | None = None
         self._is_key_meant = False
 
