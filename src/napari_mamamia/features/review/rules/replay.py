@@ -153,8 +153,6 @@ class CaseReplay:
     def _on_seldom(self, event: Event, act: str, roles: frozenset[Role]) -> str:
         if act == Act.SIGN:
             return self._on_signature(event)
-        if act == Act.REASSIGN:
-            return self._on_reassign(event, roles)
         if act not in _CASE_STEPS:
             return f"unknown action {act!r}"
         return self._on_case(event, act, roles)
@@ -227,24 +225,6 @@ class CaseReplay:
                 return ""
             if other[1] == place[1] and slot.state is not _S.READ:
                 return f"{other[0]} is the first reader and has not read the case yet"
-        return ""
-
-    def _on_reassign(self, event: Event, roles: frozenset[Role]) -> str:
-        old, new = read_text(event, "of"), read_text(event, "to")
-        place = (old, read_whole(event, "occasion"))
-        if Role.LEAD not in roles:
-            return "only a lead may reassign a reading"
-        if place not in self._slots or self._slots[place].state is _S.READ:
-            return f"{old} has no open reading of this case"
-        if Role.READER not in self._roles.get(new, ()) or (new, place[1]) in self._slots:
-            return f"{new!r} is not a reader of the study, or is already assigned to this case"
-        # keeps the position, so that a second reading stays second
-        self._slots = {
-            (new, at) if (who, at) == place else (who, at): (
-                ReadingView(new, at, self._round) if (who, at) == place else slot
-            )
-            for (who, at), slot in self._slots.items()
-        }
         return ""
 
     def _on_case(self, event: Event, act: str, roles: frozenset[Role]) -> str:
@@ -514,8 +494,6 @@ class ReviewState:
         All public keys, in the order of their events.
     disputes
         Conflicts between keys: (reader id, description).
-    names
-        New names of renamed readers, by id.
     refused
         Events that do not count.
     waiting
@@ -526,7 +504,6 @@ class ReviewState:
     cases: tuple[CaseView, ...] = ()
     keys: tuple[KeyView, ...] = ()
     disputes: tuple[tuple[str, str], ...] = ()
-    names: Mapping[str, str] = field(default_factory=dict)
     refused: tuple[Refusal, ...] = ()
     waiting: tuple[Refusal, ...] = ()
 
@@ -536,8 +513,8 @@ class ReviewState:
         return next(view for view in self.cases if view.key == key)
 
     def name(self, reader_id: str) -> str:
-        """Return the current name of a reader."""
-        return self.names.get(reader_id) or self.study.reader(reader_id).name
+        """Return the name of a reader."""
+        return self.study.reader(reader_id).name
 
     @property
     def counts(self) -> dict[CaseState, int]:
@@ -563,8 +540,8 @@ class ReplayedCase:
     waiting: tuple[Refusal, ...]
 
 
-_Others: TypeAlias = tuple[KeyTable, Mapping[str, str], Sequence[Refusal]]
-"""Results of the events that belong to no case: keys, new reader names, refused events."""
+_Others: TypeAlias = tuple[KeyTable, Sequence[Refusal]]
+"""Results of the events that belong to no case: keys and refused events."""
 
 
 @dataclass(slots=True)
@@ -617,7 +594,7 @@ def replay_events(
         # List comparison skips elements that are identical objects, so this is fast.
         if memory.others is None or memory.others[0] != others:
             memory.others = others, _replay_study(study, origin, others, check)
-        table, names, refused_others = memory.others[1]
+        table, refused_others = memory.others[1]
         refused = list(refused_others)
         keys = table.keys
         case_keys = {case.key for case in study.cases}
@@ -641,7 +618,7 @@ def replay_events(
     refused += [refusal for one in folded for refusal in one.refused]
     waiting = tuple(refusal for one in folded for refusal in one.waiting)
     views = tuple(one.view for one in folded)
-    return ReviewState(study, views, keys, table.disputes, names, tuple(refused), waiting)
+    return ReviewState(study, views, keys, table.disputes, tuple(refused), waiting)
 
 
 def _replay_case(run: CaseReplay, events: list[Event], stamp: object) -> ReplayedCase:
@@ -652,7 +629,7 @@ def _replay_case(run: CaseReplay, events: list[Event], stamp: object) -> Replaye
     return ReplayedCase(stamp, run.view(), tuple(refused), tuple(waiting))
 
 
-_LATE_ACTS: Final = frozenset(step.act for step in STEPS) - {Act.SIGN} | {Act.REASSIGN}
+_LATE_ACTS: Final = frozenset(step.act for step in STEPS) - {Act.SIGN}
 
 
 def came_late(
@@ -775,7 +752,6 @@ def _chain_anew(events: Iterable[Event]) -> list[list[Event]]:
 def _replay_study(study: Study, origin: str, events: Iterable[Event], check: Check) -> _Others:
     fold = KeyReplay(study, origin, check)
     roles = {reader.reader_id: reader.roles for reader in study.readers}
-    names: dict[str, str] = {}
     refused = []
     for event in merge_events([list(events)]):
         act = read_text(event, "act")
@@ -784,23 +760,9 @@ def _replay_study(study: Study, origin: str, events: Iterable[Event], check: Che
             why = f"the study has no reader {event.reader!r}"
         elif act in KEY_ACTS:
             why = fold.take_in(event, act)
-        elif act == Act.RENAME:
-            why = _rename_reader(event, roles, names)
         elif act not in (Act.ENTER, Act.NOTE, Act.UNBLIND):
             why = f"unknown action {act!r}"
         if why:
             refused.append(Refusal(event, why))
     table = fold.weigh()
-    return table, names, [*refused, *(Refusal(event, why) for event, why in table.refused)]
-
-
-def _rename_reader(
-    event: Event, roles: Mapping[str, tuple[Role, ...]], names: dict[str, str]
-) -> str:
-    reader, name = read_text(event, "of"), read_text(event, "name")
-    if Role.LEAD not in roles[event.reader]:
-        return "only a lead may rename a reader"
-    if reader not in roles or not name.strip():
-        return f"the study has no reader {reader!r}, or the name is empty"
-    names[reader] = name
-    return ""
+    return table, [*refused, *(Refusal(event, why) for event, why in table.refused)]

@@ -598,13 +598,7 @@ class StudyClient:
     def _find_reading(self, task: Task) -> ReadingView:
         readings = self.session.refresh().case(task.case).readings
         mine = (task.reader, task.occasion)
-        for reading in readings:
-            if (reading.reader, reading.occasion) == mine:
-                return reading
-        raise CaseError(
-            "expected one of your own readings, but this reading was reassigned to another "
-            "reader: open the next case"
-        )
+        return next(reading for reading in readings if (reading.reader, reading.occasion) == mine)
 
     def require_same_study(self) -> None:
         """Raise an error if the study file has changed."""

@@ -406,20 +406,9 @@ class ReviewSession:
         require_reason(reason)
         return self._add_to_case(Act.REOPEN, case, reason=reason)
 
-    def remark(self, case: str, text: str, *, shows: Blinding | None = None) -> Event:
-        """Record a note about a case; with `shows`, record what was unblinded and why."""
-        if shows is None:
-            return self._add_to_case(Act.NOTE, case, text=text)
-        require_reason(text)
-        return self._add_to_case(Act.UNBLIND, case, text=text, shown=list(shows.names))
-
-    def reassign(self, case: str, old: str, new: str, occasion: int = 0) -> Event:
-        """Reassign an open reading to another reader."""
-        return self._add_to_case(Act.REASSIGN, case, occasion, of=old, to=new)
-
-    def rename(self, reader_id: str, name: str) -> Event:
-        """Rename a person without changing the id."""
-        return self.add_to_study(Act.RENAME, of=reader_id, name=name)
+    def remark(self, case: str, text: str) -> Event:
+        """Record a note about a case."""
+        return self._add_to_case(Act.NOTE, case, text=text)
 
     # -------------------------------------------------------------------- signing
 
