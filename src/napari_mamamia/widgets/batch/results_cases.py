@@ -21,21 +21,7 @@ from napari_mamamia.core.records import CaseScore, ScoreStatus
 from napari_mamamia.core.texts import tr
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.metrics.registry import MetricSpec, Place, metrics_at
-from napari_mamamia.services.score.case_table import (
-    DIAMETER,
-    FAILURE,
-    GROUP,
-    SIZE,
-    STATUS,
-    TAG,
-    WORST_FIRST,
-    CaseQuery,
-    CaseTable,
-    Facet,
-    Selection,
-    name_status,
-    select_cases,
-)
+from napari_mamamia.services.score import case_table
 from napari_mamamia.widgets.base.jobs import JobRunner
 from napari_mamamia.widgets.cases.page import CaseTable as CaseTableView
 from napari_mamamia.widgets.controls.colours import QUIET_COLOUR, TINTS
@@ -61,7 +47,7 @@ GOOD_DICE: Final = 0.7
 """Dice from which a result is good (Zijdenbos et al., IEEE Trans. Med. Imaging 13, 1994)."""
 _CAUTION: Final = (ScoreStatus.REFERENCE_EMPTY, ScoreStatus.BOTH_EMPTY)
 
-Cell = tuple[CaseTable, int]
+Cell = tuple[case_table.CaseTable, int]
 """A table and the index of one of its rows."""
 
 
@@ -121,7 +107,7 @@ _COLUMNS: Final = (
         "status",
         tr("Whether the case was scored without a problem."),
         "status",
-        lambda c: name_status(c[0].rows[c[1]]),
+        lambda c: case_table.name_status(c[0].rows[c[1]]),
         112,
     ),
     *(_metric_column(spec) for spec in _METRICS[:_N_FIRST]),
@@ -174,21 +160,23 @@ class ResultsModel(QAbstractTableModel):
 
     def __init__(self) -> None:
         super().__init__()
-        self._table: CaseTable | None = None
-        self._shown: Selection | None = None
+        self._table: case_table.CaseTable | None = None
+        self._shown: case_table.Selection | None = None
 
     @property
-    def table(self) -> CaseTable | None:
+    def table(self) -> case_table.CaseTable | None:
         """The table of the shown rows."""
         return self._table
 
-    def show_rows(self, table: CaseTable | None, shown: Selection | None) -> None:
+    def show_rows(
+        self, table: case_table.CaseTable | None, shown: case_table.Selection | None
+    ) -> None:
         """Show the selected rows of a table."""
         self.beginResetModel()
         self._table, self._shown = table, shown
         self.endResetModel()
 
-    def show_order(self, table: CaseTable, shown: Selection) -> None:
+    def show_order(self, table: case_table.CaseTable, shown: case_table.Selection) -> None:
         """Show other rows, or the same rows in another order; reset only if the count differs."""
         if self._shown is None or len(shown) != len(self._shown):
             self.show_rows(table, shown)
@@ -239,7 +227,7 @@ class ResultsModel(QAbstractTableModel):
 
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
         """Request another order; column -1 sorts the worst cases first."""
-        key = _COLUMNS[column].sort if 0 <= column < len(_COLUMNS) else WORST_FIRST
+        key = _COLUMNS[column].sort if 0 <= column < len(_COLUMNS) else case_table.WORST_FIRST
         self.sort_wanted.emit(key, order == Qt.SortOrder.AscendingOrder)
 
     def data(self, index: QModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
@@ -325,20 +313,20 @@ _LEAST_WIDTH: Final = 78
 _BESIDE_WORDS: Final = 42
 """Width of a combo box in pixels in addition to its text: borders, arrow and spacing."""
 _ANY: Final = {
-    STATUS: tr("any status"),
-    SIZE: tr("any size"),
-    FAILURE: tr("any failure"),
-    TAG: tr("any tag"),
-    GROUP: tr("any group"),
+    case_table.STATUS: tr("any status"),
+    case_table.SIZE: tr("any size"),
+    case_table.FAILURE: tr("any failure"),
+    case_table.TAG: tr("any tag"),
+    case_table.GROUP: tr("any group"),
 }
 _TIPS: Final = {
-    STATUS: tr("Shows only cases with one status."),
-    SIZE: tr(
+    case_table.STATUS: tr("Shows only cases with one status."),
+    case_table.SIZE: tr(
         "Shows only small, moderate or large tumours, by the 20th and 80th percentile of the "
         "reference volume, or by 20 and 50 mm if the clinical table has a diameter."
     ),
-    FAILURE: tr("Shows only cases with one kind of failure."),
-    TAG: tr("Shows only cases with one tag."),
+    case_table.FAILURE: tr("Shows only cases with one kind of failure."),
+    case_table.TAG: tr("Shows only cases with one tag."),
 }
 _SIZE_TEXTS: Final = {"in no group": tr("size unknown")}
 
@@ -354,10 +342,10 @@ class FilterBar(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("results_filters")
-        self._table: CaseTable | None = None
+        self._table: case_table.CaseTable | None = None
         self._boxes = {name: self._make_combo(f"results_{name}", _TIPS[name]) for name in _TIPS}
-        self.status, self.size = self._boxes[STATUS], self._boxes[SIZE]
-        self.failure, self.tag = self._boxes[FAILURE], self._boxes[TAG]
+        self.status, self.size = self._boxes[case_table.STATUS], self._boxes[case_table.SIZE]
+        self.failure, self.tag = self._boxes[case_table.FAILURE], self._boxes[case_table.TAG]
         self.variable = self._make_combo("results_variable", tr("Group variable to filter by."))
         self.value = self._make_combo("results_group", tr("Shows only cases of one group."))
         self.variable.currentIndexChanged.connect(lambda _at: self._fill_groups())
@@ -378,7 +366,7 @@ class FilterBar(QWidget):
 
     # ---------------------------------------------------------------- for others
 
-    def show_table(self, table: CaseTable | None) -> None:
+    def show_table(self, table: case_table.CaseTable | None) -> None:
         """Offer the facet values of a table's cases; choices that still exist are kept."""
         self._table = table
         for name, box in self._boxes.items():
@@ -452,13 +440,13 @@ class FilterBar(QWidget):
         for at in range(len(boxes) + 1):
             self._grid.setColumnStretch(at, at < n_columns)
 
-    def _facets_for(self, name: str) -> list[Facet]:
+    def _facets_for(self, name: str) -> list[case_table.Facet]:
         if self._table is None:
             return []
-        names = (SIZE, DIAMETER) if name == SIZE else (name,)
+        names = (case_table.SIZE, case_table.DIAMETER) if name == case_table.SIZE else (name,)
         return [facet for facet_name in names if (facet := self._table.facet(facet_name))]
 
-    def _fill_box(self, box: QComboBox, anything: str, facets: list[Facet]) -> None:
+    def _fill_box(self, box: QComboBox, anything: str, facets: list[case_table.Facet]) -> None:
         before = box.currentData()
         box.blockSignals(True)
         box.clear()
@@ -480,7 +468,7 @@ class FilterBar(QWidget):
         self.variable.clear()
         self.variable.addItem(tr("group by …"), None)
         for facet in facets:
-            if facet.name.startswith(GROUP):
+            if facet.name.startswith(case_table.GROUP):
                 self.variable.addItem(facet.title, facet.name)
         _choose_item(self.variable, before)
         self.variable.setEnabled(self.variable.count() > 1)
@@ -492,7 +480,7 @@ class FilterBar(QWidget):
     def _fill_groups(self, *, tell: bool = True) -> None:
         before = self.value.currentData()
         name = self.variable.currentData()
-        self._fill_box(self.value, _ANY[GROUP], self._facets_for(name) if name else [])
+        self._fill_box(self.value, _ANY[case_table.GROUP], self._facets_for(name) if name else [])
         self._fit_lines()
         self.value.setVisible(name is not None)
         if tell and before is not None:
@@ -534,14 +522,14 @@ class CaseOrder(QObject):
     def __init__(self, jobs: JobRunner) -> None:
         super().__init__()
         self._jobs = jobs
-        self._table: CaseTable | None = None
-        self._query = CaseQuery()
+        self._table: case_table.CaseTable | None = None
+        self._query = case_table.CaseQuery()
         self._wait = QTimer(self)
         self._wait.setSingleShot(True)
         self._wait.setInterval(_WAIT_MS)
         self._wait.timeout.connect(self._start_sorting)
 
-    def ask(self, table: CaseTable | None, query: CaseQuery) -> None:
+    def ask(self, table: case_table.CaseTable | None, query: case_table.CaseQuery) -> None:
         """Compute the selection of a table for a query."""
         self._table, self._query = table, query
         self._jobs.cancel(_LANE)
@@ -549,7 +537,7 @@ class CaseOrder(QObject):
         if table is None:
             return
         if len(table.rows) <= _AT_ONCE:
-            self.ordered.emit(table, select_cases(table, query))
+            self.ordered.emit(table, case_table.select_cases(table, query))
         else:
             self._wait.start()
 
@@ -561,7 +549,7 @@ class CaseOrder(QObject):
         self._jobs.start(
             _LANE,
             tr("Sorting the cases"),
-            lambda: select_cases(table, query),
+            lambda: case_table.select_cases(table, query),
             lambda selection: self.ordered.emit(table, selection),
             shown=False,
         )
@@ -585,8 +573,8 @@ class CasesTab(QWidget):
 
     def __init__(self, jobs: JobRunner) -> None:
         super().__init__()
-        self._table: CaseTable | None = None
-        self._sort, self._upwards = WORST_FIRST, True
+        self._table: case_table.CaseTable | None = None
+        self._sort, self._upwards = case_table.WORST_FIRST, True
         self._current = ""
         self._is_new = self._is_resorted = False
         self.rows = ResultsModel()
@@ -602,19 +590,19 @@ class CasesTab(QWidget):
 
     # ---------------------------------------------------------------- for others
 
-    def show_table(self, table: CaseTable | None, title: str) -> None:
+    def show_table(self, table: case_table.CaseTable | None, title: str) -> None:
         """Show all cases of another run, with the worst first."""
         self._table, self._is_new = table, True
         self.summary.set_texts(title, re.split(" · |: ", title)[0])
         self.summary.setToolTip(f"{_RUN_TIP}: {title}")
         self.filters.show_table(table)
         self.filters.setEnabled(table is not None)
-        self._sort, self._upwards = WORST_FIRST, True
+        self._sort, self._upwards = case_table.WORST_FIRST, True
         self.table.horizontalHeader().setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
         self.rows.show_rows(None, None)
         self.filters.clear_all()
 
-    def update_table(self, table: CaseTable) -> None:
+    def update_table(self, table: case_table.CaseTable) -> None:
         """Update the properties of the same cases, such as their tags."""
         self._table = table
         self.filters.show_table(table)
@@ -701,10 +689,12 @@ class CasesTab(QWidget):
         self._ask_order()
 
     def _ask_order(self) -> None:
-        query = CaseQuery(self.filters.chosen, self.filters.words, self._sort, self._upwards)
+        query = case_table.CaseQuery(
+            self.filters.chosen, self.filters.words, self._sort, self._upwards
+        )
         self.order.ask(self._table, query)
 
-    def _show_order(self, table: CaseTable, shown: Selection) -> None:
+    def _show_order(self, table: case_table.CaseTable, shown: case_table.Selection) -> None:
         if self._is_new:
             self.rows.show_rows(table, shown)
         else:

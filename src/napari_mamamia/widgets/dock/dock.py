@@ -19,17 +19,7 @@ from qtpy.QtWidgets import (
 
 from napari_mamamia.core.plugins import list_problems
 from napari_mamamia.core.texts import tr
-from napari_mamamia.widgets.adapter.adapter import (
-    asks_before_close,
-    bare,
-    focus_canvas,
-    has_own_window_size,
-    list_ways_out,
-    main_view,
-    tend_canvas,
-    theme_colours,
-    watch_font,
-)
+from napari_mamamia.widgets.adapter import adapter
 from napari_mamamia.widgets.adapter.drawing import late_controls
 from napari_mamamia.widgets.adapter.outlines import draw_smooth_outlines
 from napari_mamamia.widgets.adapter.sliders import fit_slider_texts
@@ -103,7 +93,7 @@ class ReadingMode(WindowPart):
         self.is_wanted = False
         self.enter()
         self._place, self._own_places = None, []  # napari sized the window while it was hidden.
-        if window is None or has_own_window_size() or window.isMaximized():
+        if window is None or adapter.has_own_window_size() or window.isMaximized():
             return
         self._place, self._own_places = window.geometry(), [find_first_place(window)]
         window.setGeometry(self._own_places[0])
@@ -124,12 +114,12 @@ class ReadingMode(WindowPart):
         self._hidden = [widget for widget in (*parts, *bars) if not widget.isHidden()]
         for widget in self._hidden:
             widget.hide()
-        view: Any = main_view(self._scene.viewer)
+        view: Any = adapter.main_view(self._scene.viewer)
         self._had_welcome = bool(getattr(view, "show_welcome_screen", False))
         if self._had_welcome:
             view.show_welcome_screen = False
         window.addToolBar(Qt.ToolBarArea.TopToolBarArea, self.line)
-        window.addActions(list_ways_out(window))
+        window.addActions(adapter.list_ways_out(window))
         self.line.settle()
         self.line.show()
         self.is_on = True
@@ -145,14 +135,14 @@ class ReadingMode(WindowPart):
         self.line.give_back()
         if window is not None:
             window.removeToolBar(self.line)
-            for action in list_ways_out(window):
+            for action in adapter.list_ways_out(window):
                 window.removeAction(action)
         self.line.setParent(self._panel)
         self.line.hide()
         hidden, self._hidden = self._hidden, []
         for widget in hidden:
             widget.show()
-        view: Any = main_view(self._scene.viewer)
+        view: Any = adapter.main_view(self._scene.viewer)
         if self._had_welcome and view is not None:
             view.show_welcome_screen = True
         self._had_welcome, self.is_on = False, False
@@ -163,7 +153,7 @@ class ReadingMode(WindowPart):
         if event.type() == QEvent.Type.Resize and watched is window is not None:
             self._note_growth(window, event.oldSize(), event.size())
         if event.type() == QEvent.Type.Close and watched is window:
-            if asks_before_close(window, event):
+            if adapter.asks_before_close(window, event):
                 return True
             self.leave()
             self._go_back()
@@ -187,7 +177,7 @@ class ReadingMode(WindowPart):
             window.setGeometry(self._place)
 
     def _find_window(self) -> QMainWindow | None:
-        view = main_view(self._scene.viewer)
+        view = adapter.main_view(self._scene.viewer)
         window: Any = None if view is None else view.window()
         return window if isinstance(window, QMainWindow) else None
 
@@ -375,17 +365,17 @@ class MamamiaDock(ReadingOrder, DockParts):
         super().__init__()
         self.is_gradual = is_gradual
         self.setObjectName("mamamia_dock")
-        self.viewer = bare(napari_viewer)
+        self.viewer = adapter.bare(napari_viewer)
         self.offscreen_parent: QWidget = self
         if is_gradual:
             self.offscreen_parent = QWidget()
             self.destroyed.connect(self.offscreen_parent.deleteLater)
             # At this time the widget has no children that Qt would style again.
-            self.setStyleSheet(style_sheet(theme_colours(self.viewer)))
-        tend_canvas(main_view(self.viewer))
-        draw_writing_once(main_view(self.viewer))
-        draw_smooth_outlines(main_view(self.viewer), find_line_style)
-        late_controls(main_view(self.viewer), lambda layer: tag_of(layer) is not None)
+            self.setStyleSheet(style_sheet(adapter.theme_colours(self.viewer)))
+        adapter.tend_canvas(adapter.main_view(self.viewer))
+        draw_writing_once(adapter.main_view(self.viewer))
+        draw_smooth_outlines(adapter.main_view(self.viewer), find_line_style)
+        late_controls(adapter.main_view(self.viewer), lambda layer: tag_of(layer) is not None)
         self.session = Session(self)
         self.services = guard_services(services or Services(), lambda: self.session.blinding)
         self.notifier = Notifier(self)
@@ -503,7 +493,7 @@ class MamamiaDock(ReadingOrder, DockParts):
         self.step_flow = StepFlow(self.context, self.header, self.pages, self.opening, self._top)
 
     def _join_rooms(self) -> None:
-        if main_view(self.viewer) is not None and not self.is_gradual:
+        if adapter.main_view(self.viewer) is not None and not self.is_gradual:
             # This is done while the window starts, because later Qt would style new widgets in
             # one iteration of 0.3 s.
             self.pages.make_pages()
@@ -517,7 +507,7 @@ class MamamiaDock(ReadingOrder, DockParts):
         join_rooms(*rooms)
         self._dress_panel()
         self.viewer.events.theme.connect(self._dress_panel)
-        watch_font(self._dress_panel)
+        adapter.watch_font(self._dress_panel)
         self.layer_watch.adopt_later()
 
     def _connect_window(self) -> None:
@@ -569,7 +559,7 @@ class MamamiaDock(ReadingOrder, DockParts):
             signal.connect(self._fit_sliders)
         for follow in (self.header_flow.show, self.kinetics.flow.refresh):
             self.opening.mask_shown.connect(follow)
-        watch_font(self._fit_sliders)
+        adapter.watch_font(self._fit_sliders)
         self.header.name_keys = self.keys.rename
         self.keys.bind(self._list_actions())
         for follow_keys in (self.refine_flow.set_keys, self.pages.set_keys):
@@ -634,12 +624,12 @@ class MamamiaDock(ReadingOrder, DockParts):
     # ----------------------------------------------------------------- actions
 
     def _fit_sliders(self, _event: object = None) -> None:
-        fit_slider_texts(main_view(self.viewer))
+        fit_slider_texts(adapter.main_view(self.viewer))
 
     def _focus_image(self) -> None:
         # Keyboard users keep the focus there, and typed text stays in its field.
         if not self.results.has_keyboard() and not is_typing():
-            focus_canvas(self.viewer)
+            adapter.focus_canvas(self.viewer)
 
     def _show_unfolded(self, act: Callable[[], object]) -> None:
         self.fold.unfold()
@@ -699,7 +689,7 @@ class MamamiaDock(ReadingOrder, DockParts):
     # --------------------------------------------------------------- window
 
     def _dress_panel(self, _event: object = None) -> None:
-        theme = theme_colours(self.viewer)
+        theme = adapter.theme_colours(self.viewer)
         rules = style_sheet(theme)
         if self.styleSheet() != rules:
             self.setStyleSheet(rules)

@@ -38,15 +38,9 @@ from napari_mamamia.widgets.controls.controls import (
 )
 from napari_mamamia.widgets.controls.fields import checkbox, combo_box, line_edit
 from napari_mamamia.widgets.controls.targets import CheckBox
+from napari_mamamia.widgets.predict import recipe_fields
 from napari_mamamia.widgets.predict.models import PredictModels
 from napari_mamamia.widgets.predict.page import PredictPage
-from napari_mamamia.widgets.predict.recipe_fields import (
-    ChannelLines,
-    NormaliseField,
-    SpacingField,
-    number_field,
-    problem_of,
-)
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 # The steps after a network as an ordered list: add, remove, move, and a value with its unit.
@@ -103,7 +97,7 @@ class StepList(QWidget):
             tr("Removes the selected step."),
             self._remove_step,
         )
-        self.value = number_field(
+        self.value = recipe_fields.number_field(
             "recipe_step_value", tr("Value of the selected step, with its unit."), 0, 1e6
         )
         self.value.valueChanged.connect(self._set_value)
@@ -127,7 +121,7 @@ class StepList(QWidget):
     @property
     def problem(self) -> str:
         """Why the order of steps is invalid, or "" if it is valid."""
-        return problem_of(lambda: check_order(self._steps))
+        return recipe_fields.problem_of(lambda: check_order(self._steps))
 
     def show_steps(self, steps: tuple[PostStep, ...]) -> None:
         """Show steps, replacing the previous steps."""
@@ -272,7 +266,7 @@ class RecipeForm(QWidget):
     @property
     def problem(self) -> str:
         """Why the values do not form a valid recipe, or "" if they do."""
-        return problem_of(self.recipe)
+        return recipe_fields.problem_of(self.recipe)
 
     # ------------------------------------------------------------------------ making
 
@@ -286,7 +280,7 @@ class RecipeForm(QWidget):
 
     def _make_channels(self, card: ModelCard, recipe: Recipe) -> None:
         self._add_section(tr("Before the network"))
-        self.channels = ChannelLines()
+        self.channels = recipe_fields.ChannelLines()
         count = max(len(card.channels), 0 if card.channels else len(recipe.channels), 1)
         names = [*card.channels, *[""] * (count - len(card.channels))]
         self.channels.make_lines(names)
@@ -297,9 +291,9 @@ class RecipeForm(QWidget):
             tr("Converts phases to 16-bit integers before subtraction, as some pipelines do."),
         )
         self._layout.addRow("", self.whole)
-        self.normalise = NormaliseField()
+        self.normalise = recipe_fields.NormaliseField()
         self._layout.addRow(tr("normalise"), self.normalise)
-        self.spacing = SpacingField()
+        self.spacing = recipe_fields.SpacingField()
         self._layout.addRow(tr("z, y, x in mm"), self.spacing)
 
     def _make_region(self) -> None:
@@ -314,7 +308,7 @@ class RecipeForm(QWidget):
         )
         for kind in RegionKind:
             self.region.addItem(kind.value, kind)
-        self.margin = number_field(
+        self.margin = recipe_fields.number_field(
             "recipe_margin", tr("Margin around the breast, in mm."), 0, _LARGEST_MARGIN_MM, "mm", 1
         )
         self._layout.addRow(tr("region"), row(self.region, 1))
@@ -349,7 +343,7 @@ class RecipeForm(QWidget):
         self.stepped = _make_check_box(
             "step_on", tr("fixed at"), tr("Fixes the distance between tiles.")
         )
-        self.step = number_field(
+        self.step = recipe_fields.number_field(
             "recipe_step",
             tr("Distance between tiles as a fraction of the patch size; nnU-Net uses 0.5."),
             0.05,

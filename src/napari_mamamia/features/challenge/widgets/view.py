@@ -27,12 +27,7 @@ from napari_mamamia.features.challenge.services.rank.board import (
     say_lead,
 )
 from napari_mamamia.features.challenge.services.rank.inputs import AlgorithmTable
-from napari_mamamia.features.challenge.widgets.models import (
-    BAD_COLOUR,
-    TEAM_WIDTHS,
-    CasesModel,
-    TeamsModel,
-)
+from napari_mamamia.features.challenge.widgets import models
 from napari_mamamia.widgets.controls.colours import QUIET_COLOUR
 from napari_mamamia.widgets.controls.controls import (
     button,
@@ -229,8 +224,8 @@ class LeaderboardTab(QWidget):
         self._table: BoardTable | None = None
         self._team = ""
         self._by: tuple[str, bool] = (CaseOrder.LISTED, False)
-        self.teams_model = TeamsModel()
-        self.cases_model = CasesModel()
+        self.teams_model = models.TeamsModel()
+        self.cases_model = models.CasesModel()
         self.cases_model.sort_wanted.connect(self._sort_by)
         self._make_choices()
         self._make_tables()
@@ -353,7 +348,7 @@ class LeaderboardTab(QWidget):
         self.teams.setSelectionBehavior(QTableView.SelectionBehavior.SelectRows)
         self.teams.setModel(self.teams_model)
         self.teams.verticalHeader().hide()
-        self.teams.fit.set_widths(TEAM_WIDTHS)
+        self.teams.fit.set_widths(models.TEAM_WIDTHS)
         self.teams.opened.connect(lambda at, _column: self._show_team(at))
         self.cases: CellTable = named(
             CellTable(),
@@ -559,6 +554,6 @@ def _legend_text() -> str:
         'worst value of the table &nbsp; <span style="color:{bad_colour}">▨</span> – '
         "no usable answer, scored by the rule &nbsp; <span "
         'style="color:{quiet_colour}">–</span> unknown',
-        bad_colour=BAD_COLOUR,
+        bad_colour=models.BAD_COLOUR,
         quiet_colour=QUIET_COLOUR,
     )

@@ -14,22 +14,9 @@ from qtpy.QtWidgets import (
 from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.features.review.core.review import ConsensusRule
 from napari_mamamia.features.review.rules.states import CaseState
+from napari_mamamia.features.review.services import judging
 from napari_mamamia.features.review.services.client import DisputeRow, StudySnapshot
-from napari_mamamia.features.review.services.judging import (
-    RULES,
-    Difference,
-    Dispute,
-    LesionTable,
-    ShownReading,
-)
-from napari_mamamia.features.review.widgets.judging_texts import (
-    ENDS,
-    MM3_PER_ML,
-    describe_lesion,
-    describe_lesions,
-    describe_queue,
-    describe_row,
-)
+from napari_mamamia.features.review.widgets import judging_texts
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.controls.colours import MASK_COLOURS
 from napari_mamamia.widgets.controls.controls import (
@@ -210,10 +197,10 @@ class JudgingView(QWidget):
             tr("Copies the orange reading into your mask. Undo reverts this."),
             lambda: self.reading_wanted.emit(self.second.currentIndex()),
         )
-        for rule in RULES:
+        for rule in judging.RULES:
             text, tip = _RULE_TEXTS[rule]
             self._rules[rule] = self._make_rule(rule, text, tip)
-        union, intersection, majority, staple = (self._rules[rule] for rule in RULES)
+        union, intersection, majority, staple = (self._rules[rule] for rule in judging.RULES)
         return column(
             row(union, intersection, 1),
             row(majority, staple, 1),
@@ -282,7 +269,7 @@ class JudgingView(QWidget):
         If the selected case has been decided in the meantime, the first waiting case is selected.
         """
         rows = (*look.disputes, *ended)
-        texts = [describe_row(row) for row in rows]
+        texts = [judging_texts.describe_row(row) for row in rows]
         before = [self.queue.item(k).text() for k in range(self.queue.count())]
         if before != texts:
             chosen = self.chosen
@@ -292,16 +279,16 @@ class JudgingView(QWidget):
                 item.setData(Qt.ItemDataRole.UserRole, one)
                 item.setToolTip(text)
                 self.queue.addItem(item)
-                if chosen is not None and (one.case, one.state in ENDS) == (
+                if chosen is not None and (one.case, one.state in judging_texts.ENDS) == (
                     chosen.case,
-                    chosen.state in ENDS,
+                    chosen.state in judging_texts.ENDS,
                 ):
                     self.queue.setCurrentItem(item)
             if self.queue.currentItem() is None and rows:
                 self.queue.setCurrentRow(0)
             reveal(self.take_up)
         self.queue.fit()
-        self.nothing.setText(describe_queue(rows))
+        self.nothing.setText(judging_texts.describe_queue(rows))
         self.queue.setVisible(bool(rows))
         self._follow_choice()
 
@@ -311,7 +298,7 @@ class JudgingView(QWidget):
         item = self.queue.currentItem()
         return None if item is None else item.data(Qt.ItemDataRole.UserRole)
 
-    def show_dispute(self, dispute: Dispute | None, *, is_busy: bool = False) -> None:
+    def show_dispute(self, dispute: judging.Dispute | None, *, is_busy: bool = False) -> None:
         """Show an open case instead of the queue; for None, show the queue."""
         self._queue.setVisible(dispute is None)
         self._case.setVisible(dispute is not None)
@@ -333,7 +320,7 @@ class JudgingView(QWidget):
             tip = _RULE_TEXTS[rule][1]
             control.setToolTip(f"{tip}: {why}" if why else tr("{tip} Undo reverts this.", tip=tip))
 
-    def show_readings(self, dispute: Dispute) -> None:
+    def show_readings(self, dispute: judging.Dispute) -> None:
         """List the readings of a newly opened case."""
         names = [reading.name for reading in dispute.readings]
         for chooser, index in ((self.first, 0), (self.second, 1), (self.answers, 0)):
@@ -347,7 +334,7 @@ class JudgingView(QWidget):
         self.take_second.setEnabled(len(names) > 1)
         self.show_choice("")
 
-    def show_pair(self, first: ShownReading, second: ShownReading | None) -> None:
+    def show_pair(self, first: judging.ShownReading, second: judging.ShownReading | None) -> None:
         """Show the colours of the readings."""
         pairs = [(Role.READING_A, first), *([(Role.READING_B, second)] if second else [])]
         self.legend.setText(
@@ -364,23 +351,25 @@ class JudgingView(QWidget):
         self.take_first.setText(tr("Copy {name}", name=first.name))
         self.take_second.setText(tr("Copy {name}", name=second.name) if second else tr("Copy B"))
 
-    def show_lesions(self, table: LesionTable | None) -> None:
+    def show_lesions(self, table: judging.LesionTable | None) -> None:
         """List the lesions of the two displayed readings; None if there is only one reading."""
         first, second = self.first.currentText(), self.second.currentText()
         self.lesions.blockSignals(True)
         self.lesions.clear()
         for one in table.rows if table is not None else ():
-            item = QListWidgetItem(describe_lesion(one, first, second))
+            item = QListWidgetItem(judging_texts.describe_lesion(one, first, second))
             item.setToolTip(item.text())
             self.lesions.addItem(item)
         self.lesions.setCurrentRow(-1)
         self.lesions.blockSignals(False)
         self.lesions.setVisible(self.lesions.count() > 0)
         self.lesions.fit()
-        self.lesions_told.setText("" if table is None else describe_lesions(table, first, second))
+        self.lesions_told.setText(
+            "" if table is None else judging_texts.describe_lesions(table, first, second)
+        )
         self.lesions_told.setVisible(table is not None)
 
-    def show_difference(self, part: Difference | None, at: int, n_parts: int) -> None:
+    def show_difference(self, part: judging.Difference | None, at: int, n_parts: int) -> None:
         """Describe the displayed difference; None if there is none."""
         for control in (self.next, self.previous):
             control.setEnabled(n_parts > 0)
@@ -403,7 +392,7 @@ class JudgingView(QWidget):
                     at=at + 1,
                     n_parts=n_parts,
                     whose=whose,
-                    volume=part.volume_mm3 / MM3_PER_ML,
+                    volume=part.volume_mm3 / judging_texts.MM3_PER_ML,
                 )
                 + (
                     tr(
@@ -429,7 +418,7 @@ class JudgingView(QWidget):
 
     def _take_up(self) -> None:
         chosen = self.chosen
-        if chosen is not None and chosen.state not in ENDS:
+        if chosen is not None and chosen.state not in judging_texts.ENDS:
             self.case_wanted.emit(chosen.case)
 
     def _want_acceptance(self) -> None:
@@ -444,7 +433,7 @@ class JudgingView(QWidget):
 
     def _follow_choice(self) -> None:
         chosen = self.chosen
-        is_decided = chosen is not None and chosen.state in ENDS
+        is_decided = chosen is not None and chosen.state in judging_texts.ENDS
         agrees = chosen is not None and chosen.state is CaseState.READ and not chosen.because
         self.take_up.setEnabled(chosen is not None and not is_decided)
         self.take_up.setVisible(not is_decided)
@@ -454,6 +443,6 @@ class JudgingView(QWidget):
             self.ended.setText(
                 tr(
                     "{row}. Sign it on the Sign tab. To change it, give a reason and reopen it.",
-                    row=describe_row(chosen),
+                    row=judging_texts.describe_row(chosen),
                 )
             )

@@ -17,19 +17,12 @@ from qtpy.QtWidgets import (
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.features.review.core.review import Role
+from napari_mamamia.features.review.services import plan_study
 from napari_mamamia.features.review.services.check_study import ReaderProgress
 from napari_mamamia.features.review.services.client import (
     QualityRow,
     QualityStatus,
     StudySnapshot,
-)
-from napari_mamamia.features.review.services.plan_study import (
-    FreezeSetup,
-    StudyDraft,
-    choose_cases,
-    describe_draft,
-    join_cases,
-    split_cases,
 )
 from napari_mamamia.features.review.widgets.signing_view import NOT_THE_SAME, LeadKeyForm
 from napari_mamamia.widgets.controls.controls import (
@@ -227,7 +220,7 @@ class CaseChoice(QWidget):
     @property
     def patterns(self) -> tuple[str, ...]:
         """Return the entered or selected ids and patterns; empty means all cases."""
-        return split_cases(self.line.text())
+        return plan_study.split_cases(self.line.text())
 
     def show_ids(self, case_ids: Sequence[str]) -> None:
         """List the cases of the data set; an empty sequence hides the list."""
@@ -243,7 +236,7 @@ class CaseChoice(QWidget):
         if not self._ids:
             return
         try:
-            chosen = set(choose_cases(self._ids, self.patterns))
+            chosen = set(plan_study.choose_cases(self._ids, self.patterns))
         except CaseError as error:
             self.note.setText(str(error))
             self.note.show()
@@ -259,7 +252,7 @@ class CaseChoice(QWidget):
             for index, identifier in enumerate(self._ids)
             if self.listed.item(index).isSelected()
         ]
-        self.line.setText("" if len(chosen) == len(self._ids) else join_cases(chosen))
+        self.line.setText("" if len(chosen) == len(self._ids) else plan_study.join_cases(chosen))
 
 
 class DraftView(QWidget):
@@ -301,7 +294,7 @@ class DraftView(QWidget):
         folder.layout().setStretch(1, 1)
         parts = (self.result, self.warning, self.without_broken, folder, self.notes["folder"])
         fill_column(self, *parts, self.keys, row(self.freeze, 1))
-        self._draft: StudyDraft | None = None
+        self._draft: plan_study.StudyDraft | None = None
         self._is_key_meant = False
 
     def hide_notes(self) -> None:
@@ -318,7 +311,7 @@ class DraftView(QWidget):
         self.hide_notes()
         if folder == Path():
             # The study was not begun: keep the passphrase for the next click.
-            self.freezing_wanted.emit(FreezeSetup(folder))
+            self.freezing_wanted.emit(plan_study.FreezeSetup(folder))
             return
         key, was_meant = self.keys.read(), self._is_key_meant
         self._is_key_meant = key is None or bool(key[1])
@@ -328,9 +321,11 @@ class DraftView(QWidget):
             # A failed attempt clears the passphrase, and study.json can never be changed.
             self._say_passphrase(_NO_KEY)
         else:
-            self.freezing_wanted.emit(FreezeSetup(folder, self.without_broken.isChecked(), *key))
+            self.freezing_wanted.emit(
+                plan_study.FreezeSetup(folder, self.without_broken.isChecked(), *key)
+            )
 
-    def show_draft(self, draft: StudyDraft | None) -> None:
+    def show_draft(self, draft: plan_study.StudyDraft | None) -> None:
         """Show the assignment of cases to readers; None if there is no draft."""
         self._draft = draft
         self.setVisible(draft is not None)
@@ -338,7 +333,7 @@ class DraftView(QWidget):
         if draft is not None:
             leads = [reader.name for reader in draft.study.readers if Role.LEAD in reader.roles]
             self.keys.show_leads(leads)
-            self.result.setText("<br>".join(map(escape, describe_draft(draft))))
+            self.result.setText("<br>".join(map(escape, plan_study.describe_draft(draft))))
             n_left_out = len(draft.left_out)
             self.warning.setText(
                 tr_n(

@@ -35,13 +35,7 @@ from napari_mamamia.features.challenge.io.definition import (
     definition_named,
     freeze_definition,
 )
-from napari_mamamia.features.challenge.services.challenge.answers import (
-    find_sites,
-    freeze_code,
-    list_truth,
-    load_models,
-    require_measures,
-)
+from napari_mamamia.features.challenge.services.challenge import answers
 from napari_mamamia.io.clinical.clinical import read_clinical
 from napari_mamamia.io.clinical.columns import BY_NAME, COLUMNS_FILE, ColumnChoice, columns_for
 from napari_mamamia.io.clinical.columns import write_columns as write_column_file
@@ -207,7 +201,7 @@ def begin_challenge(folder: Path, settings: ChallengeSettings) -> BegunChallenge
         limits=settings.limits,
         gate=settings.gate,
         definitions=_freeze_definitions(folder, definitions),
-        code=freeze_code(definitions),
+        code=answers.freeze_code(definitions),
         software=software_version(),
         created=now_utc(),
     )
@@ -224,7 +218,7 @@ def begin_challenge(folder: Path, settings: ChallengeSettings) -> BegunChallenge
 def choose_definitions(settings: ChallengeSettings) -> tuple[ChallengeDefinition, ...]:
     """Return the definition that was chosen, or the MAMA-MIA definition of each task."""
     if settings.definition is not None:
-        require_measures(settings.definition)
+        answers.require_measures(settings.definition)
         return (settings.definition,)
     names = [MAMA_MIA_TASK1] * settings.wants_masks + [MAMA_MIA_TASK2] * settings.wants_responses
     return tuple(definition_named(name) for name in names)
@@ -245,7 +239,7 @@ def _begin_defined(
     folder: Path, settings: ChallengeSettings, definition: ChallengeDefinition
 ) -> BegunChallenge:
     """Create a challenge whose files the definition names."""
-    notes = require_measures(definition)
+    notes = answers.require_measures(definition)
     honest = (definition_named(definition.honest),) if definition.honest else ()
     root = settings.reference
     if root is None:
@@ -253,7 +247,7 @@ def _begin_defined(
             "expected the folder with the truth of the challenge, but found none",
             remedies=(Remedy("reference", ("DIR",)),),
         )
-    case_ids, names = list_truth(definition, root)
+    case_ids, names = answers.list_truth(definition, root)
     if settings.case_ids:
         spelled = {case_key(case_id): case_id for case_id in case_ids}
         unknown = [one for one in settings.case_ids if case_key(one) not in spelled]
@@ -291,7 +285,7 @@ def _begin_defined(
         columns=columns,
         limits=settings.limits,
         definitions=_freeze_definitions(folder, (definition, *honest)),
-        code=freeze_code((definition, *honest), tuple(models.values())),
+        code=answers.freeze_code((definition, *honest), tuple(models.values())),
         models=models,
         model_files=tuple(model_files),
         truth=tuple(FrozenFile(name, sha256_of_large(root / name)) for name in names),
@@ -301,7 +295,7 @@ def _begin_defined(
     (folder / SUBMISSIONS).mkdir(parents=True, exist_ok=True)
     write_challenge(folder, challenge, ChallengePlaces(relative_place(root, folder)))
     opened = read_challenge(folder)
-    load_models(challenge.models, folder)
+    answers.load_models(challenge.models, folder)
     report_progress(1, 1, "Finished")
     return BegunChallenge(opened, (*definition.notes, *notes))
 
@@ -441,14 +435,14 @@ def _copy_clinical(
     definition, source = settings.definition, settings.clinical
     if source is None:
         if definition is not None:
-            find_sites(definition, case_ids, None)
+            answers.find_sites(definition, case_ids, None)
         return None, None
     choice = columns_for(source, settings.columns)
     if definition is None or definition.is_by_profile:
         needed_table(source, choice, RESPONSE if settings.wants_responses else FAIRNESS)
     else:
         cohort = read_clinical(source, choice)
-        find_sites(definition, case_ids, cohort)
+        answers.find_sites(definition, case_ids, cohort)
         choice = choice.with_names(dict.fromkeys(lacking(cohort, choice)))
     target = folder / _CLINICAL / source.name
     with (

@@ -12,14 +12,9 @@ import numpy as np
 
 from napari_mamamia.core.errors import FormatError, SaveError
 from napari_mamamia.core.progress import report_progress
+from napari_mamamia.features.challenge.io import leaderboard_file
 from napari_mamamia.features.challenge.io.challenge_file import OpenChallenge, read_challenge
 from napari_mamamia.features.challenge.io.file_list import write_file_list
-from napari_mamamia.features.challenge.io.leaderboard_file import (
-    BOARD_FILE,
-    Board,
-    BoardRow,
-    write_leaderboard,
-)
 from napari_mamamia.features.challenge.io.ledger import LedgerWriter, read_ledger
 from napari_mamamia.features.challenge.scoring.leaderboard import (
     LEADERBOARD_FOOTER,
@@ -96,7 +91,7 @@ _OF_LADDER: Final = (
 _PLACES: Final = re.compile(r"(?:\S*/)?(?:results/\S[^/]*/[0-9a-f]+/sealed|submissions)/")
 
 
-def describe_row(row: BoardRow) -> str:
+def describe_row(row: leaderboard_file.BoardRow) -> str:
     """Return a team's number of cases and attempts, as in "n 60, 38 unusable; 7th attempt"."""
     n = f"n {row.n}" + (f", {row.n_unusable} unusable" if row.n_unusable else "")
     attempt = say_attempt(row)
@@ -106,7 +101,7 @@ def describe_row(row: BoardRow) -> str:
     return f"{row.team}: {n}; {attempt}{origin}{remarks}{reason}"
 
 
-def _list_evidence(row: BoardRow) -> list[str]:
+def _list_evidence(row: leaderboard_file.BoardRow) -> list[str]:
     """Return the evidence on chance and copies, and the gated score."""
     texts = [describe_copies(row)] if row.is_alarming else []
     if row.chance is not None and row.rank is not None:
@@ -117,7 +112,7 @@ def _list_evidence(row: BoardRow) -> list[str]:
     return texts
 
 
-def say_guarded(row: BoardRow) -> str:
+def say_guarded(row: leaderboard_file.BoardRow) -> str:
     """Return a team's guarded score as text, "" if it has none."""
     if row.guarded_score is None:
         return ""
@@ -127,7 +122,7 @@ def say_guarded(row: BoardRow) -> str:
     )
 
 
-def say_attempt(row: BoardRow) -> str:
+def say_attempt(row: leaderboard_file.BoardRow) -> str:
     """Return the displayed attempt, such as "7th attempt", and the total if others follow."""
     if not row.attempt:
         return "no attempt"
@@ -271,7 +266,7 @@ def _say_ladder(ranking: ChallengeRanking) -> str:
     )
 
 
-def _answer_defined(board: Board, ranking: ChallengeRanking) -> Answer:
+def _answer_defined(board: leaderboard_file.Board, ranking: ChallengeRanking) -> Answer:
     first = [row for row in board.rows if row.rank == 1]
     names, stable = find_stability(board, ranking)
     text = (
@@ -284,7 +279,7 @@ def _answer_defined(board: Board, ranking: ChallengeRanking) -> Answer:
 
 
 def _describe_defined(
-    board: Board, ranking: ChallengeRanking, links: Mapping[str, str]
+    board: leaderboard_file.Board, ranking: ChallengeRanking, links: Mapping[str, str]
 ) -> PageSection:
     """Return the board of a challenge by its definition, with a column for each measure."""
     names, stable = find_stability(board, ranking)
@@ -306,7 +301,7 @@ def _describe_defined(
 
 
 def _describe_board(
-    board: Board, ranking: ChallengeRanking, links: Mapping[str, str]
+    board: leaderboard_file.Board, ranking: ChallengeRanking, links: Mapping[str, str]
 ) -> PageSection:
     is_masks = board.task == SEGMENTATION
     names, stable = find_stability(board, ranking)
@@ -361,7 +356,7 @@ def _show_stability(names: Sequence[str], stable: Stability | None, team: str) -
     return show_interval(stable, index), f"{100 * stable.first[index]:.0f}"
 
 
-def show_rank(row: BoardRow) -> str:
+def show_rank(row: leaderboard_file.BoardRow) -> str:
     """Return a team's rank, marked if its responses are no better than chance."""
     if row.rank is None:
         return UNKNOWN
@@ -369,7 +364,7 @@ def show_rank(row: BoardRow) -> str:
     return f"{row.rank} ({NO_BETTER})" if is_chance else f"{row.rank}"
 
 
-def _show_chance(row: BoardRow) -> tuple[str, str, str]:
+def _show_chance(row: leaderboard_file.BoardRow) -> tuple[str, str, str]:
     chance = row.chance
     if chance is None:
         return UNKNOWN, UNKNOWN, UNKNOWN
@@ -377,11 +372,11 @@ def _show_chance(row: BoardRow) -> tuple[str, str, str]:
     return p_text(chance.p_value), _show_number(chance.auc), range_text(low, high)
 
 
-def _show_gated(row: BoardRow) -> tuple[str, str]:
+def _show_gated(row: leaderboard_file.BoardRow) -> tuple[str, str]:
     return _show_number(row.gated_score), UNKNOWN if row.gated_rank is None else f"{row.gated_rank}"
 
 
-def _tabulate_level_down(board: Board) -> tuple[ReportTable, ...]:
+def _tabulate_level_down(board: leaderboard_file.Board) -> tuple[ReportTable, ...]:
     """Return the effect of each team's worst cases in the group where it is largest."""
     rows = []
     for row in board.rows:
@@ -404,7 +399,7 @@ def _tabulate_level_down(board: Board) -> tuple[ReportTable, ...]:
 
 
 def find_stability(
-    board: Board, ranking: ChallengeRanking
+    board: leaderboard_file.Board, ranking: ChallengeRanking
 ) -> tuple[tuple[str, ...], Stability | None]:
     """Return the resampled teams, and the stability of the ranks by the board's own score."""
     if board.task in ranking.defined:
@@ -423,7 +418,7 @@ def _show_number(value: float | None) -> str:
     return UNKNOWN if value is None else number(value, 4)
 
 
-def _say_remark(row: BoardRow) -> str:
+def _say_remark(row: leaderboard_file.BoardRow) -> str:
     reasons = [f"{n} {name}" for name, n in row.unusable]
     texts = [hide_places(row.reason)] if row.rank is None else []
     texts += [f"unusable: {', '.join(reasons)}"] if reasons else []
@@ -604,7 +599,7 @@ def rank_challenge(
         write_responses(ranking.responses.ranking, out, overwrite=overwrite)
     pages = challenge_pages(ranking)
     write_pages(pages, out, overwrite=overwrite)
-    write_leaderboard(ranking.board, out, overwrite=overwrite)
+    leaderboard_file.write_leaderboard(ranking.board, out, overwrite=overwrite)
     _record_files(ranking, tuple(pages), opened, out)
     report_progress(1, 1, "Finished")
     return replace(ranking, ledger=read_ledger(opened.attempts, opened.sha256))
@@ -614,7 +609,7 @@ def _record_files(
     ranking: ChallengeRanking, pages: tuple[str, ...], opened: OpenChallenge, out: Path
 ) -> None:
     """List the written files with their hashes, and record the list's hash in the ledger."""
-    names = [RUN_FILE, BOARD_FILE, *pages]
+    names = [RUN_FILE, leaderboard_file.BOARD_FILE, *pages]
     names += DATA_FILES if ranking.summary is not None else ()
     has_responses = ranking.responses is not None and ranking.responses.ranking is not None
     names += [RESPONSE_RANKS] if has_responses else []

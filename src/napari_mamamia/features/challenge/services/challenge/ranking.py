@@ -21,18 +21,13 @@ from napari_mamamia.core.errors import CaseError, FormatError, MamamiaError, is_
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.core.records import CaseFailure, CaseScore, ScoreStatus
+from napari_mamamia.features.challenge.io import handed_in
 from napari_mamamia.features.challenge.io.challenge_file import OpenChallenge, relative_place
 from napari_mamamia.features.challenge.io.definition import (
     MISSING_TEXTS,
     OF_PROFILE,
     AnswerKind,
     ChallengeDefinition,
-)
-from napari_mamamia.features.challenge.io.handed_in import (
-    SEALED,
-    SubmissionKind,
-    find_handed_masks,
-    look_inside,
 )
 from napari_mamamia.features.challenge.io.leaderboard_file import (
     Board,
@@ -48,6 +43,7 @@ from napari_mamamia.features.challenge.scoring.defined_ranking import (
     evaluate_formula,
     rank_by_definition,
 )
+from napari_mamamia.features.challenge.services.challenge import evidence
 from napari_mamamia.features.challenge.services.challenge.answers import (
     PROFILE_NUMBERS,
     find_definition,
@@ -65,14 +61,6 @@ from napari_mamamia.features.challenge.services.challenge.attempt import (
     SCORES,
     pair_masks,
     score_settings,
-)
-from napari_mamamia.features.challenge.services.challenge.evidence import (
-    apply_gate,
-    compare_with_chance,
-    count_copies,
-    find_level_down,
-    find_twins,
-    list_alarms,
 )
 from napari_mamamia.features.challenge.services.rank.inputs import ReadInputs
 from napari_mamamia.features.challenge.services.rank.output import RankSummary, methods_content
@@ -107,15 +95,10 @@ from napari_mamamia.scoring.report.report import case_figure
 from napari_mamamia.scoring.report.report_figures import ReportFigure
 from napari_mamamia.scoring.report.text import number
 from napari_mamamia.segmentation.sandbox.outputs import MASKS
+from napari_mamamia.services.score import report
 from napari_mamamia.services.score.clinical_table import matched, read_table
 from napari_mamamia.services.score.output import SCORE_TABLE
 from napari_mamamia.services.score.pcr import response_model
-from napari_mamamia.services.score.report import (
-    count_model,
-    guarded_score,
-    make_composite,
-    picture_pair,
-)
 from napari_mamamia.services.score.score import cohort_numbers
 from napari_mamamia.services.score.settings import ScoreSettings
 
@@ -197,7 +180,7 @@ def rank_team_responses(
         for scored, result in results
     }
     plain = Board(CLASSIFICATION, by, tuple(ranked))
-    board = apply_gate(plain, named, challenge.gate, rules.weight_of_fairness)
+    board = evidence.apply_gate(plain, named, challenge.gate, rules.weight_of_fairness)
     return RankedResponses(
         board, tuple((scored.team, result) for scored, result in results), ranking
     )
@@ -246,7 +229,7 @@ def _make_response_row(
         False,
         result.predictions.constant or numbers.reason,
         submitted=attempt.begun,
-        chance=compare_with_chance(result),
+        chance=evidence.compare_with_chance(result),
     )
 
 
@@ -320,7 +303,7 @@ def picture_team(
     if masks is None or opened.reference is None or not worst:
         return ()
     try:
-        submission, _ = find_handed_masks(masks, opened.challenge.case_ids)
+        submission, _ = handed_in.find_handed_masks(masks, opened.challenge.case_ids)
     except MamamiaError as error:
         if is_refused(error):
             raise
@@ -362,7 +345,7 @@ def draw_pair(
     from matplotlib.figure import Figure
 
     try:
-        pictures = picture_pair(team, case_id, files, settings)
+        pictures = report.picture_pair(team, case_id, files, settings)
     except MamamiaError as error:
         if is_refused(error):
             raise
@@ -372,11 +355,11 @@ def draw_pair(
 
 def _find_masks(opened: OpenChallenge, row: BoardRow) -> Path | None:
     folder = opened.results(row.team, row.digest)
-    if row.kind == SubmissionKind.PROGRAM.value:
+    if row.kind == handed_in.SubmissionKind.PROGRAM.value:
         masks = folder / RUN / MASKS
-    elif row.kind == SubmissionKind.MASKS.value:
+    elif row.kind == handed_in.SubmissionKind.MASKS.value:
         try:
-            masks = look_inside(folder / SEALED).folder
+            masks = handed_in.look_inside(folder / handed_in.SEALED).folder
         except (MamamiaError, OSError) as error:
             if is_refused(error):
                 raise
@@ -470,7 +453,7 @@ def make_ranking(opened: OpenChallenge, ledger: Ledger, out: Path) -> ChallengeR
         board, read = _rank_masks(opened, ledger, entries, cohort)
         notes += [
             *read.notes,
-            *find_twins([(entry.attempt.team, entry.model) for entry in entries]),
+            *evidence.find_twins([(entry.attempt.team, entry.model) for entry in entries]),
         ]
         boards.append(board)
         models = tuple((entry.attempt.team, entry.model) for entry in entries)
@@ -495,7 +478,7 @@ def make_ranking(opened: OpenChallenge, ledger: Ledger, out: Path) -> ChallengeR
     if responses and cohort is not None:
         answers = rank_team_responses(opened, ledger, responses, cohort)
         boards.append(_add_unscored(answers.board, ledger))
-    notes = list(dict.fromkeys((*list_alarms(boards), *notes)))
+    notes = list(dict.fromkeys((*evidence.list_alarms(boards), *notes)))
     board_file = Leaderboard(
         challenge.name,
         opened.sha256,
@@ -540,7 +523,7 @@ def _rank_defined(
             )
         scores = read_case_scores(path) if is_masks else ()
         teams[team] = measure_scores(definition, scores) if is_masks else read_values(path)
-        copies[team] = count_copies(opened, attempt, scores)
+        copies[team] = evidence.count_copies(opened, attempt, scores)
     rules = tuple(map(MeasureRule, definition.measures)) if is_masks else measure_rules(definition)
     ranking = rank_by_definition(
         definition,
@@ -651,8 +634,8 @@ def _draw_scores(
     opened: OpenChallenge, model: ModelScores, cohort: Cohort | None
 ) -> NDArray[np.float64]:
     """Return a model's score in each resample drawn with the challenge's seed."""
-    cases = count_model(model).case_ids
-    composite = make_composite([model], cases, cohort)
+    cases = report.count_model(model).case_ids
+    composite = report.make_composite([model], cases, cohort)
     n, seed = max(1, opened.challenge.n_resamples), opened.challenge.seed
     blocks = [composite(weights)[:, 0] for weights in seeded_weights(len(cases), n, seed)]
     return np.concatenate(blocks)
@@ -662,7 +645,7 @@ def _rank_masks(
     opened: OpenChallenge, ledger: Ledger, entries: Sequence[_Entry], cohort: Cohort | None
 ) -> tuple[Board, ReadInputs]:
     """Return the leaderboard of masks, and each case's performance for the ranking methods."""
-    able = [entry for entry in entries if not count_model(entry.model).rejected]
+    able = [entry for entry in entries if not report.count_model(entry.model).rejected]
     by_performance = cohort is None
     definition = find_definition(opened, AnswerKind.MASKS)
     formula = "performance" if by_performance else definition.ranking.score
@@ -670,8 +653,8 @@ def _rank_masks(
     places = ranks(scores)
     rows = []
     for entry, score, rank in zip(entries, scores.tolist(), places.tolist(), strict=True):
-        row = _make_row(entry, score, rank, guarded_score(entry.model, cohort))
-        n_copies, n_near = count_copies(opened, entry.attempt, entry.model.rows)
+        row = _make_row(entry, score, rank, report.guarded_score(entry.model, cohort))
+        n_copies, n_near = evidence.count_copies(opened, entry.attempt, entry.model.rows)
         effects = _find_effects(entry, cohort) if row.rank is not None else ()
         rows.append(replace(row, n_copies=n_copies, n_near_copies=n_near, level_down=effects))
     ranked_by = (
@@ -683,24 +666,26 @@ def _rank_masks(
     if cohort is not None:
         named = {entry.attempt.team: scored_model(entry.model) for entry in entries}
         weight = rules_of(opened.challenge.profile).weight_of_fairness
-        gated = apply_gate(gated, named, opened.challenge.gate, weight)
+        gated = evidence.apply_gate(gated, named, opened.challenge.gate, weight)
     board = _add_unscored(gated, ledger)
-    everyone = {case_id for entry in able for case_id in count_model(entry.model).case_ids}
+    everyone = {case_id for entry in able for case_id in report.count_model(entry.model).case_ids}
     cases = [case_id for case_id in opened.challenge.case_ids if case_id in everyone]
     if not able or not cases:
         return board, ReadInputs((), (), None, None, ("no team has a ranked number",))
-    values = np.stack([_case_values(count_model(one.model), cases) for one in able], axis=1)
-    is_given = np.stack([_find_given(count_model(one.model), cases) for one in able], axis=1)
+    values = np.stack([_case_values(report.count_model(one.model), cases) for one in able], axis=1)
+    is_given = np.stack([_find_given(report.count_model(one.model), cases) for one in able], axis=1)
     names = tuple(one.attempt.team for one in able)
     table = RankingTable(names, tuple(cases), values, True, metric="performance", given=is_given)
-    composite = make_composite([one.model for one in able], cases, cohort)
+    composite = report.make_composite([one.model for one in able], cases, cohort)
     return board, ReadInputs((table,), (), None, composite, ())
 
 
 def _find_effects(entry: _Entry, cohort: Cohort | None) -> tuple[LevelDown, ...]:
-    counted = count_model(entry.model)
+    counted = report.count_model(entry.model)
     values = _case_values(counted, counted.case_ids)
-    return find_level_down(entry.model, values, _find_given(counted, counted.case_ids), cohort)
+    return evidence.find_level_down(
+        entry.model, values, _find_given(counted, counted.case_ids), cohort
+    )
 
 
 def _score_entry(entry: _Entry, definition: ChallengeDefinition, formula: str) -> float:
@@ -751,7 +736,7 @@ def _find_given(counted: CountedCases, cases: Sequence[str]) -> NDArray[np.bool_
 
 
 def _make_row(entry: _Entry, score: float, place: float, guarded: float) -> BoardRow:
-    counted, attempt = count_model(entry.model), entry.attempt
+    counted, attempt = report.count_model(entry.model), entry.attempt
     numbers = entry.model.segmentation
     cohort = None if numbers is None else numbers.cohort
     reasons = Counter(case.reason.value for case in counted.unusable)
@@ -768,7 +753,7 @@ def _make_row(entry: _Entry, score: float, place: float, guarded: float) -> Boar
         entry.n_attempts,
         attempt.kind,
         attempt.digest,
-        attempt.kind == SubmissionKind.SCORES.value,
+        attempt.kind == handed_in.SubmissionKind.SCORES.value,
         (counted.rejected or (cohort.reason if cohort else "")) if isnan(place) else "",
         find_number(guarded),
         attempt.begun,

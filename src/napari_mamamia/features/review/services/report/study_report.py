@@ -18,13 +18,8 @@ from napari_mamamia.core.names import count_of
 from napari_mamamia.features.review.core.quality import Queue
 from napari_mamamia.features.review.io.share import Share
 from napari_mamamia.features.review.io.store import FolderStore
+from napari_mamamia.features.review.rules import form_words
 from napari_mamamia.features.review.rules.agreement import N_RESAMPLES, SEED, Estimate
-from napari_mamamia.features.review.rules.form_words import (
-    describe_reasons,
-    word_question,
-    word_term,
-    word_unit,
-)
 from napari_mamamia.features.review.rules.quality import Capture, follow_capture
 from napari_mamamia.features.review.rules.ratings import (
     CategoryAgreement,
@@ -34,14 +29,7 @@ from napari_mamamia.features.review.rules.ratings import (
 from napari_mamamia.features.review.rules.replay import ReviewState
 from napari_mamamia.features.review.rules.signatures import short_key
 from napari_mamamia.features.review.rules.states import Act, CaseState, CaseView, ReadingView
-from napari_mamamia.features.review.services.agreement.agree import (
-    CaseAgreement,
-    LesionAgreement,
-    MaskAgreement,
-    MaskPair,
-    StudyAgreement,
-    measure_agreement,
-)
+from napari_mamamia.features.review.services.agreement import agree
 from napari_mamamia.features.review.services.check_study import verify_study
 from napari_mamamia.features.review.services.look import (
     load_study_form,
@@ -141,10 +129,7 @@ def _tabulate_decisions(state: ReviewState) -> ReportTable:
         rows.append(Row((title, *(number(cell, 0) for cell in cells))))
     columns = (
         Column("Before the decision", False),
-        Column("Cases"),
-        Column("a reading accepted"),
-        Column("adjudicated"),
-        Column("rejected"),
+        *map(Column, ("Cases", "a reading accepted", "adjudicated", "rejected")),
     )
     return ReportTable("How cases were decided", columns, tuple(rows))
 
@@ -221,7 +206,7 @@ def _make_dispute_row(
             UNKNOWN if dice > 1 else number(dice),
             view.state.value,
             way,
-            labels.hide("; ".join(describe_reasons(form, view))),
+            labels.hide("; ".join(form_words.describe_reasons(form, view))),
         )
     )
 
@@ -237,10 +222,7 @@ def make_times(state: ReviewState, labels: ReaderLabels, *, by_reader: bool) -> 
     rows = tuple(_make_time_row(name, group) for name, group in groups if group or name == "all")
     columns = (
         Column("Readings of", False),
-        Column("n"),
-        Column("median (min)"),
-        Column("quartiles (min)"),
-        Column("total (h)"),
+        *map(Column, ("n", "median (min)", "quartiles (min)", "total (h)")),
     )
     notes = [
         ("Active seconds count while the window is in front and the last input was within 30 s.")
@@ -282,7 +264,7 @@ def _make_time_row(name: str, readings: Sequence[ReadingView]) -> Row:
     return Row((name, number(len(minutes), 0), middle, spread, f"{sum(minutes) / 60:.1f}"))
 
 
-def make_sites(state: ReviewState, pairs: Iterable[MaskPair]) -> tuple[PageSection, ...]:
+def make_sites(state: ReviewState, pairs: Iterable[agree.MaskPair]) -> tuple[PageSection, ...]:
     """Return the progress and agreement of each site; empty without sites.
 
     The agreement is the median Dice of all pairs of readings of a site's cases.
@@ -417,15 +399,11 @@ def tabulate_questions(questions: Sequence[CategoryAgreement], form: Form | None
             range_text(alpha.low, alpha.high),
         )
         counts = (number(question.n_alone, 0), number(question.n_computed, 0))
-        text = word_question(form, question.question)
+        text = form_words.word_question(form, question.question)
         rows.append(Row((text, *cells, *counts, _say_shares(question, form))))
     columns = (
         Column("Question", is_number=False),
-        Column("Rated"),
-        Column("Krippendorff's alpha"),
-        Column("95 % interval"),
-        Column("Single"),
-        Column("Filled in"),
+        *map(Column, ("Rated", "Krippendorff's alpha", "95 % interval", "Single", "Filled in")),
         Column("Proportions of answers", is_number=False),
     )
     notes = (
@@ -442,7 +420,7 @@ def tabulate_questions(questions: Sequence[CategoryAgreement], form: Form | None
 def _say_shares(agreement: CategoryAgreement, form: Form | None) -> str:
     chosen = [pair for pair in agreement.prevalence if pair[1]]
     texts = [
-        f"{word_term(form, agreement.question, category)} {100 * share:.0f} %"
+        f"{form_words.word_term(form, agreement.question, category)} {100 * share:.0f} %"
         for category, share in chosen[:SHARES_SHOWN]
     ]
     n_more = len(chosen) - SHARES_SHOWN
@@ -459,11 +437,7 @@ def tabulate_numbers(
     columns = (
         Column("Question", is_number=False),
         Column("Readers", is_number=False),
-        Column("Pairs"),
-        Column("Mean difference"),
-        Column("its limits"),
-        Column("ICC(A,1)"),
-        Column("Filled in"),
+        *map(Column, ("Pairs", "Mean difference", "its limits", "ICC(A,1)", "Filled in")),
     )
     n_more = len(both) - PAIRS_SHOWN
     more = (f"{count_of(n_more, 'more pair')}: see `mamamia review agreement`.",) * (n_more > 0)
@@ -485,7 +459,7 @@ def _row_of_numbers(
     bias, low, high = limits.bias, limits.low, limits.high
     if is_turned:
         bias, low, high = 0.0 - bias, -high, -low
-    unit = word_unit(form, agreement.question)
+    unit = form_words.word_unit(form, agreement.question)
     spread = (UNKNOWN, UNKNOWN)
     if pair.n >= FEWEST:
         spread = (range_text(low, high, 2), number(pair.icc.value))
@@ -495,11 +469,11 @@ def _row_of_numbers(
         *spread,
         number(agreement.n_computed, 0),
     )
-    return Row((word_question(form, agreement.question), names, *cells))
+    return Row((form_words.word_question(form, agreement.question), names, *cells))
 
 
 def call_pair(
-    pair: MaskAgreement | LesionAgreement | PairedValues, labels: ReaderLabels
+    pair: agree.MaskAgreement | agree.LesionAgreement | PairedValues, labels: ReaderLabels
 ) -> tuple[str, bool]:
     """Return a pair's names in the order of the labels, and whether the pair was swapped."""
     names = " and ".join(map(labels.call, sorted((pair.first, pair.second), key=labels.rank)))
@@ -507,7 +481,7 @@ def call_pair(
 
 
 def rank_pair(
-    pair: MaskAgreement | LesionAgreement | PairedValues, labels: ReaderLabels
+    pair: agree.MaskAgreement | agree.LesionAgreement | PairedValues, labels: ReaderLabels
 ) -> list[int]:
     """Return the sort key of a pair: the ranks of both readers, the first reader's rank first."""
     return sorted(map(labels.rank, (pair.first, pair.second)))
@@ -587,7 +561,7 @@ def make_study_page(store: FolderStore, choice: ReportChoice = DEFAULT) -> Study
     reading = read_whole(store)
     state = replay_reading(store, reading)
     labels = make_labels(state, are_named=choice.are_named)
-    result = measure_agreement(store, n_resamples=choice.n_resamples, seed=choice.seed)
+    result = agree.measure_agreement(store, n_resamples=choice.n_resamples, seed=choice.seed)
     images = choice.images or Path(store.study.data_set)
     disputed = [state.study.case(dispute.key).case_id for dispute in list_disputes(state)]
     about = (disputed, images, choice.most_pictures, labels.rank)
@@ -637,7 +611,7 @@ _ESTIMATES: Final = (Column("n"), Column("Value"), Column("95 % interval"))
 
 
 def _make_agreement(
-    result: StudyAgreement,
+    result: agree.StudyAgreement,
     labels: ReaderLabels,
     trigger: float | None,
     form: Form | None,
@@ -682,7 +656,7 @@ def count_other_forms(state: ReviewState, form: Form | None) -> tuple[str, ...]:
     return tuple(f"{count_of(n, 'reading')} {why}" for why, n in sorted(counts.items()) if why)
 
 
-def _tell_masks(result: StudyAgreement) -> ReportTable:
+def _tell_masks(result: agree.StudyAgreement) -> ReportTable:
     masks = result.masks
     rows = (
         _row_of("Dice", masks.dsc, 3),
@@ -706,7 +680,7 @@ def _row_of(name: str, estimate: Estimate, decimals: int) -> Row:
     return Row((name, *cells, range_text(estimate.low, estimate.high, decimals)))
 
 
-def _tell_pairs(result: StudyAgreement, labels: ReaderLabels) -> ReportTable:
+def _tell_pairs(result: agree.StudyAgreement, labels: ReaderLabels) -> ReportTable:
     volumes = {(volume.first, volume.second): volume for volume in result.volumes}
     ordered = sorted(result.readers, key=lambda reader: rank_pair(reader, labels))
     rows = tuple(
@@ -715,12 +689,10 @@ def _tell_pairs(result: StudyAgreement, labels: ReaderLabels) -> ReportTable:
     )
     columns = (
         Column("Readers", is_number=False),
-        Column("Pairs"),
-        Column("Dice"),
-        Column("HD95 (mm)"),
-        Column("Volume ratio"),
-        Column("its limits"),
-        Column("ICC(A,1) of volume"),
+        *map(
+            Column,
+            ("Pairs", "Dice", "HD95 (mm)", "Volume ratio", "its limits", "ICC(A,1) of volume"),
+        ),
     )
     n_more = len(result.readers) - PAIRS_SHOWN
     more = (f"{count_of(n_more, 'more pair')}: see `mamamia review agreement`.",) * (n_more > 0)
@@ -736,7 +708,7 @@ def _tell_pairs(result: StudyAgreement, labels: ReaderLabels) -> ReportTable:
 
 
 def _row_of_pair(
-    agreement: MaskAgreement, volume: PairedValues | None, labels: ReaderLabels
+    agreement: agree.MaskAgreement, volume: PairedValues | None, labels: ReaderLabels
 ) -> Row:
     names, is_turned = call_pair(agreement, labels)
     cells = (
@@ -755,18 +727,23 @@ def _row_of_pair(
     return Row((names, *cells, number(ratio, 2), *spread))
 
 
-def _tell_lesions(lesions: Sequence[LesionAgreement], labels: ReaderLabels) -> ReportTable:
+def _tell_lesions(lesions: Sequence[agree.LesionAgreement], labels: ReaderLabels) -> ReportTable:
     ordered = sorted(lesions, key=lambda lesion: rank_pair(lesion, labels))
     rows = tuple(_row_of_lesions(one, labels) for one in ordered[:PAIRS_SHOWN])
     columns = (
         Column("Readers", is_number=False),
-        Column("Both"),
-        Column("Only the first"),
-        Column("Only the second"),
-        Column("Split or merged"),
-        Column("Positive agreement"),
-        Column("95 % interval"),
-        Column("Dice of both"),
+        *map(
+            Column,
+            (
+                "Both",
+                "Only the first",
+                "Only the second",
+                "Split or merged",
+                "Positive agreement",
+                "95 % interval",
+                "Dice of both",
+            ),
+        ),
     )
     n_more = len(ordered) - PAIRS_SHOWN
     more = (f"{count_of(n_more, 'more pair')}: see `mamamia review agreement`.",) * (n_more > 0)
@@ -778,7 +755,7 @@ def _tell_lesions(lesions: Sequence[LesionAgreement], labels: ReaderLabels) -> R
     return ReportTable("Lesions, pair by pair", columns, rows, notes)
 
 
-def _row_of_lesions(agreement: LesionAgreement, labels: ReaderLabels) -> Row:
+def _row_of_lesions(agreement: agree.LesionAgreement, labels: ReaderLabels) -> Row:
     names, is_turned = call_pair(agreement, labels)
     alone = (
         (agreement.n_second, agreement.n_first)
@@ -792,7 +769,7 @@ def _row_of_lesions(agreement: LesionAgreement, labels: ReaderLabels) -> Row:
     )
 
 
-def _tell_cases(cases: Sequence[CaseAgreement]) -> ReportTable:
+def _tell_cases(cases: Sequence[agree.CaseAgreement]) -> ReportTable:
     ordered = sorted(cases, key=lambda case: (case.lowest_dsc, case.case_id))
     rows = tuple(
         Row(
@@ -808,10 +785,7 @@ def _tell_cases(cases: Sequence[CaseAgreement]) -> ReportTable:
     )
     columns = (
         Column("Case", is_number=False),
-        Column("Readings"),
-        Column("Lowest Dice"),
-        Column("Mean Dice"),
-        Column("Mean HD95 (mm)"),
+        *map(Column, ("Readings", "Lowest Dice", "Mean Dice", "Mean HD95 (mm)")),
     )
     n_more = len(ordered) - _WORST_SHOWN
     notes = (f"{n_more} more: see `mamamia review agreement`.",) * (n_more > 0)
