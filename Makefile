@@ -62,7 +62,8 @@ texts: $(VENV)/test.done ## list the window's texts anew for translators, and co
 manifest: $(VENV)/test.done ## write the pages of the window into napari.yaml anew
 	$(BIN)/python tools/manifest.py
 
-pictures: $(VENV)/test.done ## take the pictures of the documentation again, under Xvfb
+pictures: $(VENV)/test.done ## draw the figures and take the pictures of the documentation again, under Xvfb
+	$(CLEAN_ENV) $(BIN)/python docs/draw_figures.py
 	$(CLEAN_ENV) xvfb-run -a -s "-screen 0 1400x900x24" $(BIN)/python docs/take_pictures.py
 	MAMAMIA_SCREENSHOTS=docs/images $(CLEAN_ENV) $(BIN)/python -m pytest -q -m "night or not night" tests/door/test_start_pages.py tests/door/test_import_stories.py
 

@@ -38,6 +38,10 @@ def main() -> None:
         _take_leaderboard(demo, Path(folder) / "teams", target / "leaderboard.png")
         _take_review(demo, Path(folder) / "review", target / "review.png")
         _take_proposal(demo, Path(folder) / "exams", target / "layout_proposal.png")
+        _take_findings(demo, target / "findings.png")
+        _take_blind_reading(demo, Path(folder) / "blind", target / "blind.png")
+        _take_report(demo, Path(folder) / "reports", target / "report.png")
+        _take_site(demo, Path(folder) / "board", target / "challenge_site.png")
         _take_planes(demo, target / "planes.png")  # last: the window remembers the layout
 
 
@@ -160,21 +164,30 @@ def _take_leaderboard(data_set: Path, folder: Path, picture: Path) -> None:
 
 def _rank_teams(data_set: Path, folder: Path) -> Path:
     """Return the ranking of masks that are shifted, dilated and, of half the cases, eroded."""
-    import nibabel as nib
-    import numpy as np
-    from scipy import ndimage
-
     from napari_mamamia.features.challenge.services.rank.inputs import RankInputs, algorithm_table
     from napari_mamamia.features.challenge.services.rank.rank import rank_files
     from napari_mamamia.services.score.score import score_folders
+
+    expert = data_set / "segmentations" / "expert"
+    tables = []
+    for team in _make_teams(expert, folder):
+        score_folders(expert, folder / team, folder / "scores" / team, name=team)
+        tables.append(algorithm_table(str(folder / "scores" / team / "case_scores.csv")))
+    rank_files(RankInputs(algorithms=tuple(tables)), folder / "ranks")
+    return folder / "ranks"
+
+
+def _make_teams(expert: Path, folder: Path) -> tuple[str, ...]:
+    """Write the masks of three teams, each into a folder of its own, and return their names."""
+    import nibabel as nib
+    import numpy as np
+    from scipy import ndimage
 
     change = {
         "shifted": lambda mask: np.roll(mask, 1, axis=0),
         "dilated": ndimage.binary_dilation,
         "eroded": ndimage.binary_erosion,
     }
-    expert = data_set / "segmentations" / "expert"
-    tables = []
     for team, make in change.items():
         (folder / team).mkdir(parents=True)
         for number, path in enumerate(sorted(expert.glob("*.nii.gz"))):
@@ -182,10 +195,7 @@ def _rank_teams(data_set: Path, folder: Path) -> Path:
             array = make(np.asarray(image.dataobj) > 0).astype(np.uint8)
             if team != "eroded" or number % 2:
                 nib.save(nib.Nifti1Image(array, image.affine), folder / team / path.name)
-        score_folders(expert, folder / team, folder / "scores" / team, name=team)
-        tables.append(algorithm_table(str(folder / "scores" / team / "case_scores.csv")))
-    rank_files(RankInputs(algorithms=tuple(tables)), folder / "ranks")
-    return folder / "ranks"
+    return tuple(change)
 
 
 def _take_review(data_set: Path, folder: Path, picture: Path) -> None:
@@ -223,21 +233,10 @@ def _read_study(data_set: Path, folder: Path) -> Path:
     import numpy as np
     from scipy import ndimage
 
-    from napari_mamamia.core.blinding import ALL_HIDDEN
-    from napari_mamamia.features.review.core.review import ReadingMode, StudyPlan
     from napari_mamamia.features.review.io.study_file import Draft
     from napari_mamamia.features.review.services.client import StudyClient
-    from napari_mamamia.features.review.services.plan_study import (
-        StudyPeople,
-        draft_study,
-        freeze_study,
-    )
-    from napari_mamamia.services.case.data_set import open_data_set
 
-    plan = StudyPlan("Trial", ReadingMode.ARBITRATION, 2, ALL_HIDDEN, seed=7)
-    people = StudyPeople(("Lea Lead",), ("Ana López", "Ben Beck"), ("Jo Judge",))
-    study = folder / "study"
-    freeze_study(draft_study(open_data_set(data_set), plan, people), study)
+    study = _begin_study(data_set, folder)
     for number, who in enumerate(("Ana López", "Ben Beck")):
         client = StudyClient(study, who, folder / str(number))
         while (task := client.take_next()) is not None:
@@ -251,6 +250,95 @@ def _read_study(data_set: Path, folder: Path) -> Path:
             client.hand_in(task, (path, digest), Draft())()
         client.close()
     return study
+
+
+def _begin_study(data_set: Path, folder: Path) -> Path:
+    """Begin a blind study of two readers and a judge."""
+    from napari_mamamia.core.blinding import ALL_HIDDEN
+    from napari_mamamia.features.review.core.review import ReadingMode, StudyPlan
+    from napari_mamamia.features.review.services.plan_study import (
+        StudyPeople,
+        draft_study,
+        freeze_study,
+    )
+    from napari_mamamia.services.case.data_set import open_data_set
+
+    plan = StudyPlan("Trial", ReadingMode.ARBITRATION, 2, ALL_HIDDEN, seed=7)
+    people = StudyPeople(("Lea Lead",), ("Ana López", "Ben Beck"), ("Jo Judge",))
+    study = folder / "study"
+    freeze_study(draft_study(open_data_set(data_set), plan, people), study)
+    return study
+
+
+def _take_findings(data_set: Path, picture: Path) -> None:
+    """Show the BI-RADS form of a lesion next to the image."""
+    viewer, panel = _window(data_set, "Findings", FIRST_CASE)
+    _wait(lambda: "reference" in panel.session.masks)
+    _go_to_lesion(viewer, panel)
+    _keep(viewer, panel, picture)
+
+
+def _take_blind_reading(data_set: Path, folder: Path, picture: Path) -> None:
+    """Show a reader the first case of a study that hides predictions, masks and numbers."""
+    import napari
+
+    from napari_mamamia.widgets.dock.place import show_dock
+
+    study = _begin_study(data_set, folder)
+    viewer = napari.Viewer(title="napari", show=True)
+    viewer.theme = "dark"
+    viewer.window.resize(WIDTH, HEIGHT)
+    panel = show_dock(viewer, "Review")
+    panel.reading.enter()
+    flow = panel.flow("Review")
+    flow.open_study(study, "Ana López")
+    _wait(lambda: flow.client is not None)
+    flow.reading.take_next()
+    _wait(lambda: panel.session.case is not None and panel.session.case.is_loaded)
+    _keep(viewer, panel, picture)
+
+
+def _take_report(data_set: Path, folder: Path, picture: Path) -> None:
+    """Show the report of a case in a browser."""
+    masks = data_set / "segmentations" / "expert"
+    _run("report", data_set, "--case", FIRST_CASE, "--masks", masks, "--out", folder)
+    _browse(folder / f"{FIRST_CASE}.html", picture)
+
+
+def _browse(page: Path, picture: Path) -> None:
+    """Take a picture of an HTML page in Chromium."""
+    import shutil
+    import subprocess
+
+    browser = shutil.which("chromium") or shutil.which("chromium-browser")
+    if browser is None:
+        raise SystemExit("expected Chromium, but found none: install Debian's package chromium")
+    size = f"--window-size={WIDTH},{HEIGHT}"
+    options = ("--headless", "--no-sandbox", "--hide-scrollbars", size)
+    command = [browser, *options, f"--screenshot={picture}", page.as_uri()]
+    subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+
+
+def _take_site(data_set: Path, folder: Path, picture: Path) -> None:
+    """Show the published site of a challenge with three made-up teams in a browser."""
+    references = data_set / "segmentations" / "expert"
+    challenge = folder / "challenge"
+    clinical = next(data_set.glob("clinical*"))
+    _run("challenge", "init", challenge, "--reference", references, "--clinical", clinical)
+    _make_teams(references, challenge / "submissions")
+    _run("challenge", "run", challenge)
+    _run("challenge", "rank", challenge, "--out", folder / "board")
+    _run("challenge", "publish", folder / "board", "--out", folder / "site")
+    _browse(folder / "site" / "index.html", picture)
+
+
+def _run(*arguments: object) -> None:
+    """Run the command ``mamamia`` as a user does."""
+    import subprocess
+
+    command = [str(Path(sys.executable).with_name("mamamia")), *map(str, arguments)]
+    if subprocess.run(command).returncode not in (0, 3):  # 3: a team left cases out
+        raise SystemExit(f"expected the command to succeed: {command}")
 
 
 def _take_planes(data_set: Path, picture: Path) -> None:

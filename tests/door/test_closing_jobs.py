@@ -48,6 +48,14 @@ from napari_mamamia.widgets.dock.place import dock_of
 dock_of(napari.current_viewer()).report_page.cases.setCurrentIndex(1)
 dock_of(napari.current_viewer()).report_page.fields["pdf"].setChecked(True)
 """
+TICK = """
+import napari
+from napari_mamamia.widgets.dock.place import dock_of
+sets = dock_of(napari.current_viewer()).export_page.sets
+box = sets.visualItemRect(sets.item(0))
+place = sets.viewport().mapToGlobal(box.center())
+result = [place.x() - box.width() // 2 + 12, place.y()]
+"""
 LANES = {"predict_all": "predict all", "export_all": "export", "import_study": "import run"}
 
 
@@ -65,7 +73,8 @@ def export_all(program, _study):
     wait_until(lambda: program.widgets(name="cases_note"), "the list")
     wait_until(lambda: not program.widgets(name="header_progress"), "the predictions")
     program.click("cases_export_all")
-    program.widget("export_start")
+    program.wait_rect("export_sets")
+    program.screen.click(*program.ask("evaluate", code=TICK))  # no prediction is ticked by itself
     program.ask("evaluate", code=SLOW.format(0.2))
     program.click("export_start")
 

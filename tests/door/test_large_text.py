@@ -210,3 +210,15 @@ def keep_places_below_a_message(program, points):
     program.click("header_message_close")
     wait_until(lambda: not program.widgets(name="header_message_close"), "no message")
     assert [program.wait_rect(name) for name in names] == before
+
+
+@pytest.mark.night
+def test_a_page_is_whole_after_the_window_grew(start, small_data_set):
+    program = start("mamamia", "view", small_data_set, "--case", "A_1", size=(1920, 1080))
+    wait_for_case(program)
+    ask(program, FONT.format(14))
+    for width, height in ((1400, 900), (1920, 1080)):
+        ask(program, START + f"panel.window().setGeometry(0, 0, {width}, {height})")
+        for page in ("Batch", "Export"):
+            program.turn_to(page)
+            wait_until(lambda: not faults(program), f"{page}, {width} x {height}", 5)

@@ -493,7 +493,7 @@ def test_a_secret_that_was_being_written_when_the_program_was_killed_is_no_secre
 def test_a_folder_that_tells_the_patient_is_refused_as_an_id(tmp_path):
     source = tmp_path / "Musterfrau_2019"
     phantoms.write_exam(source, PatientName="MUSTERFRAU^ERIKA")
-    with refuses(CaseError, "enter an id \\(--case ID\\)"):
+    with refuses(CaseError, "enter a case id \\(--case ID\\)"):
         imported(source, tmp_path / "out", "")
     assert not (tmp_path / "out").exists()
 
@@ -574,8 +574,9 @@ def test_a_dry_run_prints_series_phases_times_and_what_is_left_out_and_writes_no
         app, ["import", str(tmp_path / "in"), "--out", str(tmp_path / "out"), "--dry-run"]
     )
     assert done.exit_code == 0, done.output
-    for text in ("phase 1: 90.0 s, 4 slices", "localiser", "ordered by AcquisitionTime",
-                 "TriggerTime: missing", "1 file below the source left out"):  # fmt: skip
+    for text in ("  pre: 0.0 s", "post 1: 90.0 s, 4 slices", "pre is 0", "localiser",
+                 "ordered by AcquisitionTime", "TriggerTime: missing",
+                 "1 file below the source left out"):  # fmt: skip
         assert text in done.output
     assert not (tmp_path / "out").exists()
 

@@ -114,12 +114,16 @@ def test_a_failed_case_is_one_row_and_the_exit_code_3(written):
     out, done = written
     assert done.exit_code == 3, done.output
     rows = rows_of(out / "registration.csv")
-    assert [(row["case_id"], row["status"], row["phase"]) for row in rows] == [
-        ("A_1", "ok", "0"),
-        ("A_1", "ok", "1"),
-        ("A_1", "ok", "2"),
-        ("B_1", "failed", ""),
+    assert [
+        (row["case_id"], row["status"], row["phase"], row["phases_before"]) for row in rows
+    ] == [
+        ("A_1", "ok", "0", "1"),
+        ("A_1", "ok", "1", "1"),
+        ("A_1", "ok", "2", "1"),
+        ("B_1", "failed", "", ""),
     ]
+    for name in (" pre ", " post 1 ", " post 2 "):
+        assert any("A_1 " in line and name in line for line in done.output.splitlines()), name
     assert "phase 0 of B_1 to show an image, but every voxel has the value 5" in rows[3]["reason"]
     assert not (out / "images" / "B_1").exists()
 
@@ -175,7 +179,7 @@ def test_a_folder_that_holds_results_is_refused_and_resumed_only_for_the_same_ru
     written, data_set
 ):
     out, _ = written
-    with pytest.raises(SaveConflictError, match="to be empty, but it has files"):
+    with pytest.raises(SaveConflictError, match="to be empty, but it contains files"):
         register(data_set, out)
     with pytest.raises(SaveConflictError, match="results of a different run"):
         register(data_set, out, existing=Existing.RESUME)

@@ -42,7 +42,7 @@ OUT = Path("/data/cases")
 def real_looks(tmp_path_factory):
     """What real services found, once: a study with a localiser; three, one refused; a doubt."""
     names = ("one", "many", "doubt", "dixon", "broken", "two", "twice", "fast",
-             "breasts", "copied")  # fmt: skip
+             "breasts", "copied", "unclear")  # fmt: skip
     folders = {name: tmp_path_factory.mktemp("looks") / name for name in names}
     dyn = {"SeriesNumber": 5, "SeriesInstanceUID": "2.25.5", "SeriesDescription": "t1_dyn_fs"}
     phantoms.write_exam(folders["one"] / "dyn", 3, **dyn)
@@ -74,6 +74,9 @@ def real_looks(tmp_path_factory):
                              SeriesNumber=5, AcquisitionTime=f"10{2 * k:02d}00")  # fmt: skip
     for k in range(4):
         phantoms.write_phase(folders["copied"], k, values=phantoms.dce_values(min(k, 2)),
+                             AcquisitionTime=f"10{2 * k:02d}00")  # fmt: skip
+    for k in range(3):
+        phantoms.write_phase(folders["unclear"], k, values=phantoms.without_contrast(k),
                              AcquisitionTime=f"10{2 * k:02d}00")  # fmt: skip
     for k, at in enumerate((0, 5, 10, 15, 20, 25, 90, 180, 270)):
         number = 5 if 0 < k < 6 else 6
@@ -492,6 +495,19 @@ def test_pictures_stand_above_the_ticks_of_the_phases(looked):
     assert all(not label.pixmap().isNull() for label in page.study.phases._pictures)
 
 
+def test_phases_are_counted_while_the_phase_before_contrast_is_not_known(looked):
+    page = looked("unclear")
+    assert [box.text() for box in page.study.phases.boxes] == [
+        "phase 1 · 0 s",
+        "phase 2 · 120 s",
+        "phase 3 · 240 s",
+    ]
+    assert page.study.phases.boxes[0].toolTip() == "Makes phase 1 part of the case."
+    assert page.study.model.index(0, 1).data().startswith("DCE: phase 1 – phase 3")
+    kinds = [looked("one").study.model.index(row, 1).data() for row in range(3)]
+    assert any(kind.startswith("DCE: pre – post 2") for kind in kinds)
+
+
 def test_what_is_kept_of_the_headers_is_said(looked):
     text = looked("one").form.kept.text()
     assert "Removed: name, number, birth date" in text
@@ -527,7 +543,7 @@ def test_a_series_that_is_ticked_or_not_decides_what_the_phases_are(qtbot, dock,
     settle(qtbot, dock)
     t2, dynamic = read_selectors(["series=3,role=echo-train,echo=1", "series=5,role=phase,echo=1"])
     assert [settings.use for settings in imports.judged] == [(t2, dynamic), (t2,)]
-    assert cells(page)[1][1] == "DCE: pre\n0 s · 4 images"
+    assert cells(page)[1][1] == "DCE: phase 1\n0 s · 4 images"
     assert cells(page)[2][1].startswith("left out: not chosen")
 
 

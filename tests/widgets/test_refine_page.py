@@ -854,12 +854,40 @@ def test_the_refused_key_is_said_in_the_header(qtbot, viewer, world):
     assert "already assigned to" in dock.header.message.text()
 
 
-def test_undo_is_ours_while_a_tool_is_on_and_naparis_else(refining):
+def press(holder, shown):
+    """Press a key that is bound on a layer or on the viewer."""
+    next(bound for binding, bound in holder.keymap.items() if str(binding) == shown)(holder)
+
+
+def test_undo_is_ours_as_long_as_the_mask_is_edited(refining):
     layer = refining.scene.layer(Role.REFINED)
     refining.painting.set_tool(PaintTool.SPHERE)
     assert {"Ctrl+Z", "Ctrl+Shift+Z", "Space"} <= {str(binding) for binding in layer.keymap}
     refining.painting.set_tool(PaintTool.NONE)
+    assert {str(binding) for binding in layer.keymap} == {"Ctrl+Z", "Ctrl+Shift+Z"}
+    refining.editing.discard()
+    refining.session.close_case()
     assert not layer.keymap
+
+
+@pytest.mark.parametrize("of_layer", [True, False])
+def test_a_step_without_a_tool_is_undone_in_the_mask_step_only(refining, of_layer):
+    live = refining.editing.live
+    refining.show_page("Refine")
+    refining.painting.set_tool(PaintTool.NONE)
+    before = live.position
+    whole = np.zeros(live.grid.shape, bool)
+    assert refining.editing.mask.apply("write", Box.whole(live.grid.shape), whole)
+    assert live.position == before + 1
+    holder = refining.scene.layer(Role.REFINED) if of_layer else refining.viewer
+    refining.show_page("Findings")
+    press(holder, "Ctrl+Z")
+    assert live.position == before + 1
+    refining.show_page("Predict")
+    press(holder, "Ctrl+Z")
+    assert live.position == before
+    press(holder, "Ctrl+Shift+Z")
+    assert live.position == before + 1
 
 
 def test_a_sphere_onto_another_lesion_says_that_it_stays(refining):

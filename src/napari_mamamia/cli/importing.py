@@ -20,6 +20,7 @@ from napari_mamamia.cli.quantities import INDEX, Quantity, numbers_of_text
 from napari_mamamia.cli.remedies import name_remedies
 from napari_mamamia.cli.scripting import report_result, reports_result
 from napari_mamamia.core.choices import Clock, Dates, Sides
+from napari_mamamia.core.counting import phase_name
 from napari_mamamia.core.names import count_of
 
 if TYPE_CHECKING:
@@ -196,7 +197,9 @@ def _print_exam(study: "FoundStudy", settings: "ImportSettings") -> None:
     phases = settings.phases or tuple(range(len(exam.stacks)))
     for index, (stack, time) in enumerate(zip(exam.stacks, times, strict=True)):
         fate = "" if index in phases else ", left out (--phases)"
-        print(f"    phase {index}: {time}, {len(stack)} slices, {stack[0].series_name}{fate}")
+        name = phase_name(index, study.n_before)
+        print(f"    {name}: {time}, {len(stack)} slices, {stack[0].series_name}{fate}")
+    print(f"    --phases and file names count from 0: {phase_name(0, study.n_before)} is 0")
     _print_warnings(exam.warnings)
 
 

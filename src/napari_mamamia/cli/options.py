@@ -255,7 +255,7 @@ CompositeOption = Annotated[
 
 
 ProfileOption = Annotated[
-    str, open_option(PROFILES, "--profile", "Profile, which defines all numbers.")
+    str, open_option(PROFILES, "--profile", "Profile that defines how the scores are computed.")
 ]
 
 NameArgument = Annotated[

@@ -90,7 +90,7 @@ def list_(
     for study in answer.studies:
         images = "? images" if study.n_images is None else count_of(study.n_images, "image")
         print(f"{study.study_uid}  {study.date or '?':8}  {images}  {study.description}")
-    print(f"{len(answer.studies)} study(ies)")
+    print(count_of(len(answer.studies), "study", "studies"))
     if answer.has_more:
         print("note: the PACS may have more studies; narrow the list with --date or --patient")
 

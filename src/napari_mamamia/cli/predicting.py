@@ -199,7 +199,7 @@ def predict(
 
     if fit_time and time_limit is None:
         raise typer.BadParameter(
-            "expected --fit-time to have a time limit, but found none: add --time-limit SECONDS"
+            "--fit-time needs a time limit, but none is set: add --time-limit SECONDS"
         )
     models = model or [_DEFAULT_MODEL]
     _require_rule(models, fuse)

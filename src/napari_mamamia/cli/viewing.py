@@ -193,7 +193,7 @@ def view(
             "--study",
             metavar="STUDY",
             parser=Path,
-            help="Folder of the review study that you read.",
+            help="Folder of the review study to read.",
         ),
     ] = None,
     reader: Annotated[
@@ -265,9 +265,8 @@ def _require_study_alone(
         )
     if case is not None or blind or protocol is not None:
         raise typer.BadParameter(
-            "expected no other option than --reader with --study: the study determines the case, "
-            "the "
-            "hidden data and the protocol"
+            "expected no option other than --reader together with --study: the study determines "
+            "the case, the hidden data and the protocol"
         )
 
 

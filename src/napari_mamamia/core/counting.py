@@ -12,7 +12,7 @@ NUMBERS_NOTE: Final = (
 """Explanation of the two ways of counting, for reports."""
 
 
-def phase_name(phase: int, n_before: int = 1) -> str:
+def phase_name(phase: int, n_before: int | None = 1) -> str:
     """Return the display name of a phase.
 
     Parameters
@@ -20,13 +20,17 @@ def phase_name(phase: int, n_before: int = 1) -> str:
     phase
         Index of the phase, from 0.
     n_before
-        Number of phases before the injection of contrast agent.
+        Number of phases before the injection of contrast agent, or None if it is not known yet.
 
     Examples
     --------
     >>> phase_name(0), phase_name(2), phase_name(0, n_before=2), phase_name(2, n_before=2)
     ('pre', 'post 2', 'pre 1', 'post 1')
+    >>> phase_name(0, n_before=None), phase_name(2, n_before=None)
+    ('phase 1', 'phase 3')
     """
+    if n_before is None:
+        return f"phase {phase + 1}"
     if phase >= n_before:
         return f"post {phase - n_before + 1}"
     return "pre" if n_before == 1 else f"pre {phase + 1}"

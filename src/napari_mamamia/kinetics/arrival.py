@@ -1,5 +1,6 @@
 """Detection of contrast arrival, and of a repeated pre-contrast scan, from the voxels."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,11 +19,12 @@ class Arrival:
     """The number of phases before contrast (at least 1), and the evidence in the voxels.
 
     `is_repeated` is True if phase 1 shows no contrast yet, but a later phase does. `evidence` is a
-    sentence, or "" for a case with one phase.
+    sentence, or "" for a case with one phase. `is_clear` is True if the voxels show the arrival.
     """
 
     n_before: int = 1
     evidence: str = ""
+    is_clear: bool = False
 
     @property
     def is_repeated(self) -> bool:
@@ -37,9 +39,13 @@ def find_arrival(signal: NDArray[Any]) -> Arrival:
     these phases shows contrast relative to phase 0, but the next phase does, relative to phase 0
     and to the phase before it. Five planes of each phase are compared.
     """
-    if len(signal) < 2:
+    return arrival_in_blocks([_average_blocks(phase) for phase in signal])
+
+
+def arrival_in_blocks(blocks: Sequence[NDArray[np.float32]]) -> Arrival:
+    """Return the contrast arrival from block means at the same positions in each phase."""
+    if len(blocks) < 2:
         return Arrival()
-    blocks = [_average_blocks(phase) for phase in signal]
     rises = [enhancement(blocks[0], phase) for phase in blocks[1:]]
     seen = [contrast_between(blocks[0], phase) for phase in blocks[1:]]
     came = next((k for k, one in enumerate(seen) if one is Contrast.CAME), None)
@@ -54,9 +60,9 @@ def find_arrival(signal: NDArray[Any]) -> Arrival:
     is_clear = step is Contrast.CAME and all(one is Contrast.NONE for one in seen[:came])
     share = f"the signal rises in {rises[came]:.0%} of the body"
     if came == 0:
-        return Arrival(1, _describe(1, share))
+        return Arrival(1, _describe(1, share), is_clear=True)
     if is_clear:
-        return Arrival(came + 1, _describe(came + 1, share))
+        return Arrival(came + 1, _describe(came + 1, share), is_clear=True)
     shares = ", ".join(f"{rise:.1%}" for rise in rises[: came + 1])
     return Arrival(
         1,

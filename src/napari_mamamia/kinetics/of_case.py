@@ -277,7 +277,7 @@ def curve(
     mask = _choose_mask(case, read, cast("MaskLike | None", where))
     if not mask.any():
         raise CaseError(
-            "expected the mask to have voxels, but it is empty; pass a mask with voxels"
+            "expected a mask with foreground voxels, but it is empty; pass a mask that is not empty"
         )
     return region_contrast_curve(read.signal, mask, read.times_s, rule)
 
@@ -335,8 +335,8 @@ def timing_rule(
         if isinstance(error, CaseError):
             raise
         raise ArgumentError(
-            "expected two phases such as (1, 3), or seconds for injection_s, but got "
-            f"{injection_s if phases is None else phases!r}"
+            "expected phases to be two numbers such as (1, 3), or injection_s to be a number of "
+            f"seconds, but got {injection_s if phases is None else phases!r}"
         ) from error
     return TimingRule(Timing(timing))
 
@@ -380,8 +380,8 @@ def _find_region(
         region = box_around_mask(_choose_mask(case, read, mask), read.grid, FTV_MARGIN_MM)
         if region.is_empty:
             raise CaseError(
-                f"expected the mask of {read.case_id} to have voxels for the FTV region, but it "
-                "is empty; pass a different mask or a box"
+                f"expected the mask of {read.case_id} to have foreground voxels for the FTV "
+                "region, but it is empty; pass a different mask or a box"
             )
         return region
     return box_of(box, read.grid.shape)

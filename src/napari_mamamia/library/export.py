@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from napari_mamamia.core.choices import FormatName, FuseRule, OrientationProfile, SegmentMaker
 from napari_mamamia.core.errors import ArgumentError
 from napari_mamamia.core.mask_arrays import MaskLike, mask_in
+from napari_mamamia.core.names import count_of
 from napari_mamamia.core.open_choices import EXPORT_FORMATS
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.data_set.label_map import read_label_rules
@@ -51,7 +52,7 @@ class Exported:
         return str(self.folder)
 
     def __repr__(self) -> str:
-        wrong = f", {len(self.problems)} thing(s) wrong" if self.problems else ", verified"
+        wrong = f", {count_of(len(self.problems), 'problem')}" if self.problems else ", verified"
         failed = f", {len(self.failures)} failed" if self.failures else ""
         return f"Exported({len(self._summary.exported)} masks{failed}{wrong}, {str(self.folder)!r})"
 

@@ -61,8 +61,8 @@ def install_entry() -> Path:
     command = Path(sys.executable).with_name("mamamia")
     if not command.is_file():
         raise SaveError(
-            f"expected {command.parent} to contain the command mamamia, but it does not: install "
-            "the package again with pip"
+            f"the command mamamia is missing in {command.parent}: install the package again with "
+            "pip"
         )
     picture = (files("napari_mamamia") / "icon.svg").read_bytes()
     text = _ENTRY.format(command=_quote(command), icon=icon, mark=_MARK)
@@ -94,8 +94,8 @@ def remove_entry() -> tuple[Path, ...]:
 def _require_linux() -> None:
     if not IS_LINUX:
         raise SaveError(
-            "expected this system to support .desktop files (Linux), but it does not: create a "
-            "shortcut to the program mamamia with the argument view"
+            "this system does not support .desktop files (only Linux does): create a shortcut to "
+            "the program mamamia with the argument view"
         )
 
 

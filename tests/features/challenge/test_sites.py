@@ -150,7 +150,7 @@ def test_which_model_made_the_masks_must_be_known(world, tmp_path):
         evaluated(world, tmp_path / "s.json", digests={"a": "xyz", "b": "b" * 64})
     with pytest.raises(FormatError, match="NAME=SHA256"):
         read_digests(["a=1", "a=2"])
-    with pytest.raises(CaseError, match="give the key file"):
+    with pytest.raises(CaseError, match="choose the key file"):
         evaluated(world, tmp_path / "s.json", key=None)
 
 
@@ -336,6 +336,71 @@ def test_random_effects_by_hand():
     # Hartung-Knapp: sqrt(sum (y - m)^2 / (k (k - 1))) = .1 for equal weights, t(1) = 12.7062
     assert pooled.high == pytest.approx(0.7 + 12.7062 * 0.1, abs=1e-4)
     assert pooled.i2 == pytest.approx(1 - 1 / 8)
+
+
+# y, v: designs of PyMARE (metafor_small_sample.csv); pooled mean, ends: metafor 4.6-0,
+# rma.uni(y, v, method = "DL", test = "adhoc")
+AD_HOC = [
+    (
+        [-0.375707, 0.087667, 3.101687, -0.06849, 0.31128],
+        [0.8, 0.929221, 0.970525, 1.094569, 1.2],
+        (0.6049766538166617, -1.1824853418661843, 2.392438649499508),
+        True,
+    ),
+    (
+        [-0.073207, -0.415375, 5.226533, -0.785429, -2.088512],
+        [0.02, 0.050569, 2.721731, 0.041877, 5.0],
+        (-0.25834451420148663, -1.76837366225205, 1.2516846338490768),
+        False,
+    ),
+]
+
+
+@pytest.mark.parametrize(("means", "variances", "expected", "is_widened"), AD_HOC)
+def test_intervals_are_those_of_metafor_with_the_ad_hoc_correction(
+    means, variances, expected, is_widened
+):
+    pooled = pool_means(means, np.sqrt(variances).tolist(), [1] * len(means))
+    assert (pooled.mean, pooled.low, pooled.high) == pytest.approx(expected, abs=1e-9)
+    assert pooled.is_widened is is_widened
+
+
+def test_sites_that_agree_get_the_variance_of_the_common_effect():
+    # weights 25, 20, 33.3, 22.2: metafor's standard error at tau2 = 0 is .0997233743;
+    # t(3) = 3.1824463
+    pooled = pool_means([0.20, 0.25, 0.22, 0.18], np.sqrt([0.04, 0.05, 0.03, 0.045]), [1] * 4)
+    assert pooled.tau2 == 0
+    assert pooled.mean == pytest.approx(0.2121546961, abs=1e-9)
+    assert pooled.high - pooled.mean == pytest.approx(3.1824463 * 0.0997233743, abs=1e-7)
+    assert pooled.is_widened
+    equal = pool_means([0.5, 0.5], [0.1, 0.1], [10, 10])
+    assert equal.high == pytest.approx(0.5 + 12.7062 * 0.1 / np.sqrt(20), abs=1e-4)
+
+
+def test_no_interval_of_few_sites_is_narrower_than_that_of_the_common_effect():
+    rng = np.random.default_rng(3)
+    for _ in range(500):
+        k = int(rng.integers(2, 6))
+        sds, n = rng.uniform(0.01, 0.4, k), rng.integers(5, 500, k)
+        means = 0.7 + rng.normal(0, 1, k) * (sds / np.sqrt(n)) * rng.choice([0.2, 1, 3])
+        pooled = pool_means(means, sds, n)
+        common = 1.959964 / np.sqrt((n / sds**2).sum())
+        assert (pooled.high - pooled.low) / 2 >= common
+
+
+def test_a_widened_interval_is_named_in_the_notes(first):
+    files = [
+        of_site(first, "x", {"a": 0.70, "b": 0.2}),
+        of_site(first, "y", {"a": 0.70, "b": 0.9}),
+    ]
+    merged = join_sites(files)
+    assert [model.pooled.is_widened for model in merged.models] == [True, False]
+    (note,) = [note for note in merged.notes if "widened" in note]
+    assert note.startswith("a dsc:")
+    apart = [
+        of_site(first, site, {"a": mean, "b": mean}) for site, mean in (("x", 0.2), ("y", 0.9))
+    ]
+    assert not any("widened" in note for note in join_sites(apart).notes)
 
 
 def test_pooling_says_why_it_cannot():

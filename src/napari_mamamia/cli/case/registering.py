@@ -27,6 +27,7 @@ from napari_mamamia.cli.printing import finish_rows, print_table, run, shown
 from napari_mamamia.cli.quantities import INDEX
 from napari_mamamia.cli.scripting import report_result, reports_result
 from napari_mamamia.core.choices import Interpolation, TransformKind
+from napari_mamamia.core.counting import phase_name
 
 if TYPE_CHECKING:
     from napari_mamamia.services.register.registration_row import RegistrationRow
@@ -102,7 +103,7 @@ def _print_registration(rows: "tuple[RegistrationRow, ...]") -> None:
     cells = (
         (
             row.case_id,
-            f"{row.phase:.0f}",
+            phase_name(int(row.phase), int(row.phases_before)),
             shown(row.residual_before_percent, 2),
             shown(row.residual_after_percent, 2),
             shown(row.displacement_p95_mm, 2) if row.verdict != "reference" else "–",

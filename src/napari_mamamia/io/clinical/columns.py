@@ -94,14 +94,14 @@ def read_columns(path: Path) -> ColumnChoice:
     """
     content = read_json(path, _MOST_BYTES)
     if not isinstance(content, dict):
-        raise ValueError("the content is not an object of fields and column names")  # noqa: TRY004 - told with the file
+        raise ValueError("the content is not an object that maps fields to column names")  # noqa: TRY004 - told with the file
     for field, name in content.items():
         if field not in COLUMNS:
             raise ValueError(f"{field!r} is not one of the fields {', '.join(COLUMNS)}")
         if name is not None and not (isinstance(name, str) and name.strip()):
             raise ValueError(f"the column of {field} is {name!r}, which is neither a name nor null")
     if "case_id" in content and content["case_id"] is None:
-        raise ValueError("case_id cannot be absent")
+        raise ValueError("case_id has no column, although it is required")
     return ColumnChoice(tuple(content.items()), path.name)
 
 

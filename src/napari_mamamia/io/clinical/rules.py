@@ -105,9 +105,11 @@ def parse_menopausal_status(value: object) -> MenopausalStatus | None:
     for rule in MENOPAUSE_RULES:
         if rule.pattern.match(text):
             if rule.status and len(set(_STATUS_WORD.findall(text))) > 1:
-                raise ValueError(f"menopausal status {value!r} names several of pre, peri, post")
+                raise ValueError(
+                    f"menopausal status {value!r} names more than one of pre, peri and post"
+                )
             return rule.status
-    raise ValueError(f"menopausal status {value!r} is none of pre, peri, post")
+    raise ValueError(f"menopausal status {value!r} is not pre, peri or post")
 
 
 def parse_breast_density(value: object) -> str | None:
@@ -117,7 +119,7 @@ def parse_breast_density(value: object) -> str | None:
     text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
     letter = _DENSITY_OF.get(_DENSITY_PREFIX.sub("", lower_text(text)))
     if letter is None:
-        raise ValueError(f"breast density {value!r} is none of a, b, c, d (or 1 to 4)")
+        raise ValueError(f"breast density {value!r} is not one of a, b, c, d (or 1 to 4)")
     return letter
 
 
@@ -150,11 +152,13 @@ def parse_times(value: object) -> tuple[float, ...] | None:
         raise ValueError(f"acquisition times {value} are not ascending")
     if len(parts) > 1 and all(map(_CLOCK.fullmatch, parts)):
         raise ValueError(
-            f"acquisition times {value} look like times of the day (HHMMSS): seconds are expected"
+            f"acquisition times {value} look like times of day (HHMMSS), but must be in seconds"
         )
     span = times[-1] - times[0]
     if span > _LONGEST_S:
-        raise ValueError(f"acquisition times {value} span more than 24 hours: seconds are expected")
+        raise ValueError(
+            f"acquisition times {value} span more than 24 hours, but must be in seconds"
+        )
     return tuple(time - times[0] for time in times)
 
 

@@ -39,7 +39,7 @@ class CaseList:
 
     def __post_init__(self) -> None:
         if not self.case_ids:
-            raise ValueError(f"{self.name} lists no case; add the cases")
+            raise ValueError(f"{self.name} lists no cases; add the cases")
         seen: set[str] = set()
         for case_id in self.case_ids:
             if case_key(case_id) in seen:
@@ -52,8 +52,8 @@ class CaseList:
             object.__setattr__(self, "digests", ("",) * len(self.case_ids))
         if len(self.digests) != len(self.case_ids):
             raise ValueError(
-                f"expected {self.name} to have digests for all cases or for none, "
-                "but some are missing"
+                f"expected {self.name} to have digests for all cases or for none, but some are "
+                "missing: add the missing digests, or remove all digests"
             )
 
     @cached_property

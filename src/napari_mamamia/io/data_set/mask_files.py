@@ -243,8 +243,8 @@ class _Search:
         elif files:
             shown = [readable_name(self._shown(path)) for path in files]
             self._others[case_id] = (
-                f"expected a mask of {case_id}, but found only {name_some(shown, _NAMED)}, which "
-                f"has another format or content: convert it to {case_id}.nii.gz, or if it is the "
+                f"expected a mask of {case_id}, but found only {name_some(shown, _NAMED)}, not a "
+                f"mask file in a known format: convert it to {case_id}.nii.gz, or if it is the "
                 f"mask, rename it to {case_id} with the suffix of its format"
             )
 

@@ -192,7 +192,7 @@ def volume_stem(path: Path) -> str:
     return path.name[: len(path.name) - len(suffix_of(path.name))]
 
 
-@reads("a readable volume", "copy or download it again")
+@reads("a readable volume", "copy or download the file again")
 def read_header(path: Path) -> VolumeHeader:
     """Return shape, type and affine of a volume file; voxels are not read.
 
@@ -205,7 +205,7 @@ def read_header(path: Path) -> VolumeHeader:
         return header
 
 
-@reads("a readable volume", "copy or download it again")
+@reads("a readable volume", "copy or download the file again")
 def read_phase_header(source: PhaseSource) -> VolumeHeader:
     """Return the shape, type and affine of one phase's volume in any format.
 
@@ -230,7 +230,7 @@ def read_phase_header(source: PhaseSource) -> VolumeHeader:
     return header
 
 
-@reads("a readable volume", "copy or download it again")
+@reads("a readable volume", "copy or download the file again")
 def read_phase_into(source: PhaseSource, header: VolumeHeader, out: NDArray[Any]) -> None:
     """Read the voxels of one phase into `out`; progress counts planes.
 
@@ -270,7 +270,7 @@ def read_phase_into(source: PhaseSource, header: VolumeHeader, out: NDArray[Any]
     report_progress(len(out), len(out), text)
 
 
-@reads("a readable volume", "copy or download it again")
+@reads("a readable volume", "copy or download the file again")
 def read_series_into(path: Path, header: VolumeHeader, out: NDArray[Any]) -> None:
     """Read the first volumes of a file in one pass; progress counts their planes.
 
@@ -308,7 +308,7 @@ def read_series_into(path: Path, header: VolumeHeader, out: NDArray[Any]) -> Non
     report_progress(total, total, text)
 
 
-@reads("a readable volume", "copy or download it again")
+@reads("a readable volume", "copy or download the file again")
 def read_volume(path: Path) -> tuple[VolumeHeader, NDArray[Any]]:
     """Return the header and the voxels of a file, (z, y, x) or, for several volumes, (n, z, y, x).
 
@@ -324,7 +324,7 @@ def read_volume(path: Path) -> tuple[VolumeHeader, NDArray[Any]]:
     return header, out if header.n_volumes > 1 else out[0]
 
 
-@reads("a readable mask", "copy or download it again")
+@reads("a readable mask", "copy or download the file again")
 def read_labels(
     path: Path, label: float | str | None = None, *, zero_nonfinite: bool = False
 ) -> LabelMap:
@@ -374,7 +374,7 @@ def read_label_pair(
     return (a, b) if a is None or b is None else on_common_grid(a, b)
 
 
-@reads("a readable mask", "copy or download it again")
+@reads("a readable mask", "copy or download the file again")
 def read_labels_dense(path: Path) -> tuple[VolumeHeader, NDArray[Any]]:
     """Return a mask's header and its whole ``(z, y, x)`` array.
 

@@ -119,7 +119,7 @@ def partial_warnings(slices: Sequence[Slice]) -> list[str]:
     n_missing = sum(acquired not in image.clocks for image in pieces)
     if 0 < n_missing < len(pieces) and not list_refused_times(pieces, acquired):
         sentences.append(
-            f"{acquired} is missing in {n_missing} of {len(pieces)} images: it gives no times"
+            f"{acquired} is missing in {n_missing} of {len(pieces)} images, so it gives no times"
         )
     for clock in (acquired, Clock.CONTENT_TIME):
         if len(find_units_s(clock, pieces)) > 1:

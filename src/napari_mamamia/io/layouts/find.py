@@ -122,8 +122,8 @@ def find_data_set(path: Path, layout: str = "") -> DataSet:
         return _build(matches, tree)
     if is_described:
         raise FormatError(
-            f"expected files in {path} as the layout {layout or own_layout_file(path)} describes "
-            "them, but none fits: correct the layout, or open the folder without it"
+            f"expected files in {path} that match the layout {layout or own_layout_file(path)}, "
+            "but found none: correct the layout, or open the folder without it"
         )
     if matches is None and looks_like_dicom(path, list_names(path)):
         from napari_mamamia.io.exam.phases import find_phases  # 30 modules that few data sets need
@@ -156,8 +156,8 @@ def _find_file(path: Path) -> DataSet:
     stem = file_stem(path.name)
     if stem is None or not path.is_file():
         raise FormatError(
-            f"expected a volume file ({', '.join(IMAGE_SUFFIXES)}), got {path}: choose another "
-            "file, or the folder of the data set"
+            f"expected a volume file ({', '.join(IMAGE_SUFFIXES)}), but found {path}: choose "
+            "another file, or the folder of the data set"
         )
     case_id = readable_name(stem)
     if case_id != stem:

@@ -95,9 +95,9 @@ def propose_layout(tree: Tree, name: str = "mine") -> str:
         series = series or _find_series(sorted(candidates, key=natural_key), masks)
     if not series:
         raise FormatError(
-            f"expected several volume files of a patient in {tree.root} (such as .nii.gz, .nrrd, "
-            ".mha) whose names contain pre and post, a time or the number of the phase, or 4-D "
-            "files, but found none: choose another folder, or import DICOM"
+            "expected 4-D files, or several volume files for each patient (such as .nii.gz, "
+            ".nrrd, .mha) whose names contain pre and post, a time or a phase number, in "
+            f"{tree.root}, but found none: choose another folder, or import DICOM"
         )
     rules, words = _describe_series(series, is_4d=is_4d)
     accepted = [each for each in series if each.rule in rules]

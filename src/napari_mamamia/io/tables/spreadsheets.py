@@ -121,7 +121,7 @@ def merged_gaps(
         last_row, last_column = min(bottom, len(rows) - 1), min(right, width - 1)
         room -= (last_row - top + 1) * max(last_column - left + 1, 1)
         if room < 0:
-            raise ValueError("the merged cells cover more cells than a table can have")
+            raise ValueError(f"the merged ranges cover more cells than the limit of {_MOST:,}")
         text = f"merged with {cell_name(top, left)}"
         for row in range(top, last_row + 1):
             for column in range(left, last_column + 1):

@@ -209,12 +209,12 @@ def _opened_content(record: Opened) -> dict[str, Any]:
 def _parse_opened(entry: Mapping[str, Any]) -> Opened:
     if entry["version"] != FORMAT_VERSION:
         raise FormatError(
-            f"expected a journal of format {FORMAT_VERSION}, but found format {entry['version']} "
-            f"from {entry['software']}: replay the journal with that version"
+            f"expected a journal of format {FORMAT_VERSION}, but found format {entry['version']}, "
+            f"written by {entry['software']}: replay the journal with that version"
         )
     z, y, x = (int(n) for n in entry["shape"])
     if z * y * x > _MOST_VOXELS:
-        raise ValueError(f"its volume of {z} x {y} x {x} voxels exceeds the size of any exam")
+        raise ValueError(f"its volume of {z} x {y} x {x} voxels is larger than any exam")
     affine = np.array(entry["affine"], dtype=np.float64).reshape(4, 4)
     grid = Grid((z, y, x), affine, _decode_bytes(entry["header"]) or None)
     base = entry["base"]
@@ -580,8 +580,8 @@ class Journal:
         if start is not None:
             return step_at(self.path, start, number).difference
         raise FormatError(
-            f"expected step {number} in {self.path}, but it is missing, so it cannot be undone; "
-            "your mask is unchanged"
+            f"expected step {number} in {self.path}, but it is missing, so the step cannot be "
+            "undone; your mask is unchanged"
         )
 
     def set_aside(self) -> Path | None:

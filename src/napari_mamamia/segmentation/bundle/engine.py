@@ -49,7 +49,7 @@ from napari_mamamia.segmentation.bundle.allowed import (
     network_name,
 )
 from napari_mamamia.segmentation.bundle.config import (
-    IN_A_ROOM,
+    IN_SANDBOX,
     WRAP,
     BundleConfig,
     DataFormat,
@@ -257,7 +257,7 @@ class BundleTransforms:
                 labels[output > 0.5] = value
         if labels.min() < 0 or labels.max() > np.iinfo(np.uint16).max:
             raise ModelError(
-                f"{self.config.where}: expected labels to be 0 to 65535, but they are "
+                f"{self.config.where}: expected labels from 0 to 65535, but they range from "
                 f"{labels.min():g} to {labels.max():g}; correct the bundle, or ask its author"
             )
         kind = np.uint8 if labels.max() < 255 else np.uint16
@@ -298,7 +298,7 @@ def said_by_monai(where: str) -> Iterator[None]:
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise ModelError(
             f"{where} does not work with MONAI {monai.__version__} ({type(error).__name__}: "
-            f"{reason}); check for which version the bundle was made"
+            f"{reason}); check which MONAI version the bundle was made for"
         ) from error
 
 
@@ -308,7 +308,8 @@ def _make_transform(step: Step, allowed: frozenset[str], where: str, before: Any
     if kind is None:
         raise ModelError(
             f"{where}: expected {step.key} to be a transform of MONAI {monai.__version__}, but it "
-            f"is {step.name}, which was not imported; check for which version the bundle was made"
+            f"is {step.name}, which was not imported; check which MONAI version the bundle was "
+            "made for"
         )
     values = understood(dict(step.arguments), where)
     arguments = {name: _convert_value(value) for name, value in values.items()}
@@ -481,7 +482,7 @@ def _check_output(output: Any, parts: Any) -> Any:
         got = tuple(output.shape) if torch.is_tensor(output) else type(output).__name__
         raise ModelError(
             f"expected the network to return one output with {tuple(parts.shape[2:])} voxels for "
-            f"a window, but it returns {got}; such a network needs MONAI's own software"
+            f"a window, but it returns {got}; run this network with MONAI itself"
         )
     require_finite(output)
     return output
@@ -533,8 +534,8 @@ def load_network(path: Path, step: Step | None, where: str) -> nn.Module:
         return read_script(path)
     if step is None:
         raise ModelError(
-            f"expected {where} to have network_def with the network's class, because {path.name} "
-            "contains only weights; complete the bundle, or export the network as models/model.ts"
+            f"expected network_def with the network's class in {where}, because {path.name} "
+            "contains only weights; add network_def, or export the network as models/model.ts"
         )
     network = _build_network(step, where)
     weights = _find_weights(path)
@@ -556,12 +557,14 @@ def _build_network(step: Step, where: str) -> nn.Module:
     if not inspect.isclass(kind):
         raise ModelError(
             f"{where}: expected {step.key} to be a network of MONAI {monai.__version__}, but it "
-            f"is {step.name}, which was not imported; check for which version the bundle was "
-            "made, or export the network as models/model.ts"
+            f"is {step.name}, which was not imported; check which MONAI version the bundle was "
+            "made for, or export the network as models/model.ts"
         )
     arguments = understood(dict(step.arguments), where)
     if any(isinstance(value, NumberType) for value in arguments.values()):
-        raise ModelError(f"{where}: {step.key} does not accept number types; correct the bundle")
+        raise ModelError(
+            f"{where}: the arguments of {step.key} must not be number types; correct the bundle"
+        )
     with said_by_monai(f"{where}: {step.key} ({name})"):
         network: nn.Module = kind(**arguments)
     return network
@@ -592,7 +595,7 @@ def _load_file(path: Path) -> Any:
         names = ", ".join(unsafe_globals(path)) or "an unknown function"
         raise ModelError(
             f"expected {path} to contain only numbers, but loading it would call {names}, so it "
-            f"was not loaded. Ask its author for a file without code, or {IN_A_ROOM}",
+            f"was not loaded. Ask its author for a file without code, or {IN_SANDBOX}",
             remedies=(WRAP,),
         ) from error
     except DAMAGE as error:
@@ -754,8 +757,8 @@ class BundleEngine:
             )
         if not all(np.isfinite(array).all() for array in arrays):
             raise CaseError(
-                "expected the images to have only finite values, but they have NaN or infinity; "
-                "repair the files"
+                "expected the images to have only finite values, but they contain NaN or "
+                "infinity; repair the files"
             )
 
     def _describe_run(

@@ -741,7 +741,8 @@ class NnUNetEngine:
                 raise OverLimitError(
                     f"expected {self.card.name} to finish one fold within the time limit, but its "
                     f"{len(tiles.places)} tiles x {len(self.flips) + 1} copies took longer; allow "
-                    "more time, choose fewer mirrored copies or a larger step, or a region"
+                    "more time, choose fewer mirrored copies or a larger step, or restrict the "
+                    "region"
                 ) from stop
             total = logits if total is None else total.add_(logits)
             folds.append(fold)

@@ -137,7 +137,7 @@ def add_model(path: Path, registry: Path, name: str = "", recipe: str = "") -> M
     same = by_name.get(entry.name.casefold())
     if entry.name.casefold() in _OWN_NAMES:
         raise SaveConflictError(
-            f"{entry.name!r} is the name of a built-in model; give a different name"
+            f"{entry.name!r} is the name of a built-in model; choose a different name"
         )
     if same is not None and (same.card.path, same.card.inner) != (card.path, card.inner):
         raise SaveConflictError(
@@ -338,9 +338,7 @@ def _read_entry(file: Path) -> ModelEntry:
 
 def _make_entry(added: _AddedModel, file: Path) -> ModelEntry:
     if added.format != _FORMAT:
-        raise ModelError(
-            f"expected {file} to describe an added model, but it does not; add the model again"
-        )
+        raise ModelError(f"{file} does not describe an added model; add the model again")
     weights = tuple(WeightFile(*weight) for weight in added.weights)
     card = recognise_model(added.path, inner=added.inner, checksums=False)
     card = replace(card, weights=weights)

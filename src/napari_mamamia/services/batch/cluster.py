@@ -104,7 +104,7 @@ def _too_late(place: Place) -> ClusterError:
         return ClusterError(
             f"expected a dask scheduler at {place.scheduler}, but none answered within "
             f"{place.patience_s:g} s: check the address and whether the scheduler is running, or "
-            "omit it and use workers on this computer",
+            "omit the address and use workers on this computer",
             remedies=(Remedy("workers"),),
         )
     return ClusterError(
@@ -292,8 +292,8 @@ def _make_connect_error(place: Place, error: Exception) -> ClusterError:
     if place.scheduler:
         return ClusterError(
             f"expected a dask scheduler at {place.scheduler}, but it cannot be reached ({error}): "
-            "check the address and whether the scheduler is running, or omit it and use workers "
-            "on this computer",
+            "check the address and whether the scheduler is running, or omit the address and use "
+            "workers on this computer",
             remedies=(Remedy("workers"),),
         )
     return ClusterError(

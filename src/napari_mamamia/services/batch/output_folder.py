@@ -79,8 +79,8 @@ def claim_folder(
         has_resume = command not in _WITHOUT_RESUME and _is_same_run(folder, command, parameters)
         resumed = ", continue the run that made it," if has_resume else ""
         raise SaveConflictError(
-            f"expected {folder} to be empty, but it has files{_say_run(folder)}: choose a new "
-            f"folder{resumed} or replace its files",
+            f"expected {folder} to be empty, but it contains files{_say_run(folder)}: choose a "
+            f"new folder{resumed} or replace its files",
             remedies=(*(Remedy("resume"),) * has_resume, Remedy("overwrite")),
         )
     if not is_empty and existing is Existing.RESUME:

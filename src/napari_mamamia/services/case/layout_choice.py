@@ -123,8 +123,6 @@ def keep_layout_text(root: Path, text: str, *, overwrite: bool = False) -> Path:
     if path.exists() and read_layout_text(path) == text:
         return path
     if path.exists() and not overwrite:
-        raise SaveConflictError(
-            f"expected no different layout at {path}, but the folder has one: remove the file"
-        )
+        raise SaveConflictError(f"a different layout already exists at {path}: remove the file")
     write_text_atomically(path, text, overwrite=overwrite)
     return path

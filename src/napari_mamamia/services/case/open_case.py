@@ -99,7 +99,7 @@ def load_remaining(case: Case, files: CaseFiles) -> Case:
         read_series_into(files.phases[0].files[0], header, case.signal)
     else:
         read = partial(_read_phase, files, case.signal)
-        do_abreast(read, waiting, _ABREAST, f"Reading {len(waiting)} phase(s)")
+        do_abreast(read, waiting, _ABREAST, f"Reading {count_of(len(waiting), 'phase')}")
     return _with_arrival(_with_loaded(case, set(waiting)))
 
 

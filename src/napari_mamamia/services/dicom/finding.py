@@ -37,6 +37,7 @@ from napari_mamamia.io.exam.table import SeriesRow, unreadable_rows
 from napari_mamamia.io.files.foreign import explained
 from napari_mamamia.io.files.own_paths import own_folder
 from napari_mamamia.io.files.zip_files import is_zip
+from napari_mamamia.kinetics.arrival import Arrival, arrival_in_blocks
 from napari_mamamia.services.batch.output_folder import Existing
 
 _ID: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
@@ -80,7 +81,8 @@ class FoundStudy:
     source, of zip files next to the study that are not opened. `place` is the study's folder below
     the source, even in a zip archive; `folder` is then the unpacked folder. `rows` are the study's
     series with their use, even if the study cannot be imported. `study` has the headers, with which
-    the study can be checked again.
+    the study can be checked again. `n_before` is the number of phases before contrast, or None if
+    the voxels do not show it.
     """
 
     case_id: str
@@ -94,6 +96,7 @@ class FoundStudy:
     study: Study | None = field(default=None, repr=False, compare=False)
     archives: tuple[str, ...] = ()
     remedies: tuple[Remedy, ...] = ()
+    n_before: int | None = None
 
     @property
     def day(self) -> str:
@@ -241,9 +244,10 @@ def _require_that_selectors_fit(
     if not idle:
         return tuple(found)
     problem = (
-        f"expected every selector to match an image, but {' and '.join(sorted(idle))} matches "
-        f"nothing in {'the study' if len(found) == 1 else 'the studies'}: check the series of the "
-        "source, and correct or remove the selector"
+        f"expected every selector to match an image, but {' and '.join(sorted(idle))} "
+        f"{'matches' if len(idle) == 1 else 'match'} nothing in "
+        f"{'the study' if len(found) == 1 else 'the studies'}: check the series of the source, "
+        "and correct or remove the selector"
     )
     remedies = (Remedy("dry_run"),)
     return tuple(replace(study, exam=None, problem=problem, remedies=remedies) for study in found)
@@ -307,10 +311,12 @@ def judged(
     rows = _list_refused_series(study, settings) if exam is None else exam.rows
     rows = (*rows, *unreadable_rows([told(file.reason) for file in study.damaged]))
     exam = None if exam is None else replace(exam, rows=rows)
+    arrival = Arrival() if exam is None else arrival_in_blocks(exam.blocks)
     n_images = sum(len(i) if isinstance(i, tuple) else 1 for i in study.images)
     return FoundStudy(
         name, study.folder, place, n_images, study.n_foreign, exam, problem, rows, study=study,
         archives=tuple(told(str(path)) for path in study.archives), remedies=remedies,
+        n_before=arrival.n_before if arrival.is_clear else None,
     )  # fmt: skip
 
 
@@ -418,8 +424,8 @@ def _require_impersonal(name: str, study: Study, place: Path, is_named: bool) ->
     if is_named or not tells_the_patient(study, name):
         return
     raise CaseError(
-        "expected the folder name not to identify the patient, but it contains a word from the "
-        f"patient's elements ({place}): enter an id",
+        "the folder name cannot be used as the case id, because it contains a word from the "
+        f"patient's DICOM elements ({place}) and may identify the patient: enter a case id",
         remedies=[Remedy("case", ("ID",))],
     )
 

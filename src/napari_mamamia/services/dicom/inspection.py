@@ -109,8 +109,7 @@ def judge_again(found: FoundStudy, settings: ImportSettings) -> FoundStudy:
     """
     if found.study is None:
         raise CaseError(
-            f"expected {found.case_id} to have its headers in memory, but it has "
-            "none: open the source again"
+            f"the headers of {found.case_id} are no longer in memory: open the source again"
         )
     report_progress(0, 1, f"Sorting {found.case_id}")
     return judged(found.case_id, found.study, found.place, settings)

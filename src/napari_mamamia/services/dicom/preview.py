@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.choices import Dates
+from napari_mamamia.core.counting import phase_name
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.dicom.facts import Fact, read_facts, user_secret
@@ -61,7 +62,9 @@ def preview_study(found: FoundStudy) -> StudyPreview:
     middles = [_find_middle(stack) for stack in stacks]
     planes = []
     for index, middle in enumerate(middles):
-        report_progress(index, len(middles), f"Reading a picture of phase {index}")
+        report_progress(
+            index, len(middles), f"Reading a picture of {phase_name(index, found.n_before)}"
+        )
         planes.append(read_quantity(middle))
     facts = read_facts(stacks[0][0].file, (), user_secret(), Dates.DROP)
     return StudyPreview(_make_pictures(planes, middles), tuple(facts.values.items()))

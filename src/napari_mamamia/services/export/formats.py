@@ -305,7 +305,7 @@ def formats_of(settings: ExportSettings) -> tuple[FormatSpec, ...]:
     absent = [name for name in settings.formats if name not in EXPORT_FORMATS]
     if absent:
         raise CaseError(
-            f"expected the export formats {', '.join(EXPORT_FORMATS)}, but got "
+            f"expected export formats from {', '.join(EXPORT_FORMATS)}, but got "
             f"{', '.join(absent)}: these are unknown, or their package cannot be loaded"
         )
     return tuple(spec for name, spec in EXPORT_FORMATS.items() if name in settings.formats)

@@ -70,8 +70,7 @@ def _require_seg(plan: ExportPlan) -> None:
     settings = plan.settings
     if settings.study is not None and not settings.study.is_dir():
         raise CaseError(
-            f"expected {settings.study} to be a DICOM folder, but it does not exist: check the "
-            "path",
+            f"the DICOM folder {settings.study} does not exist: check the path",
             remedies=(Remedy("study", ("DICOM_FOLDER",)),),
         )
 
@@ -153,7 +152,7 @@ def _cut_mask(mask: DrawnMask, targets: Sequence[_Target]) -> list[tuple[NDArray
         raise CaseError(
             f"expected the mask of {mask.name} to have the "
             f"{max(target.last for target in targets) + 1} slices of the import, but it has "
-            f"{len(left)}: export it on the grid of its case"
+            f"{len(left)}: export the mask on the grid of its case"
         )
     for target in targets:
         affine = mask.grid.affine.copy()

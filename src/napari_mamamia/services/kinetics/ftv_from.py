@@ -330,7 +330,10 @@ def ftv_from_segs(
         If `out` has other results, or contains the input.
     """
     if not source.exists():
-        raise FormatError(f"expected {source} to be a SEG or a folder of SEGs, but found none")
+        raise FormatError(
+            f"expected {source} to be a SEG or a folder of SEGs, but found none; "
+            "choose the folder that contains the SEGs"
+        )
     data_set = opened.data_set
     cases = [data_set.case(case_id) for case_id in case_ids] or list(data_set.cases)
     parameters = (("data_set", data_set.name), ("segs", source.name), ("cases", " ".join(case_ids)))

@@ -275,7 +275,8 @@ def mask_curve(
     curve = region_contrast_curve(case.signal, mask != 0, case.times_s, rule_of(case, rule))
     if not curve.n_voxels:
         raise CaseError(
-            "expected the displayed mask to have voxels for the curve, but it is empty; draw a mask"
+            "the curve needs a mask with foreground voxels, but the displayed mask is empty; draw "
+            "a mask"
         )
     report_progress(1, 1)
     return curve

@@ -174,8 +174,8 @@ class JournalPlay:
             f"{self.n_lost} of {self.n_records} records are damaged, are missing or depend on "
             f"such records; the mask is from {self.last_at or 'the saved file'}, and "
             + tr_n(
-                "{n} later record is not in it",
-                "{n} later records are not in it",
+                "{n} later record is not included",
+                "{n} later records are not included",
                 self.n_lost_after,
             )
         )

@@ -16,6 +16,7 @@ class RegistrationRow:
     status: str = text("ok, or failed if the case could not be registered", OK)
     reason: str = text("reason why the case failed")
     phase: float = number("number of the phase; 0 is before contrast")
+    phases_before: float = number("number of phases before contrast")
     verdict: str = text("reference; better (moved); unchanged or worse (not moved)")
     applied: str = text("registration applied to the voxels: none, rigid, or rigid + B-spline")
     note: str = text("reason why a step was not applied")
@@ -79,6 +80,7 @@ def _make_row(case_id: str, motion: PhaseMotion, found: RegisteredCase) -> Regis
     return RegistrationRow(
         case_id,
         phase=float(motion.phase),
+        phases_before=float(found.case.n_before),
         verdict=str(motion.verdict),
         applied=motion.applied,
         note=motion.note,

@@ -26,7 +26,8 @@ class Key:
     acts only while a tool of the Refine page is active on the reader's own mask, and has priority
     over napari's key there. An `on_image` key replaces a key that napari uses on images and whose
     action has an effect only in 3-D views. A key with a `page` does nothing while another page is
-    shown. An `everywhere` key also acts on the viewer even if it is `on_mask`.
+    shown. An `everywhere` key also acts on the viewer even if it is `on_mask`. An `on_edit` key has
+    priority over napari's key on the edited mask, whether or not a tool is active.
     """
 
     action: str
@@ -39,6 +40,7 @@ class Key:
     on_image: bool = False
     page: str = ""
     everywhere: bool = False
+    on_edit: bool = False
 
 
 _REFINE: Final = "Refine"
@@ -125,8 +127,14 @@ KEYS: Final = (
         "Shift+Enter",
         tr("edit a copy of the prediction on the Refine page"),
     ),
-    Key("undo", "Control-Z", "Ctrl+Z", tr("undo, while a tool is on"), on_mask=True),
-    Key("redo", "Control-Shift-Z", "Ctrl+Shift+Z", tr("redo, while a tool is on"), on_mask=True),
+    Key("undo", "Control-Z", "Ctrl+Z", tr("Refine: undo the last step of the mask"), on_edit=True),
+    Key(
+        "redo",
+        "Control-Shift-Z",
+        "Ctrl+Shift+Z",
+        tr("Refine: redo the last undone step of the mask"),
+        on_edit=True,
+    ),
     Key(
         "move_image",
         "Space",
@@ -209,7 +217,6 @@ NAPARI_KEYS: Final = (
     ("2 / P", "brush"),
     ("[  ]", tr("smaller, larger brush")),
     ("4 / F", "fill"),
-    ("Ctrl+Z", tr("undo of napari's own brush")),
     ("arrows", tr("previous, next slice")),
     ("V", tr("show or hide the selected layer")),
 )
@@ -265,6 +272,15 @@ def bind_mask_keys(
             layer.bind_key(key.binding, _bind_action(key, actions[key.action]), overwrite=True)
 
 
+def bind_edit_keys(
+    layer: Any, actions: Mapping[str, Callable[..., object]], keys: Sequence[Key] = KEYS
+) -> None:
+    """Bind the shortcuts for undo and redo on the edited mask, with priority over napari's keys."""
+    for key in keys:
+        if key.on_edit:
+            layer.bind_key(key.binding, _bind_action(key, actions[key.action]), overwrite=True)
+
+
 def bind_image_keys(
     layer: Any, actions: Mapping[str, Callable[..., object]], keys: Sequence[Key] = KEYS
 ) -> None:
@@ -292,6 +308,13 @@ def unbind_mask_keys(layer: Any, keys: Sequence[Key] = KEYS) -> None:
     """Restore napari's keys on the mask layer."""
     for key in keys:
         if key.on_mask:
+            layer.bind_key(key.binding, None, overwrite=True)
+
+
+def unbind_edit_keys(layer: Any, keys: Sequence[Key] = KEYS) -> None:
+    """Restore napari's undo and redo on a mask that is no longer edited."""
+    for key in keys:
+        if key.on_edit:
             layer.bind_key(key.binding, None, overwrite=True)
 
 

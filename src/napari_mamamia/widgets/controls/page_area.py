@@ -13,6 +13,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
+from napari_mamamia.widgets.controls.call_later import call_later
 from napari_mamamia.widgets.controls.controls import named
 
 _BESIDE = 4
@@ -82,6 +83,18 @@ class PageArea(QScrollArea):
         high = page.heightForWidth(self.viewport().width())
         edges = self.height() - self.viewport().height()  # This is the value of the style sheet.
         self.setMaximumHeight(max(high, page.minimumSizeHint().height()) + edges)
+        call_later(self, self._lay_out_again)
+
+    def _lay_out_again(self) -> None:
+        """Lay the page out for its current size.
+
+        Qt can keep the layout of the previous size if the page is resized while it is laid out.
+        """
+        page = self.widget()
+        layout = None if page is None else page.layout()
+        if layout is not None and layout.geometry() != page.rect():
+            layout.invalidate()
+            layout.activate()
 
     def sizeHint(self) -> QSize:
         """Return the width of the page plus a scroll bar; the layout sets the height."""

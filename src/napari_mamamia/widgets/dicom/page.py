@@ -53,7 +53,6 @@ from napari_mamamia.widgets.dicom.form import ImportForm
 from napari_mamamia.widgets.dicom.series import SeriesModel, SeriesTable
 from napari_mamamia.widgets.dicom.text import (
     clock_text,
-    phase_text,
     remedy_text,
     sentence,
     study_text,
@@ -82,13 +81,13 @@ class PhaseStrip(QWidget):
         self._grid.setContentsMargins(0, 0, 0, 0)
         self._grid.setSpacing(4)
 
-    def show_phases(self, texts: Sequence[str], kept: Sequence[int]) -> None:
-        """Show the descriptions of the phases; images follow later."""
+    def show_phases(self, names: Sequence[str], times: Sequence[str], kept: Sequence[int]) -> None:
+        """Show the names and times of the phases; images follow later."""
         for cell in self._cells:
             discard(cell)
         self.boxes, self._pictures, self._cells = [], [], []
-        for index, text in enumerate(texts):
-            self._cells.append(self._make_cell(index, text, index in kept))
+        for index, (name, time) in enumerate(zip(names, times, strict=True)):
+            self._cells.append(self._make_cell(index, name, time, index in kept))
         self._lay_out(again=True)
 
     def show_pictures(self, pictures: Sequence[SlicePicture]) -> None:
@@ -96,18 +95,18 @@ class PhaseStrip(QWidget):
         for label_of_picture, picture in zip(self._pictures, pictures, strict=False):
             label_of_picture.setPixmap(slice_pixmap(picture, _SIDE))
 
-    def _make_cell(self, index: int, text: str, is_kept: bool) -> QWidget:
+    def _make_cell(self, index: int, name: str, time: str, is_kept: bool) -> QWidget:
         picture: QLabel = named(
             QLabel(),
             f"import_picture_{index}",
-            tr("Middle slice of {phase}.", phase=phase_name(index)),
+            tr("Middle slice of {phase}.", phase=name),
         )
         picture.setFixedSize(_SIDE, _SIDE)
         picture.setAlignment(Qt.AlignmentFlag.AlignCenter)
         box = checkbox(
             f"import_phase_{index}",
-            text,
-            tr("Makes {phase} part of the case.", phase=phase_name(index)),
+            f"{name} · {time}",
+            tr("Makes {phase} part of the case.", phase=name),
             is_on=is_kept,
             on_toggle=lambda on: self.toggled.emit(index, on),
         )
@@ -227,14 +226,15 @@ class StudyView(QWidget):
         """Show the current choice for a study; images follow with `show_preview`."""
         exam = choice.found.exam
         times_s = None if exam is None else exam.times_s
-        self.model.show_rows(choice.found.rows, times_s, choice.ticked_rows)
+        self.model.show_rows(choice.found.rows, times_s, choice.ticked_rows, choice.found.n_before)
         self.table.fit()
         self.show_problem(choice)
         self.join.setChecked(choice.joins)
         self.breasts.setVisible(choice.has_two_breasts)
         n_phases = 0 if exam is None else len(exam.stacks)
-        texts = [phase_text(index, times_s) for index in range(n_phases)]
-        self.phases.show_phases(texts, choice.phases)
+        names = [phase_name(index, choice.found.n_before) for index in range(n_phases)]
+        times = ["?"] * n_phases if times_s is None else [f"{time:g} s" for time in times_s]
+        self.phases.show_phases(names, times, choice.phases)
         self.phases_title.setVisible(n_phases > 0)
         self._fill_clocks(choice)
         self.reason.setText(clock_text(exam))
@@ -315,8 +315,8 @@ _TITLES: Final = (
     (
         tr("Contents"),
         tr(
-            "Number of phases and size, or that the study cannot be imported; click "
-            "to show the reason below."
+            "Number of phases and size, or a note that the study cannot be imported; click to "
+            "show the reason below."
         ),
     ),
 )

@@ -49,6 +49,7 @@ class SeriesModel(TitledRows):
     def __init__(self) -> None:
         super().__init__()
         self._times_s: tuple[float, ...] | None = None
+        self._n_before: int | None = None
         self._ticked: frozenset[Group] = frozenset()
         self._side = 42
         self._found: dict[int, SlicePicture | str] = {}
@@ -59,10 +60,12 @@ class SeriesModel(TitledRows):
         rows: Sequence[SeriesRow],
         times_s: tuple[float, ...] | None,
         ticked: frozenset[Group],
+        n_before: int | None = None,
     ) -> None:
         """Show the series of a study; `ticked` holds the selectors of the series in use."""
         self.beginResetModel()
         self.rows, self._times_s, self._ticked = tuple(rows), times_s, ticked
+        self._n_before = n_before
         self._found.clear()
         self._drawn.clear()
         self.endResetModel()
@@ -114,7 +117,7 @@ class SeriesModel(TitledRows):
 
     def _describe_series(self, series: SeriesRow, column: int) -> str:
         if column == _KIND:
-            return kind_text(series, self._times_s)
+            return kind_text(series, self._times_s, self._n_before)
         return "\n".join(part for part in (series_text(series), matrix_text(series)) if part)
 
     def _draw_picture(self, at: int) -> QPixmap:

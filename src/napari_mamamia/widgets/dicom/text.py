@@ -47,7 +47,7 @@ def series_text(series: SeriesRow) -> str:
     return f"{number} · {_allow_breaks(series.description) or tr('no description')}{part}"
 
 
-def kind_text(series: SeriesRow, times_s: Sequence[float] | None) -> str:
+def kind_text(series: SeriesRow, times_s: Sequence[float] | None, n_before: int | None) -> str:
     """Return a series' phases and times, or why it is left out, and the image count."""
     images = tr_n(
         "{n} image",
@@ -65,15 +65,15 @@ def kind_text(series: SeriesRow, times_s: Sequence[float] | None) -> str:
         is_told = series.evidence and not series.problem and series.kind != "not chosen"
         evidence = f" ({series.evidence})" if is_told else ""
         return f"{left_out}{evidence}{tr(' – see below') * bool(series.problem)}\n{images}"
-    phases = tr("DCE: {phases}", phases=_name_phases(series.phases))
+    phases = tr("DCE: {phases}", phases=_name_phases(series.phases, n_before))
     times = [] if times_s is None else [f"{times_s[k]:g}" for k in series.phases]
     if len(times) == 1:
         return f"{phases}\n{times[0]}{_NO_BREAK}s · {images.replace(' ', _NO_BREAK)}"
     return f"{phases}\n{', '.join(times)}{_NO_BREAK}s\n{images}" if times else f"{phases}\n{images}"
 
 
-def _name_phases(phases: Sequence[int]) -> str:
-    names = [phase_name(phase) for phase in phases]
+def _name_phases(phases: Sequence[int], n_before: int | None) -> str:
+    names = [phase_name(phase, n_before) for phase in phases]
     is_row = len(phases) > 2 and phases[-1] - phases[0] == len(phases) - 1
     return f"{names[0]} – {names[-1]}" if is_row else ", ".join(names)
 
@@ -90,11 +90,6 @@ def matrix_text(series: SeriesRow) -> str:
 
 def _format_mm(length: float) -> str:
     return f"{length:.3g}" if length < 0.1 else f"{round(length, 2):g}"
-
-
-def phase_text(index: int, times_s: Sequence[float] | None) -> str:
-    """Return a phase's name and time."""
-    return f"{phase_name(index)} · {'?' if times_s is None else f'{times_s[index]:g} s'}"
 
 
 def remedy_text(remedy: Remedy) -> str:

@@ -566,19 +566,14 @@ class ExportPage(Page):
         state = TargetState.FREE if self._target is None else self._target.state
         taken = state in _TAKEN
         self.replace.setVisible(taken)
-        text = "" if self._target is None or state is TargetState.FREE else self._target.text
-        is_own = taken and self._target is not None and self._target.folder == self._done
-        if is_own:
-            text = tr(
-                "The folder contains the export below: choose another folder, or replace "
-                "the export."
-            )
+        is_silent = self._target is None or state is TargetState.FREE
+        is_own = self._target is not None and self._target.folder == self._done
+        text = "" if is_silent or is_own or self._target is None else self._target.text
         problem = self.options.problem() if self.chosen() else tr("Choose the masks first.")
         text = problem or text
         self.target.setText(text)
         self.target.setVisible(bool(text))
-        level = "hint" if is_own and not problem else "warning"
-        set_level(self.target, "error" if state in _BLOCKED else level)
+        set_level(self.target, "error" if state in _BLOCKED else "warning")
         blocked = state in _BLOCKED or (taken and not self.replace.isChecked())
         ready = bool(self.out.text().strip()) and not problem
         self.start.setEnabled(ready and not blocked and not self._running)

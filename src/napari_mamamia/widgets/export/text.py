@@ -52,8 +52,8 @@ def summary_text(summary: ExportSummary) -> tuple[str, str]:
     sound = "verified" if not summary.problems else tr("NOT verified")
     lines = [
         tr_n(
-            "{n} case {sound} in {out}",
-            "{n} cases {sound} in {out}",
+            "{n} case exported to {out}, {sound}",
+            "{n} cases exported to {out}, {sound}",
             len(summary.exported),
             sound=sound,
             out=summary.out,

@@ -12,13 +12,16 @@ from napari_mamamia.services.refine.live_edits import suggest_radius_mm
 from napari_mamamia.widgets.base.header import Header
 from napari_mamamia.widgets.base.keys import (
     Key,
+    bind_edit_keys,
     bind_image_keys,
     bind_mask_keys,
+    unbind_edit_keys,
     unbind_image_keys,
     unbind_mask_keys,
 )
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.base.notify import Level
+from napari_mamamia.widgets.base.pages import find_page
 from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.refine.growing import Growing
 from napari_mamamia.widgets.refine.history_list import UndoMemory, offer_text
@@ -35,6 +38,8 @@ from napari_mamamia.widgets.viewer.marks import Marks
 from napari_mamamia.widgets.viewer.prompts import PromptTool
 
 _CLOCK_MS: Final = 1_000
+_STEP: Final = "Mask"
+"""The step whose pages undo and redo."""
 
 
 class RefineFlow(WindowPart):
@@ -76,6 +81,7 @@ class RefineFlow(WindowPart):
         self._protocols = protocols
         self._keys = keys
         self._keys_on: object = None
+        self._edited: object = None
         page.start_wanted.connect(lambda role: readers.with_reader(lambda: editing.start(role)))
         self._connect_page()
         self._connect_rest()
@@ -156,8 +162,8 @@ class RefineFlow(WindowPart):
             "smaller": lambda: painting.step_radius(-1),
             "larger": lambda: painting.step_radius(1),
             "compare": self.compare,
-            "undo": editing.mask.undo,
-            "redo": editing.mask.redo,
+            "undo": lambda: self._turn_history("undo", editing.mask.undo),
+            "redo": lambda: self._turn_history("redo", editing.mask.redo),
             "move_image": painting.pause,
             "drop_stroke": self.drop_stroke,
         }
@@ -183,6 +189,16 @@ class RefineFlow(WindowPart):
                 )
 
         return act
+
+    def _turn_history(self, name: str, action: Callable[[], None]) -> None:
+        is_shown = find_page(self._active_tool.page).step == _STEP
+        if is_shown or self._active_tool.tool is not None:
+            action()
+        elif self._editing.live is not None:
+            shown = next(key.shown for key in self._keys if key.action == name)
+            self._notifier.hint(
+                tr("{shown} works only in the Mask step: go there first.", shown=shown)
+            )
 
     def drop_stroke(self) -> bool:
         """Discard the current stroke, or stop waiting for a click or a box.
@@ -218,6 +234,9 @@ class RefineFlow(WindowPart):
         if self._keys_on is not None:
             unbind_mask_keys(self._keys_on, before)
             bind_mask_keys(self._keys_on, self.actions(), keys)
+        if self._edited is not None:
+            unbind_edit_keys(self._edited, before)
+            bind_edit_keys(self._edited, self.actions(), keys)
 
     def compare(self, held: bool) -> None:
         """Show the start mask instead of the current mask while the key is held."""
@@ -275,7 +294,18 @@ class RefineFlow(WindowPart):
             origin = mask.started_from or tr("an empty mask")
             whose = tr("{name}'s mask, made from {origin}", name=mask.name, origin=origin)
         self._page.show_mask(whose, has_mask=self._editing.live is not None)
+        self._bind_undo()
         self._show_state()
+
+    def _bind_undo(self) -> None:
+        layer = self._editing.layer
+        if layer is self._edited:
+            return
+        if self._edited is not None:
+            unbind_edit_keys(self._edited, self._keys)
+        if layer is not None:
+            bind_edit_keys(layer, self.actions(), self._keys)
+        self._edited = layer
 
     def _show_opened(self) -> None:
         self.show_changes(False)
@@ -295,6 +325,7 @@ class RefineFlow(WindowPart):
 
     def _show_steps(self) -> None:
         live = self._editing.live
+        self._bind_undo()
         self._page.tools.show_grow_note(self._growing.note)
         if live is None:
             self._page.history.show_steps((), 0, "", can_undo=False, can_redo=False)

@@ -210,8 +210,8 @@ class Ranking:
             )
         if self.by is RankBy.SITES and not self.sites:
             raise ValueError(
-                "expected ranking.sites, the column of the sites in the clinical table, to rank by "
-                "sites, but found none"
+                "ranking by sites needs ranking.sites, the column of the clinical table that "
+                "names the site, but it is missing"
             )
 
 
@@ -345,7 +345,7 @@ def _parse_yaml(text: str, name: str) -> Any:
         import yaml  # type: ignore[import-untyped]
     except ImportError as error:
         raise FormatError(
-            f"expected the package PyYAML to read {name}, but it is not installed: install it, or "
+            f"reading {name} needs the package PyYAML, which is not installed: install PyYAML, or "
             "write the definition as TOML"
         ) from error
     try:

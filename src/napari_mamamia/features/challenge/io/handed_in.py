@@ -544,7 +544,7 @@ def look_inside(sealed: Path) -> Contents:
     if programs:
         names = name_some([program.name for program in programs])
         return _say_nothing(
-            folder, f"expected only one {_MODEL}, but found it in {names}: submit one"
+            folder, f"expected only one {_MODEL}, but found several, in {names}: submit only one"
         )
     responses, scores, problem = _sort_tables(folder)
     masks = inner_folder(folder, MASK_FOLDERS)

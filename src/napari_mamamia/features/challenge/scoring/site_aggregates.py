@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 SMALLEST_GROUP: Final = 10
 """Minimum number of cases of a shared aggregate. Our own limit, as in the FeTS heat map."""
 _LEVEL: Final = 0.975
+_ROUNDING: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +30,8 @@ class PooledMean:
     """Means of k sites pooled with random effects.
 
     `tau2` is the variance between sites (DerSimonian and Laird), `i2` its share of the total
-    variance, `low` and `high` the 95 % interval of Hartung and Knapp. Undefined values are NaN with
-    the `reason`.
+    variance, `low` and `high` the 95 % interval of Hartung and Knapp. `is_widened` is whether the
+    lower bound on its variance made it wider. Undefined values are NaN with the `reason`.
     """
 
     mean: float
@@ -40,6 +41,7 @@ class PooledMean:
     i2: float
     k: int
     reason: str = ""
+    is_widened: bool = False
 
 
 def aggregate(values: NDArray[np.float64]) -> Aggregate:
@@ -87,10 +89,12 @@ def pool_means(
 ) -> PooledMean:
     """Pool the means of sites from their means, standard deviations and numbers of cases.
 
-    The interval is clipped to the `limits` of the metric.
+    The variance of the pooled mean is at least the variance of the random-effects model without
+    Hartung and Knapp's factor, so sites that agree by chance do not give a narrow interval. The
+    interval is clipped to the `limits` of the metric.
 
     Sources: DerSimonian and Laird, Control Clin Trials 1986;7:177; interval: Hartung and Knapp,
-    Stat Med 2001;20:3875.
+    Stat Med 2001;20:3875; lower bound of the variance: Knapp and Hartung, Stat Med 2003;22:2693.
     """
     from scipy.stats import t as student
 
@@ -109,7 +113,8 @@ def pool_means(
     tau2 = max(0.0, (q - (k - 1)) / scale)
     weight = 1 / (variance + tau2)
     mean = float((weight * y).sum() / weight.sum())
-    error = float(np.sqrt((weight * (y - mean) ** 2).sum() / ((k - 1) * weight.sum())))
-    half = float(student.ppf(_LEVEL, k - 1)) * error
+    factor = float((weight * (y - mean) ** 2).sum()) / (k - 1)
+    half = float(student.ppf(_LEVEL, k - 1) * np.sqrt(max(1.0, factor) / weight.sum()))
     low, high = (float(np.clip(end, *limits)) for end in (mean - half, mean + half))
-    return PooledMean(mean, low, high, tau2, max(0.0, 1 - (k - 1) / q) if q else 0, k)
+    i2 = max(0.0, 1 - (k - 1) / q) if q else 0
+    return PooledMean(mean, low, high, tau2, i2, k, is_widened=factor < 1 - _ROUNDING)

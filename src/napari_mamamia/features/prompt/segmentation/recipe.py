@@ -235,7 +235,10 @@ def read_prompt_recipe(path: Path) -> PromptRecipe:
         with open_plain(path) as stream:
             content = parsed_json(stream.read().decode("utf-8"))
         if not isinstance(content, dict) or content.get("format") != _FORMAT:
-            raise ModelError(f'expected "format": "{_FORMAT}" in {path}: {_REPAIR}')
+            raise ModelError(
+                f'expected "format": "{_FORMAT}" in {path}, but found a different '
+                f"format or none: {_REPAIR}"
+            )
         if content.get("version") != _VERSION:
             raise ModelError(
                 f"expected version {_VERSION} of {path}, but found {content.get('version')!r}: "

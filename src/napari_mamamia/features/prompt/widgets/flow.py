@@ -249,7 +249,9 @@ class PromptFlow(WindowPart):
         if prompts is None:
             return
         if prompts.is_waiting:
-            page.say(tr("The model still works on the last prompt: wait or cancel."), "warning")
+            page.say(
+                tr("The model is still working on the last prompt: wait or cancel."), "warning"
+            )
             return
         self._editing.mask.release()
         work = prompts.prepare(prompt)

@@ -142,9 +142,9 @@ def sign_with(path: Path, passphrase: str, message: bytes) -> str:
         )
     except InvalidTag as error:
         raise WrongPassphraseError(
-            f"expected the passphrase of the key {path.name}, but found a different passphrase: "
-            "try again. The passphrase cannot be recovered. If it is lost, create a new key and "
-            "ask the lead to countersign it; earlier signatures remain valid",
+            f"the passphrase of the key {path.name} is wrong: try again. The passphrase cannot be "
+            "recovered. If it is lost, create a new key and ask the lead to countersign it; "
+            "earlier signatures remain valid",
             remedies=(Remedy(command="review key new"),),
         ) from error
     return str(curve.Ed25519PrivateKey.from_private_bytes(secret).sign(message).hex())
@@ -214,7 +214,7 @@ def _read_key_file(path: Path) -> dict[str, Any]:
         ) from error
     if not isinstance(content, dict) or content.get("mamamia_review_key") != _VERSION:
         raise FormatError(
-            f"expected a key for review studies at {path}, but found something else: make a new "
+            f"expected a key for review studies at {path}, but found something else: create a new "
             "key",
             remedies=(Remedy(command="review key new"),),
         )

@@ -118,9 +118,8 @@ def require_measures(definition: ChallengeDefinition) -> tuple[str, ...]:
             )
         if measure.of not in known or measure.args:
             raise FormatError(
-                "expected a column of the scores without arguments "
-                f"({name_some(sorted(known), 40)}), but found {measure.of!r} in the definition "
-                f"{definition.name}: correct the definition"
+                f"expected a score column without arguments ({name_some(sorted(known), 40)}), but "
+                f"found {measure.of!r} in the definition {definition.name}: correct the definition"
             )
     names = [
         measure.id for measure in definition.measures
@@ -129,7 +128,8 @@ def require_measures(definition: ChallengeDefinition) -> tuple[str, ...]:
     if definition.is_by_profile and definition.ranking.by is not RankBy.SCORE:
         raise FormatError(
             f'expected ranking.by = "score" with measures {OF_PROFILE}*, but found '
-            f"{definition.ranking.by.value!r}: rank by a formula of them, or by other measures"
+            f"{definition.ranking.by.value!r}: rank by a formula of these measures, or use other "
+            "measures"
         )
     _require_formula(definition, names)
     return () if definition.is_by_profile else _require_worst(definition)
@@ -258,7 +258,7 @@ def _find_spec(definition: ChallengeDefinition, measure: Measure) -> ChallengeMe
     if unknown := sorted(set(measure.args) - taken):
         raise FormatError(
             f"definition {definition.name}: {measure.of} takes no argument {unknown[0]!r}: "
-            "correct it"
+            "correct the definition"
         )
     return spec
 
@@ -292,8 +292,8 @@ def list_truth(
         ids = tuple(case_id for case_id in there if case_id in ids) if truth.table else there
     if not ids:
         raise CaseError(
-            f"expected cases in {folder} ({truth.table or patterns[0]}), but found none: give the "
-            "folder in which the definition's paths begin"
+            f"expected cases in {folder} ({truth.table or patterns[0]}), but found none: choose "
+            "the folder to which the definition's paths are relative"
         )
     paths = [
         answer_files.file_of(folder, pattern, case_id) for pattern in patterns for case_id in ids
@@ -479,8 +479,9 @@ def score_answers(
     """
     if not definition.has_own_files:
         raise FormatError(
-            f"expected a definition with its own files, but {definition.name} is about "
-            f"{definition.answer.kind.value}: score them with `mamamia score`"
+            "expected a definition that names its own files, but the definition "
+            f"{definition.name} is for {definition.answer.kind.value}: score them with `mamamia "
+            "score`"
         )
     rules, (case_ids, _) = measure_rules(definition), list_truth(definition, root)
     values = measure_folder(definition, root, folder, case_ids, load_models(models, Path()))

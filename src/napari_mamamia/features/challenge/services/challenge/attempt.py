@@ -155,7 +155,7 @@ def score_readable(score: Callable[[], Scored], pairs: Pairs) -> ModelScores:
         raise CaseError(
             f"expected an answer for each of {len(model.rows)} cases, but {len(unscored)} have "
             f"none ({first.case_id}: {first.reason}): the submission was not scored; free memory, "
-            "use fewer processes or a longer time limit, and run it again"
+            "use fewer processes or a longer time limit, and run the submission again"
         )
     return model
 
@@ -710,7 +710,7 @@ def _score_responses(
         return answer.problem, answer.failures
     if opened.clinical is None:
         raise FormatError(
-            "expected a clinical table, but found none: create the challenge with one"
+            "expected a clinical table, but found none: create the challenge with a clinical table"
         )
     target = folder / RESPONSES
     own_table = target / RESPONSE_TABLE

@@ -163,7 +163,7 @@ def begin_challenge(folder: Path, settings: ChallengeSettings) -> BegunChallenge
     sweep_below(folder)
     if (folder / CHALLENGE_FILE).exists():
         raise SaveConflictError(
-            f"{folder} already holds a challenge, which is never changed: choose a new folder"
+            f"{folder} already contains a challenge, which cannot be changed: choose a new folder"
         )
     if settings.definition is not None and settings.definition.has_own_files:
         return _begin_defined(folder, settings, settings.definition)
@@ -253,8 +253,8 @@ def _begin_defined(
         unknown = [one for one in settings.case_ids if case_key(one) not in spelled]
         if unknown:
             raise CaseError(
-                f"expected listed cases to have a truth, but found {name_some(unknown)}: add it, "
-                "or remove the case from the list"
+                "expected every listed case to have a truth, but found none for "
+                f"{name_some(unknown)}: add the truth, or remove the case from the list"
             )
         case_ids = tuple(spelled[case_key(one)] for one in settings.case_ids)
     clinical, columns = _copy_clinical(folder, settings, case_ids)
@@ -315,8 +315,8 @@ def _require_enough(settings: ChallengeSettings) -> None:
         )
     if settings.wants_masks and not has_masks and not settings.case_ids:
         raise CaseError(
-            "expected reference masks or a list of cases, but found neither: give the masks, the "
-            "images' data set, or, for a challenge with tables only, the case ids",
+            "expected reference masks or a list of cases, but found neither: choose the masks, "
+            "the data set of the images, or, for a challenge with tables only, enter the case ids",
             remedies=(
                 Remedy("reference", ("DIR",)),
                 Remedy("images", ("DATASET",)),
@@ -338,12 +338,14 @@ def _find_references(
         masks = {case.case_id: case.reference for case in data_set.cases if case.reference}
         if not masks and settings.wants_masks:
             raise FormatError(
-                f"expected reference masks in {data_set.root}, but found none: give their folder",
+                f"expected reference masks in {data_set.root}, but found none: choose the folder "
+                "of the masks",
                 remedies=(Remedy("reference", ("DIR",)),),
             )
     if len({mask.parent for mask in masks.values()}) > 1:
         raise FormatError(
-            "expected all reference masks in one folder, but found several: give their folder",
+            "expected all reference masks in one folder, but found several: choose the folder of "
+            "the masks",
             remedies=(Remedy("reference", ("DIR",)),),
         )
     return {case_key(case_id): (case_id, path) for case_id, path in masks.items()}
@@ -367,8 +369,8 @@ def _choose_cases(
         if references and missing:
             raise CaseError(
                 "expected a reference mask for each case, but found none for "
-                f"{', '.join(missing[:5])}{' …' if len(missing) > 5 else ''}: add it, or remove "
-                "the case from the list"
+                f"{', '.join(missing[:5])}{' …' if len(missing) > 5 else ''}: add the mask, or "
+                "remove the case from the list"
             )
         spelled = {key: case_id for key, (case_id, _) in references.items()}
         return tuple(
@@ -410,8 +412,8 @@ def _choose_express(
         ]
         if missing:
             raise CaseError(
-                "expected the express-lane cases to be in the challenge, but found "
-                f"{name_some(missing)}: choose from its list"
+                "expected the express-lane cases to be in the challenge, but it does not list "
+                f"{name_some(missing)}: choose cases of the challenge"
             )
         return tuple(
             dict.fromkeys(spelled[case_key(express_id)] for express_id in settings.express)

@@ -290,8 +290,8 @@ def _require_unchanged(folder: Path) -> None:
     ]
     if differences:
         raise FormatError(
-            f"expected an unchanged leaderboard in {folder}, but {differences[0].text}: make it "
-            "again, then publish it"
+            f"expected an unchanged leaderboard in {folder}, but {differences[0].text}: create "
+            "the leaderboard again, then publish it"
         )
 
 

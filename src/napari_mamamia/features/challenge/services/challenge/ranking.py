@@ -201,7 +201,8 @@ def _score_team(opened: OpenChallenge, attempt: Attempt, cohort: Cohort) -> Resp
     model = response_model(attempt.team, read, clinical, cohort, score_settings(opened))
     if model.response is None:
         raise FormatError(
-            f"expected scored responses from {attempt.team}, but found none: run it again"
+            f"expected scored responses from {attempt.team}, but found none: run the submission "
+            "again"
         )
     return model.response
 
