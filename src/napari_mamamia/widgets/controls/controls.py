@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 from qtpy.QtCore import QSize, Qt
 from qtpy.QtGui import QColor, QIcon, QPainter, QPixmap
@@ -39,8 +39,8 @@ from napari_mamamia.widgets.controls.wrapped import WrappedLabel
 
 _SPACE = 6
 _NO_MARGINS = (0, 0, 0, 0)
-Part = QWidget | int | tuple[QWidget, int]
-Margins = tuple[int, int, int, int] | None
+Part: TypeAlias = QWidget | int | tuple[QWidget, int]
+Margins: TypeAlias = tuple[int, int, int, int] | None
 _CALLED = "called"
 """Property of a control that has its own accessible name for screen readers."""
 MOST_LETTERS = 44
