@@ -51,7 +51,7 @@ OWN = {
     "widgets.dock.steps": "a section of a step",
     "features.challenge.codabench_score": "in Codabench's container; made by us just before",
     "features.challenge.io.definition": "a file of the package",
-    "features.challenge.io.site_files": "a file of the package",
+    "features.challenge.io.codabench": "a file of the package",
     "features.challenge.services.challenge.leaks": "made by us just before",
     "features.prompt.segmentation.worker": "found to be a plain file just before",
     "smartpaint.learned.network": "a file of the package",

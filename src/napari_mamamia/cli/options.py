@@ -225,7 +225,7 @@ WorkspaceOption = Annotated[
     typer.Option(
         "--workspace",
         metavar="DIR",
-        help="Folder of your tags (default: the images' folder, if --images is set).",
+        help="Folder of your tags (default: the workspace of a data set given with --images).",
     ),
 ]
 GateOption = Annotated[

@@ -39,7 +39,7 @@ from napari_mamamia.cli.options import (
 )
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, finish, print_scores, run
 from napari_mamamia.cli.quantities import SENSITIVITY
-from napari_mamamia.cli.scripting import report_result, reports_result
+from napari_mamamia.cli.scripting import is_quiet, report_result, reports_result
 from napari_mamamia.core.choices import CompositeName, ProfileName, UnusableRule
 from napari_mamamia.core.features import find_hook
 
@@ -360,7 +360,7 @@ def _finish_scores(
         print(line)
     if (out / REPORT).exists():
         print(f"Report: {out / REPORT}")
-    if not cases:
+    if not cases or is_quiet():  # the table of cases, with its reasons, is not printed
         finish(tuple(failure for scored in models for failure in scored.model.failures))
     if not all(scored.all_ok for scored in models):
         raise typer.Exit(NOT_EVERY_CASE)

@@ -251,7 +251,17 @@ def view(
     names |= {f"MAMAMIA_{name}": int(is_on) for name, is_on in switches.items()}
     environment = child_environment(**{name: str(value) for name, value in names.items() if value})
     # The window starts in the home folder: files in the current folder must not affect it.
-    become(python_command("napari_mamamia.window"), environment, Path.home())
+    become(python_command("napari_mamamia.window"), environment, _find_home())
+
+
+def _find_home() -> Path:
+    home = Path.home()
+    if not home.is_dir():
+        raise MamamiaError(
+            f"expected the home folder {home} to exist, but found none: create the folder, or set "
+            "HOME to an existing folder"
+        )
+    return home
 
 
 def _require_study_alone(

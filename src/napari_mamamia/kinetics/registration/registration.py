@@ -551,7 +551,7 @@ def _make_try(
 
 
 def _jacobian_in(case: Case, warp: Warp, mask: NDArray[Any] | None) -> tuple[float, float]:
-    """Return the smallest and largest local volume change in the mask; NaN without voxels."""
+    """Return the smallest and largest local volume change in the mask; NaN if it is empty."""
     box = Box.empty() if mask is None else Box.around(mask)
     if mask is None or box.is_empty:
         return math.nan, math.nan

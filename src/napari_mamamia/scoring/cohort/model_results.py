@@ -81,9 +81,10 @@ from napari_mamamia.scoring.statistics.bootstrap import (
     Bootstrap,
     Interval,
     IntervalMethod,
+    bootstrap_sums,
     interval_named,
 )
-from napari_mamamia.scoring.statistics.performance import SegmentationScores
+from napari_mamamia.scoring.statistics.performance import SegmentationScores, ratio
 
 _SHARE: Final = (0.0, 1.0)
 _BOUNDS: Final = {
@@ -92,6 +93,7 @@ _BOUNDS: Final = {
     "auc": _SHARE,
     "average_precision": _SHARE,
     "mean_norm_hd": (0.0, np.inf),
+    "mean_hausdorff95_mm": (0.0, np.inf),
     "performance": (-np.inf, 1.0),
 }
 """The possible range of each resampled number.
@@ -104,14 +106,15 @@ _FIRST_STRATA: Final = ("dataset", "tumour_subtype", "pcr")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CaseSizes:
-    """Sizes and tags of cases for strata, in the order of the scores' cases.
+    """Sizes, HD95 and tags of cases, in the order of the scores' cases.
 
-    The record contains reference volumes (n,) in mm3, longest diameters (n,) in mm (nan if
-    unknown), and the readers' tags of each case. No clinical table contains these values.
+    The record contains reference volumes (n,) in mm3, longest diameters (n,) and HD95 (n,) in mm
+    (nan if unknown), and the readers' tags of each case. No clinical table contains these values.
     """
 
     volumes_mm3: NDArray[np.float64]
     diameters_mm: NDArray[np.float64]
+    hausdorff95_mm: NDArray[np.float64]
     tags: tuple[tuple[str, ...], ...]
 
 
@@ -136,7 +139,7 @@ def segmentation_result(
     rules, resampling
         The rules of the profile, and the number of resamples with the seed.
     sizes
-        Sizes and tags of each case, for strata by size and by tag.
+        Sizes, HD95 and tags of each case, for the mean HD95 and strata by size and by tag.
     counted
         The cases that count, including those without a usable prediction; by default the cases of
         `scores`. Performance, fairness, ranking score and their intervals are computed from these
@@ -163,6 +166,10 @@ def segmentation_result(
                 ranked.lowest.worst, (), 0.0, resampling.n_resamples, resampling.seed
             )
             lowest_performance = of_worst.interval("performance", bounds=_BOUNDS["performance"])
+    distances = np.zeros(0) if sizes is None else sizes.hausdorff95_mm
+    distances = distances[~np.isnan(distances)]
+    if distances.size and resampling.n_resamples:
+        intervals += _all_intervals(_bootstrap_distance(distances, resampling))
     limit = profile_named(rules.profile).norm_hd_limit
     uncertainty = segmentation_uncertainty(
         scores, groupings, measured.fairness, minimum_group, limit
@@ -196,6 +203,20 @@ def segmentation_result(
         measured,
         ranked.lowest,
         lowest_performance,
+        float(distances.mean()) if distances.size else np.nan,
+        distances.size,
+    )
+
+
+def _bootstrap_distance(distances_mm: NDArray[np.float64], resampling: Resampling) -> Bootstrap:
+    """Resample the mean HD95 over the cases (n,) that have one."""
+    parts = np.stack([distances_mm, np.ones_like(distances_mm)], axis=1)
+    return bootstrap_sums(
+        ("mean_hausdorff95_mm",),
+        parts,
+        lambda sums: ratio(sums[:, :1], sums[:, 1:]),
+        resampling.n_resamples,
+        resampling.seed,
     )
 
 

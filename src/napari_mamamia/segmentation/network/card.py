@@ -142,7 +142,7 @@ def _read_header(path: Path) -> dict[str, Any]:
         ) from error
     if not isinstance(header, dict) or not isinstance(header.get("__metadata__", {}), dict):
         raise ModelError(
-            f"the header of {path} is not an object of names and values; copy the file again"
+            f"the header of {path} is not an object with named values; copy the file again"
         )
     return header
 

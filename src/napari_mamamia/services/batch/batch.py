@@ -23,6 +23,7 @@ from napari_mamamia.core.progress import Progress, changing, forward_progress, p
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.files.own_paths import sweep_below
 from napari_mamamia.services.batch.child import Child, attempt_in_child
+from napari_mamamia.services.batch.local_workers import on_workers
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.batch.work import (
     POLL_S,
@@ -92,8 +93,8 @@ def run_batch(
     Parameters
     ----------
     cases
-        The cases, each with a unique id. If `place` is a cluster, the paths of their files must be
-        absolute.
+        The cases, each with a unique id. If `place` has a scheduler, the paths of their files must
+        be absolute.
     work
         The function to run, with its settings; independent of `place`.
     place
@@ -116,10 +117,10 @@ def run_batch(
     CaseError
         If an id occurs twice.
     ClusterError
-        If the scheduler of `place` cannot be reached, or its workers cannot be started.
+        If the scheduler of `place` cannot be reached, or worker processes cannot be started.
     MissingExtraError
-        If `place` is a cluster and dask is not installed, or a case's files need a package that is
-        missing. Earlier results are kept.
+        If `place` has a scheduler and dask is not installed, or a case's files need a package that
+        is missing. Earlier results are kept.
     SaveConflictError
         If `store` exists and `existing` is REFUSE, or another run is writing it.
     SaveError
@@ -190,15 +191,17 @@ def _gather_outcomes(
     waiting: Callable[[str], AbstractContextManager[None]],
     within: Callable[[str], AbstractContextManager[None]],
 ) -> Generator[Outcome[T] | None, None, None]:
-    """Yield the outcome of each case, and None while waiting for the cluster.
+    """Yield the outcome of each case, and None while waiting for other processes.
 
     The progress of a case is reported to `within` if `here` runs the case, and to `waiting`
     otherwise.
     """
     if not cases:
         return
-    if place.is_cluster:
-        place = replace(place, workers=min(place.workers, len(cases)))
+    if place.workers:
+        yield from on_workers(cases, work, place.workers, place.time_limit_s)
+        return
+    if place.scheduler:
         try:
             from napari_mamamia.services.batch.cluster import on_cluster
         except ImportError as error:

@@ -105,12 +105,12 @@ class Place:
     ----------
     time_limit_s
         The time limit for a case in s; a case that takes longer is stopped and fails. With a limit,
-        cases run in a subprocess of the worker, which can be killed. None sets no limit.
+        cases run in a subprocess, which can be killed. None sets no limit.
     workers
         The number of worker processes. No more processes are started than there are cases.
     patience_s
-        The time in s to wait for workers on this computer to start, and for workers to connect to a
-        cluster. The wait for a scheduler that does not respond is at most 10 s.
+        The time in s to wait for workers to connect to the scheduler. The wait for a scheduler that
+        does not respond is at most 10 s.
     """
 
     workers: int = 0
@@ -134,11 +134,6 @@ class Place:
                 f"expected the time limit to be above 0 s, but it is {self.time_limit_s:g} s: "
                 "enter a time in seconds"
             )
-
-    @property
-    def is_cluster(self) -> bool:
-        """Whether the cases run on a dask cluster, on this computer or remotely."""
-        return bool(self.workers or self.scheduler)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,8 +238,8 @@ class ResultStore(Generic[R]):
     def __init__(self, path: Path, work: CaseWork[R], existing: Existing) -> None:
         if existing is Existing.REFUSE and path.exists():
             raise SaveConflictError(
-                f"{path} has the results of an earlier run: continue that run, or replace its "
-                "results",
+                f"{path} contains the results of an earlier run: continue that run, or replace "
+                "its results",
                 remedies=(Remedy("resume"), Remedy("overwrite")),
             )
         self._lines = CheckedLines(path, keep=existing in (Existing.RESUME, Existing.ADD))

@@ -117,10 +117,7 @@ def measure_files(inputs: CaseInputs, settings: KineticSettings) -> KineticRow:
         If a file is damaged, or the mask is on a different grid.
     """
     if not isinstance(inputs, MaskedInputs) or inputs.sources is None:
-        raise CaseError(
-            f"expected the files of {inputs.case_id} to be listed, but found none; list the case "
-            "again"
-        )
+        raise CaseError(f"no files are listed for {inputs.case_id}; list the case again")
     mask_path = inputs.files[-1]
     if mask_path is None:
         raise CaseError(

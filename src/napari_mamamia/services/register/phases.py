@@ -146,10 +146,7 @@ def register_files(inputs: CaseInputs, settings: RegisterSettings) -> Registered
     CaseError, FormatError, GridMismatchError, SaveError
     """
     if not isinstance(inputs, MaskedInputs) or inputs.sources is None:
-        raise CaseError(
-            f"expected the files of {inputs.case_id} to be listed, but found none; list the case "
-            "again"
-        )
+        raise CaseError(f"no files are listed for {inputs.case_id}; list the case again")
     case = load_case(inputs.sources, inputs.record)
     path = inputs.files[-1]
     mask = None if path is None else read_mask(path, case)

@@ -26,7 +26,7 @@ from napari_mamamia.scoring.report.tables import (
     say_disparity,
     say_without,
 )
-from napari_mamamia.scoring.report.text import ReportTable
+from napari_mamamia.scoring.report.text import ReportTable, p_said
 from napari_mamamia.scoring.statistics.bootstrap import (
     Interval,
     IntervalMethod,
@@ -91,9 +91,8 @@ def comparison_lines(comparison: ModelComparison) -> tuple[str, ...]:
     for test in comparison.against_baseline or comparison.tests:
         lines.append(
             f"  {test.metric}: {test.model_a} - {test.model_b} = {_to_text(test.mean_difference)} "
-            f"(n {test.n}), p {_to_text(test.p_t_test_holm)} t-test, "
-            f"{_to_text(test.p_wilcoxon_holm)} "
-            "Wilcoxon, both after Holm"
+            f"({_to_text(test.low)} to {_to_text(test.high)}, n {test.n}); after Holm, t-test "
+            f"{p_said(test.p_t_test_holm)}, Wilcoxon {p_said(test.p_wilcoxon_holm)}"
         )
     return (*lines, *(f"  note: {note}" for note in comparison.notes))
 
@@ -145,6 +144,10 @@ def _describe_task1(result: SegmentationResult) -> list[str]:
         ("mean NormHD", "mean_norm_hd", performance.mean_norm_hd, performance.reason),
         ("performance", "performance", performance.value, performance.reason),
     ]
+    if result.n_hausdorff95_mm:
+        n_cases = count_of(result.n_hausdorff95_mm, "case")
+        text = f"mean HD95 in mm ({n_cases})"
+        numbers.insert(2, (text, "mean_hausdorff95_mm", result.mean_hausdorff95_mm, ""))
     numbers += [
         (f"fairness over {v.variable}", f"fairness_{v.variable}", v.value, v.reason)
         for v in cohort.fairness.variables

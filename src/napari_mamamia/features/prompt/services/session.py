@@ -94,7 +94,7 @@ class PromptAnswer:
 
 @dataclass(frozen=True, slots=True)
 class PromptOutcome:
-    """The recorded step, None if no voxel changed, and notes to show."""
+    """The recorded step, or None if no voxel changed, and notes to show."""
 
     step: Step | None
     notes: tuple[str, ...] = ()

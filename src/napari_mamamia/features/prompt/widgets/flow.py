@@ -106,7 +106,7 @@ class PromptFlow(WindowPart):
 
     @property
     def prompts(self) -> PromptSession | None:
-        """The prompts on the open mask, None while no model runs."""
+        """The prompts on the open mask, or None while no model runs."""
         return self._prompts
 
     # ------------------------------------------------------------ start and stop

@@ -10,7 +10,7 @@ import numpy as np
 
 from napari_mamamia.core.choices import Task, UnusableRule
 from napari_mamamia.core.errors import CaseError, FormatError, Remedy, SaveConflictError
-from napari_mamamia.core.names import name_some
+from napari_mamamia.core.names import count_of, name_some
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.features.challenge.io.challenge_file import (
@@ -32,10 +32,18 @@ from napari_mamamia.features.challenge.io.definition import (
     OF_PROFILE,
     AnswerKind,
     ChallengeDefinition,
+    RankBy,
     definition_named,
     freeze_definition,
 )
-from napari_mamamia.features.challenge.services.challenge import answers
+from napari_mamamia.features.challenge.services.challenge.answers import (
+    find_sites,
+    freeze_code,
+    has_mask_measures,
+    list_truth,
+    load_models,
+    require_measures,
+)
 from napari_mamamia.io.clinical.clinical import read_clinical
 from napari_mamamia.io.clinical.columns import BY_NAME, COLUMNS_FILE, ColumnChoice, columns_for
 from napari_mamamia.io.clinical.columns import write_columns as write_column_file
@@ -172,7 +180,14 @@ def begin_challenge(folder: Path, settings: ChallengeSettings) -> BegunChallenge
     data_set = None if settings.images is None else find_data_set(settings.images)
     references = _find_references(settings, data_set)
     case_ids = _choose_cases(settings, references)
-    volumes, notes = _measure_references(case_ids, references)
+    measured = settings.definition if has_mask_measures(definitions[0]) else None
+    if measured is not None and not references:
+        raise CaseError(
+            "expected reference masks, because the definition has measures of masks that teams "
+            "cannot compute themselves, but found none",
+            remedies=(Remedy("reference", ("DIR",)),),
+        )
+    volumes, notes = _measure_references(case_ids, references, measured)
     clinical, columns = _copy_clinical(folder, settings, case_ids)
     cases = []
     for number, case_id in enumerate(case_ids):
@@ -187,7 +202,7 @@ def begin_challenge(folder: Path, settings: ChallengeSettings) -> BegunChallenge
         seed=settings.seed,
         n_resamples=settings.n_resamples,
         metrics=tuple(
-            measure.of
+            measure.id if measured else measure.of
             for definition in definitions
             for measure in definition.measures
             if not measure.of.startswith(OF_PROFILE)
@@ -201,7 +216,7 @@ def begin_challenge(folder: Path, settings: ChallengeSettings) -> BegunChallenge
         limits=settings.limits,
         gate=settings.gate,
         definitions=_freeze_definitions(folder, definitions),
-        code=answers.freeze_code(definitions),
+        code=freeze_code(definitions),
         software=software_version(),
         created=now_utc(),
     )
@@ -218,7 +233,8 @@ def begin_challenge(folder: Path, settings: ChallengeSettings) -> BegunChallenge
 def choose_definitions(settings: ChallengeSettings) -> tuple[ChallengeDefinition, ...]:
     """Return the definition that was chosen, or the MAMA-MIA definition of each task."""
     if settings.definition is not None:
-        answers.require_measures(settings.definition)
+        _refuse_ladder(settings.definition, settings)
+        require_measures(settings.definition)
         return (settings.definition,)
     names = [MAMA_MIA_TASK1] * settings.wants_masks + [MAMA_MIA_TASK2] * settings.wants_responses
     return tuple(definition_named(name) for name in names)
@@ -239,7 +255,8 @@ def _begin_defined(
     folder: Path, settings: ChallengeSettings, definition: ChallengeDefinition
 ) -> BegunChallenge:
     """Create a challenge whose files the definition names."""
-    notes = answers.require_measures(definition)
+    _refuse_ladder(definition, settings)
+    notes = require_measures(definition)
     honest = (definition_named(definition.honest),) if definition.honest else ()
     root = settings.reference
     if root is None:
@@ -247,7 +264,7 @@ def _begin_defined(
             "expected the folder with the truth of the challenge, but found none",
             remedies=(Remedy("reference", ("DIR",)),),
         )
-    case_ids, names = answers.list_truth(definition, root)
+    case_ids, names = list_truth(definition, root)
     if settings.case_ids:
         spelled = {case_key(case_id): case_id for case_id in case_ids}
         unknown = [one for one in settings.case_ids if case_key(one) not in spelled]
@@ -283,9 +300,10 @@ def _begin_defined(
         express=(),
         clinical=clinical,
         columns=columns,
+        ladder=settings.ladder,
         limits=settings.limits,
         definitions=_freeze_definitions(folder, (definition, *honest)),
-        code=answers.freeze_code((definition, *honest), tuple(models.values())),
+        code=freeze_code((definition, *honest), tuple(models.values())),
         models=models,
         model_files=tuple(model_files),
         truth=tuple(FrozenFile(name, sha256_of_large(root / name)) for name in names),
@@ -295,9 +313,19 @@ def _begin_defined(
     (folder / SUBMISSIONS).mkdir(parents=True, exist_ok=True)
     write_challenge(folder, challenge, ChallengePlaces(relative_place(root, folder)))
     opened = read_challenge(folder)
-    answers.load_models(challenge.models, folder)
+    load_models(challenge.models, folder)
     report_progress(1, 1, "Finished")
     return BegunChallenge(opened, (*definition.notes, *notes))
+
+
+def _refuse_ladder(definition: ChallengeDefinition, settings: ChallengeSettings) -> None:
+    """Raise `CaseError` if attempts without a score of their own should climb a ladder."""
+    if settings.ladder and definition.ranking.by is not RankBy.SCORE:
+        raise CaseError(
+            f"expected a ranking by a score for the ladder, but {definition.name} ranks by "
+            f"{definition.ranking.by.value}, which also depends on the other teams: rank by a "
+            "score, or leave the ladder out"
+        )
 
 
 def _require_enough(settings: ChallengeSettings) -> None:
@@ -386,19 +414,49 @@ def _choose_cases(
 
 
 def _measure_references(
-    case_ids: tuple[str, ...], references: dict[str, tuple[str, Path]]
+    case_ids: tuple[str, ...],
+    references: dict[str, tuple[str, Path]],
+    measured: ChallengeDefinition | None = None,
 ) -> tuple[dict[str, float], tuple[str, ...]]:
-    """Return the tumour's volume of each case in mm³, and warnings about the references."""
+    """Return the tumour's volume of each case in mm³, and notes about the references.
+
+    Parameters
+    ----------
+    case_ids
+        The cases.
+    references
+        The id and the mask of each reference.
+    measured
+        A definition with labels or measures of its own; the volume is that of all its values.
+
+    Raises
+    ------
+    FormatError
+        If no reference has a label of the definition.
+    """
     volumes = {}
+    values: dict[str, set[int]] = {}
     for number, case_id in enumerate(case_ids):
         report_progress(number, len(case_ids), f"Reading the reference of {case_id}")
         if case_key(case_id) in references:
             labels = read_labels(references[case_key(case_id)][1])
-            n_voxels = int(labels.foreground().sum())
+            region = labels.foreground() if measured is None else labels.crop != 0
+            n_voxels = int(region.sum())
+            values[case_id] = set() if measured is None else set(map(int, labels.values))
             volumes[case_id] = n_voxels * labels.grid.voxel_volume_mm3
     empty = [case_id for case_id, volume in volumes.items() if not volume]
-    text = f"empty references: {len(empty)} ({', '.join(empty[:5])})"
-    return volumes, (text,) if empty else ()
+    notes = [f"empty references: {len(empty)} ({', '.join(empty[:5])})"] if empty else []
+    for label, codes in measured.answer.labels.items() if measured else ():
+        n_cases = sum(bool(of_case & set(codes)) for of_case in values.values())
+        if not n_cases:
+            there = sorted(set().union(*values.values()))
+            raise FormatError(
+                f"expected the label {label} ({name_some([str(code) for code in codes])}) in a "
+                f"reference, but they only have the values {name_some([*map(str, there)], 20)}: "
+                "correct answer.labels in the definition"
+            )
+        notes.append(f"label {label}: in {n_cases} of {count_of(len(case_ids), 'reference')}")
+    return volumes, tuple(notes)
 
 
 def _choose_express(
@@ -437,14 +495,14 @@ def _copy_clinical(
     definition, source = settings.definition, settings.clinical
     if source is None:
         if definition is not None:
-            answers.find_sites(definition, case_ids, None)
+            find_sites(definition, case_ids, None)
         return None, None
     choice = columns_for(source, settings.columns)
     if definition is None or definition.is_by_profile:
         needed_table(source, choice, RESPONSE if settings.wants_responses else FAIRNESS)
     else:
         cohort = read_clinical(source, choice)
-        answers.find_sites(definition, case_ids, cohort)
+        find_sites(definition, case_ids, cohort)
         choice = choice.with_names(dict.fromkeys(lacking(cohort, choice)))
     target = folder / _CLINICAL / source.name
     with (

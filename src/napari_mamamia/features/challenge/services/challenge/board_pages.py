@@ -12,9 +12,14 @@ import numpy as np
 
 from napari_mamamia.core.errors import FormatError, SaveError
 from napari_mamamia.core.progress import report_progress
-from napari_mamamia.features.challenge.io import leaderboard_file
 from napari_mamamia.features.challenge.io.challenge_file import OpenChallenge, read_challenge
 from napari_mamamia.features.challenge.io.file_list import write_file_list
+from napari_mamamia.features.challenge.io.leaderboard_file import (
+    BOARD_FILE,
+    Board,
+    BoardRow,
+    write_leaderboard,
+)
 from napari_mamamia.features.challenge.io.ledger import LedgerWriter, read_ledger
 from napari_mamamia.features.challenge.scoring.leaderboard import (
     LEADERBOARD_FOOTER,
@@ -45,6 +50,7 @@ from napari_mamamia.features.challenge.services.rank.pages import write_pages
 from napari_mamamia.features.challenge.services.rank.rank import write_ranking
 from napari_mamamia.features.challenge.services.rank.text import answer_first, leaderboard_content
 from napari_mamamia.scoring.classifier.response_ranking import ResponseRanking
+from napari_mamamia.scoring.classifier.scores import bayes_factors
 from napari_mamamia.scoring.cohort.groups import rules_of
 from napari_mamamia.scoring.cohort.policy import SAID, CountedCases
 from napari_mamamia.scoring.cohort.results import ModelScores, ResponseResult
@@ -71,6 +77,11 @@ from napari_mamamia.scoring.report.text import (
 from napari_mamamia.services.batch.output_folder import RUN_FILE, Existing, claim_folder
 
 _MOST_PAIRS: Final = 10
+_FACTORS: Final = "Bayes factor K: row over column"
+_OF_FACTORS: Final = (
+    "Resamples in which the row has the better score, divided by the others (ties count against "
+    "the row). Rules: K>3, K>=19 (one-sided 5 %), K>=39 (two-sided)."
+)
 """Largest number of teams for which tables of pairs are shown unfolded."""
 _MOST_CASES: Final = 40
 _MOST_NOTES: Final = 6
@@ -91,7 +102,7 @@ _OF_LADDER: Final = (
 _PLACES: Final = re.compile(r"(?:\S*/)?(?:results/\S[^/]*/[0-9a-f]+/sealed|submissions)/")
 
 
-def describe_row(row: leaderboard_file.BoardRow) -> str:
+def describe_row(row: BoardRow) -> str:
     """Return a team's number of cases and attempts, as in "n 60, 38 unusable; 7th attempt"."""
     n = f"n {row.n}" + (f", {row.n_unusable} unusable" if row.n_unusable else "")
     attempt = say_attempt(row)
@@ -101,7 +112,7 @@ def describe_row(row: leaderboard_file.BoardRow) -> str:
     return f"{row.team}: {n}; {attempt}{origin}{remarks}{reason}"
 
 
-def _list_evidence(row: leaderboard_file.BoardRow) -> list[str]:
+def _list_evidence(row: BoardRow) -> list[str]:
     """Return the evidence on chance and copies, and the gated score."""
     texts = [describe_copies(row)] if row.is_alarming else []
     if row.chance is not None and row.rank is not None:
@@ -112,8 +123,8 @@ def _list_evidence(row: leaderboard_file.BoardRow) -> list[str]:
     return texts
 
 
-def say_guarded(row: leaderboard_file.BoardRow) -> str:
-    """Return a team's guarded score as text, "" if it has none."""
+def say_guarded(row: BoardRow) -> str:
+    """Return a team's guarded score as text, or "" if it has none."""
     if row.guarded_score is None:
         return ""
     return (
@@ -122,7 +133,7 @@ def say_guarded(row: leaderboard_file.BoardRow) -> str:
     )
 
 
-def say_attempt(row: leaderboard_file.BoardRow) -> str:
+def say_attempt(row: BoardRow) -> str:
     """Return the displayed attempt, such as "7th attempt", and the total if others follow."""
     if not row.attempt:
         return "no attempt"
@@ -266,7 +277,7 @@ def _say_ladder(ranking: ChallengeRanking) -> str:
     )
 
 
-def _answer_defined(board: leaderboard_file.Board, ranking: ChallengeRanking) -> Answer:
+def _answer_defined(board: Board, ranking: ChallengeRanking) -> Answer:
     first = [row for row in board.rows if row.rank == 1]
     names, stable = find_stability(board, ranking)
     text = (
@@ -279,7 +290,7 @@ def _answer_defined(board: leaderboard_file.Board, ranking: ChallengeRanking) ->
 
 
 def _describe_defined(
-    board: leaderboard_file.Board, ranking: ChallengeRanking, links: Mapping[str, str]
+    board: Board, ranking: ChallengeRanking, links: Mapping[str, str]
 ) -> PageSection:
     """Return the board of a challenge by its definition, with a column for each measure."""
     names, stable = find_stability(board, ranking)
@@ -296,12 +307,21 @@ def _describe_defined(
     heads = ("Rank", "Rank, 95 %", "First, %", "Score", *titles, "n", "Unusable", "Attempt")
     columns = (Column("Team", is_number=False), *map(Column, heads),
                Column("Remark", is_number=False))  # fmt: skip
-    table = ReportTable(f"Ranked by {board.ranked_by}", columns, tuple(rows))
-    return PageSection(f"{board.task}: the board", (table,))
+    tables = [ReportTable(f"Ranked by {board.ranked_by}", columns, tuple(rows))]
+    defined = ranking.defined[board.task]
+    drawn = defined.draws.get("Score")
+    if drawn is not None and 1 < len(defined.teams) <= _MOST_PAIRS:
+        sign = 1.0 if defined.is_high else -1.0
+        factors = {(factor.better, factor.other): factor.text
+                   for factor in bayes_factors(sign * drawn, defined.teams)}  # fmt: skip
+        ordered = [row.team for row in board.rows if row.team in defined.teams]
+        claims = [[factors.get((row, column), "") for column in ordered] for row in ordered]
+        tables.append(make_matrix(_FACTORS, ordered, claims, _OF_FACTORS))
+    return PageSection(f"{board.task}: the board", tuple(tables))
 
 
 def _describe_board(
-    board: leaderboard_file.Board, ranking: ChallengeRanking, links: Mapping[str, str]
+    board: Board, ranking: ChallengeRanking, links: Mapping[str, str]
 ) -> PageSection:
     is_masks = board.task == SEGMENTATION
     names, stable = find_stability(board, ranking)
@@ -356,7 +376,7 @@ def _show_stability(names: Sequence[str], stable: Stability | None, team: str) -
     return show_interval(stable, index), f"{100 * stable.first[index]:.0f}"
 
 
-def show_rank(row: leaderboard_file.BoardRow) -> str:
+def show_rank(row: BoardRow) -> str:
     """Return a team's rank, marked if its responses are no better than chance."""
     if row.rank is None:
         return UNKNOWN
@@ -364,7 +384,7 @@ def show_rank(row: leaderboard_file.BoardRow) -> str:
     return f"{row.rank} ({NO_BETTER})" if is_chance else f"{row.rank}"
 
 
-def _show_chance(row: leaderboard_file.BoardRow) -> tuple[str, str, str]:
+def _show_chance(row: BoardRow) -> tuple[str, str, str]:
     chance = row.chance
     if chance is None:
         return UNKNOWN, UNKNOWN, UNKNOWN
@@ -372,11 +392,11 @@ def _show_chance(row: leaderboard_file.BoardRow) -> tuple[str, str, str]:
     return p_text(chance.p_value), _show_number(chance.auc), range_text(low, high)
 
 
-def _show_gated(row: leaderboard_file.BoardRow) -> tuple[str, str]:
+def _show_gated(row: BoardRow) -> tuple[str, str]:
     return _show_number(row.gated_score), UNKNOWN if row.gated_rank is None else f"{row.gated_rank}"
 
 
-def _tabulate_level_down(board: leaderboard_file.Board) -> tuple[ReportTable, ...]:
+def _tabulate_level_down(board: Board) -> tuple[ReportTable, ...]:
     """Return the effect of each team's worst cases in the group where it is largest."""
     rows = []
     for row in board.rows:
@@ -399,7 +419,7 @@ def _tabulate_level_down(board: leaderboard_file.Board) -> tuple[ReportTable, ..
 
 
 def find_stability(
-    board: leaderboard_file.Board, ranking: ChallengeRanking
+    board: Board, ranking: ChallengeRanking
 ) -> tuple[tuple[str, ...], Stability | None]:
     """Return the resampled teams, and the stability of the ranks by the board's own score."""
     if board.task in ranking.defined:
@@ -418,7 +438,7 @@ def _show_number(value: float | None) -> str:
     return UNKNOWN if value is None else number(value, 4)
 
 
-def _say_remark(row: leaderboard_file.BoardRow) -> str:
+def _say_remark(row: BoardRow) -> str:
     reasons = [f"{n} {name}" for name, n in row.unusable]
     texts = [hide_places(row.reason)] if row.rank is None else []
     texts += [f"unusable: {', '.join(reasons)}"] if reasons else []
@@ -436,11 +456,7 @@ def _describe_responses(ranking: ResponseRanking) -> Iterator[PageSection]:
         order = np.argsort(ranking.method.ranks, kind="stable").tolist()
         ordered = [names[index] for index in order]
         cells = [[_find_factor(ranking, row, column) for column in ordered] for row in ordered]
-        note = (
-            "Resamples in which the row's ranking score is larger, divided by the others "
-            "(ties count against the row). Rules: K>3, K>=19 (one-sided 5 %), K>=39 (two-sided)."
-        )
-        tables.append(make_matrix("Bayes factor K: row over column", ordered, cells, note))
+        tables.append(make_matrix(_FACTORS, ordered, cells, _OF_FACTORS))
     if tables or figures:
         is_open = len(names) <= _MOST_PAIRS
         yield PageSection(
@@ -599,7 +615,7 @@ def rank_challenge(
         write_responses(ranking.responses.ranking, out, overwrite=overwrite)
     pages = challenge_pages(ranking)
     write_pages(pages, out, overwrite=overwrite)
-    leaderboard_file.write_leaderboard(ranking.board, out, overwrite=overwrite)
+    write_leaderboard(ranking.board, out, overwrite=overwrite)
     _record_files(ranking, tuple(pages), opened, out)
     report_progress(1, 1, "Finished")
     return replace(ranking, ledger=read_ledger(opened.attempts, opened.sha256))
@@ -609,7 +625,7 @@ def _record_files(
     ranking: ChallengeRanking, pages: tuple[str, ...], opened: OpenChallenge, out: Path
 ) -> None:
     """List the written files with their hashes, and record the list's hash in the ledger."""
-    names = [RUN_FILE, leaderboard_file.BOARD_FILE, *pages]
+    names = [RUN_FILE, BOARD_FILE, *pages]
     names += DATA_FILES if ranking.summary is not None else ()
     has_responses = ranking.responses is not None and ranking.responses.ranking is not None
     names += [RESPONSE_RANKS] if has_responses else []

@@ -15,19 +15,28 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.core.choices import MissingKind, RankMethod
+from napari_mamamia.core.choices import MissingKind, RankMethod, RankTies
 from napari_mamamia.core.cohort import Cohort
 from napari_mamamia.core.errors import CaseError, FormatError, MamamiaError, is_refused
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.core.records import CaseFailure, CaseScore, ScoreStatus
-from napari_mamamia.features.challenge.io import handed_in
-from napari_mamamia.features.challenge.io.challenge_file import OpenChallenge, relative_place
+from napari_mamamia.features.challenge.io.challenge_file import (
+    Challenge,
+    OpenChallenge,
+    relative_place,
+)
 from napari_mamamia.features.challenge.io.definition import (
     MISSING_TEXTS,
     OF_PROFILE,
     AnswerKind,
     ChallengeDefinition,
+)
+from napari_mamamia.features.challenge.io.handed_in import (
+    SEALED,
+    SubmissionKind,
+    find_handed_masks,
+    look_inside,
 )
 from napari_mamamia.features.challenge.io.leaderboard_file import (
     Board,
@@ -43,11 +52,12 @@ from napari_mamamia.features.challenge.scoring.defined_ranking import (
     evaluate_formula,
     rank_by_definition,
 )
-from napari_mamamia.features.challenge.services.challenge import evidence
 from napari_mamamia.features.challenge.services.challenge.answers import (
     PROFILE_NUMBERS,
+    AnswerValues,
     find_definition,
     find_sites,
+    has_mask_measures,
     measure_rules,
     measure_scores,
     read_definitions,
@@ -61,6 +71,14 @@ from napari_mamamia.features.challenge.services.challenge.attempt import (
     SCORES,
     pair_masks,
     score_settings,
+)
+from napari_mamamia.features.challenge.services.challenge.evidence import (
+    apply_gate,
+    compare_with_chance,
+    count_copies,
+    find_level_down,
+    find_twins,
+    list_alarms,
 )
 from napari_mamamia.features.challenge.services.rank.inputs import ReadInputs
 from napari_mamamia.features.challenge.services.rank.output import RankSummary, methods_content
@@ -82,6 +100,7 @@ from napari_mamamia.scoring.cohort.model_results import scored_model
 from napari_mamamia.scoring.cohort.policy import CountedCases
 from napari_mamamia.scoring.cohort.ranking import ScoredModel, ranks
 from napari_mamamia.scoring.cohort.results import ModelScores, ResponseResult
+from napari_mamamia.scoring.ranking.methods import rank_scores
 from napari_mamamia.scoring.ranking.ranking import MethodRanking, rank_tables, seeded_weights
 from napari_mamamia.scoring.ranking.table import (
     VALUE_METHODS,
@@ -95,10 +114,15 @@ from napari_mamamia.scoring.report.report import case_figure
 from napari_mamamia.scoring.report.report_figures import ReportFigure
 from napari_mamamia.scoring.report.text import number
 from napari_mamamia.segmentation.sandbox.outputs import MASKS
-from napari_mamamia.services.score import report
 from napari_mamamia.services.score.clinical_table import matched, read_table
 from napari_mamamia.services.score.output import SCORE_TABLE
 from napari_mamamia.services.score.pcr import response_model
+from napari_mamamia.services.score.report import (
+    count_model,
+    guarded_score,
+    make_composite,
+    picture_pair,
+)
 from napari_mamamia.services.score.score import cohort_numbers
 from napari_mamamia.services.score.settings import ScoreSettings
 
@@ -180,7 +204,7 @@ def rank_team_responses(
         for scored, result in results
     }
     plain = Board(CLASSIFICATION, by, tuple(ranked))
-    board = evidence.apply_gate(plain, named, challenge.gate, rules.weight_of_fairness)
+    board = apply_gate(plain, named, challenge.gate, rules.weight_of_fairness)
     return RankedResponses(
         board, tuple((scored.team, result) for scored, result in results), ranking
     )
@@ -230,12 +254,12 @@ def _make_response_row(
         False,
         result.predictions.constant or numbers.reason,
         submitted=attempt.begun,
-        chance=evidence.compare_with_chance(result),
+        chance=compare_with_chance(result),
     )
 
 
 def find_number(value: float) -> float | None:
-    """Return a number for the leaderboard, None if it is undefined."""
+    """Return a number for the leaderboard, or None if it is undefined."""
     return None if isnan(value) else float(value)
 
 
@@ -304,7 +328,7 @@ def picture_team(
     if masks is None or opened.reference is None or not worst:
         return ()
     try:
-        submission, _ = handed_in.find_handed_masks(masks, opened.challenge.case_ids)
+        submission, _ = find_handed_masks(masks, opened.challenge.case_ids)
     except MamamiaError as error:
         if is_refused(error):
             raise
@@ -346,7 +370,7 @@ def draw_pair(
     from matplotlib.figure import Figure
 
     try:
-        pictures = report.picture_pair(team, case_id, files, settings)
+        pictures = picture_pair(team, case_id, files, settings)
     except MamamiaError as error:
         if is_refused(error):
             raise
@@ -356,11 +380,11 @@ def draw_pair(
 
 def _find_masks(opened: OpenChallenge, row: BoardRow) -> Path | None:
     folder = opened.results(row.team, row.digest)
-    if row.kind == handed_in.SubmissionKind.PROGRAM.value:
+    if row.kind == SubmissionKind.PROGRAM.value:
         masks = folder / RUN / MASKS
-    elif row.kind == handed_in.SubmissionKind.MASKS.value:
+    elif row.kind == SubmissionKind.MASKS.value:
         try:
-            masks = handed_in.look_inside(folder / handed_in.SEALED).folder
+            masks = look_inside(folder / SEALED).folder
         except (MamamiaError, OSError) as error:
             if is_refused(error):
                 raise
@@ -372,7 +396,7 @@ def _find_masks(opened: OpenChallenge, row: BoardRow) -> Path | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Entry:
-    """The displayed attempt of a team; `shown` is its score on the ladder, NaN without a score."""
+    """The displayed attempt of a team; `shown` is its score on the ladder, NaN if it has none."""
 
     attempt: Attempt
     n_attempts: int
@@ -441,7 +465,7 @@ def make_ranking(opened: OpenChallenge, ledger: Ledger, out: Path) -> ChallengeR
         boards.append(board)
         defined[board.task] = ranked_teams
         problems = ranked_teams.not_computed.items()
-        notes += [_MERGED] * (definition.answer.kind is AnswerKind.MASKS)
+        notes += [_MERGED] * _reads_scores(definition)
         notes += [*definition.notes, *(f"{name}: {text}" for name, text in problems)]
     if defined:
         masks = []
@@ -454,7 +478,7 @@ def make_ranking(opened: OpenChallenge, ledger: Ledger, out: Path) -> ChallengeR
         board, read = _rank_masks(opened, ledger, entries, cohort)
         notes += [
             *read.notes,
-            *evidence.find_twins([(entry.attempt.team, entry.model) for entry in entries]),
+            *find_twins([(entry.attempt.team, entry.model) for entry in entries]),
         ]
         boards.append(board)
         models = tuple((entry.attempt.team, entry.model) for entry in entries)
@@ -479,7 +503,7 @@ def make_ranking(opened: OpenChallenge, ledger: Ledger, out: Path) -> ChallengeR
     if responses and cohort is not None:
         answers = rank_team_responses(opened, ledger, responses, cohort)
         boards.append(_add_unscored(answers.board, ledger))
-    notes = list(dict.fromkeys((*evidence.list_alarms(boards), *notes)))
+    notes = list(dict.fromkeys((*list_alarms(boards), *notes)))
     board_file = Leaderboard(
         challenge.name,
         opened.sha256,
@@ -512,28 +536,35 @@ def _rank_defined(
 ) -> tuple[Board, DefinedRanking]:
     """Rank the last scored attempt of each team as a definition says."""
     challenge, name = opened.challenge, _find_table(definition)
-    is_masks = definition.answer.kind is AnswerKind.MASKS
-    attempts = {attempt.team: attempt for attempt in scored if name in dict(attempt.files)}
-    teams, copies = {}, {}
-    for team, attempt in attempts.items():
-        path = opened.results(team, attempt.digest) / name
-        if sha256_of(path) != dict(attempt.files)[name]:
-            raise FormatError(
-                f"expected the values of {team} to be as recorded in the ledger, but {path} was "
-                "changed: restore it, then verify the challenge to list all changes"
-            )
-        scores = read_case_scores(path) if is_masks else ()
-        teams[team] = measure_scores(definition, scores) if is_masks else read_values(path)
-        copies[team] = evidence.count_copies(opened, attempt, scores)
-    rules = tuple(map(MeasureRule, definition.measures)) if is_masks else measure_rules(definition)
+    sites = find_sites(definition, challenge.case_ids, cohort)
+    rules = measure_rules(definition)
+    attempts: dict[str, Attempt] = {}
+    teams: dict[str, AnswerValues] = {}
+    copies, displayed = {}, {}
+    by_team: dict[str, list[Attempt]] = {}
+    for attempt in scored:
+        if name in dict(attempt.files):
+            by_team.setdefault(attempt.team, []).append(attempt)
+    for team, every in by_team.items():
+        own = every if challenge.ladder else every[-1:]
+        read = [_read_values(opened, attempt, definition) for attempt in own]
+        index = len(own) - 1
+        if challenge.ladder:
+            values = {f"{number}": of_attempt for number, (of_attempt, _) in enumerate(read)}
+            index, displayed[team] = _climb(definition, rules, values, challenge)
+        attempts[team], (teams[team], scores) = own[index], read[index]
+        copies[team] = count_copies(opened, own[index], scores)
     ranking = rank_by_definition(
         definition,
         rules,
         {team: of_team.by_id for team, of_team in teams.items()},
         challenge.n_resamples,
         challenge.seed,
-        find_sites(definition, opened.challenge.case_ids, cohort),
+        sites,
     )
+    if challenge.ladder:
+        shown = np.array([displayed[team] for team in ranking.teams])
+        ranking = replace(ranking, scores=shown, ranks=rank_scores(shown, RankTies.MIN))
     rows = []
     for index, (team, attempt) in enumerate(attempts.items()):
         n_unusable = len(teams[team].unusable)
@@ -548,9 +579,47 @@ def _rank_defined(
         n_copies, n_near = copies[team]
         row = replace(row, n_copies=n_copies, n_near_copies=n_near, measures=tuple(numbers))
         rows.append(row)
-    board = Board(definition.name, describe_ranking(definition), tuple(rows))
+    ranked_by = describe_ranking(definition) + ", displayed by the ladder" * challenge.ladder
+    board = Board(definition.name, ranked_by, tuple(rows))
     notes = {team: dict(values.unusable) for team, values in teams.items()}
     return _add_unscored(board, ledger), replace(ranking, notes=notes)
+
+
+def _read_values(
+    opened: OpenChallenge, attempt: Attempt, definition: ChallengeDefinition
+) -> tuple[AnswerValues, Sequence[CaseScore]]:
+    """Return the recorded values of an attempt, and the scores of masks if they are read.
+
+    Raises
+    ------
+    FormatError
+        If the file differs from the ledger's checksum.
+    """
+    name = _find_table(definition)
+    path = opened.results(attempt.team, attempt.digest) / name
+    if sha256_of(path) != dict(attempt.files)[name]:
+        raise FormatError(
+            f"expected the values of {attempt.team} to be as recorded in the ledger, but {path} "
+            "was changed: restore it, then verify the challenge to list all changes"
+        )
+    if not _reads_scores(definition):
+        return read_values(path), ()
+    scores = read_case_scores(path)
+    return measure_scores(definition, scores), scores
+
+
+def _climb(
+    definition: ChallengeDefinition,
+    rules: Sequence[MeasureRule],
+    attempts: Mapping[str, AnswerValues],
+    challenge: Challenge,
+) -> tuple[int, float]:
+    """Return the number of a team's displayed attempt, and its score on the ladder."""
+    values = {name: of_attempt.by_id for name, of_attempt in attempts.items()}
+    n = max(1, challenge.n_resamples)
+    drawn = rank_by_definition(definition, rules, values, n, challenge.seed).draws["Score"]
+    rungs = climb(list(drawn.T))
+    return max(index for index, rung in enumerate(rungs) if rung.is_new), rungs[-1].shown
 
 
 def _list_defined(opened: OpenChallenge, scored: Sequence[Attempt]) -> list[ChallengeDefinition]:
@@ -564,8 +633,13 @@ def _list_defined(opened: OpenChallenge, scored: Sequence[Attempt]) -> list[Chal
 
 def _find_table(definition: ChallengeDefinition) -> str:
     """Return the name of the file with a team's values."""
-    is_masks = definition.answer.kind is AnswerKind.MASKS
-    return f"{SCORES}/{SCORE_TABLE}" if is_masks else values_name(definition)
+    is_table = _reads_scores(definition)
+    return f"{SCORES}/{SCORE_TABLE}" if is_table else values_name(definition)
+
+
+def _reads_scores(definition: ChallengeDefinition) -> bool:
+    """Return whether the values are columns of the table of scores."""
+    return definition.answer.kind is AnswerKind.MASKS and not has_mask_measures(definition)
 
 
 def _rank_tables(
@@ -635,8 +709,8 @@ def _draw_scores(
     opened: OpenChallenge, model: ModelScores, cohort: Cohort | None
 ) -> NDArray[np.float64]:
     """Return a model's score in each resample drawn with the challenge's seed."""
-    cases = report.count_model(model).case_ids
-    composite = report.make_composite([model], cases, cohort)
+    cases = count_model(model).case_ids
+    composite = make_composite([model], cases, cohort)
     n, seed = max(1, opened.challenge.n_resamples), opened.challenge.seed
     blocks = [composite(weights)[:, 0] for weights in seeded_weights(len(cases), n, seed)]
     return np.concatenate(blocks)
@@ -646,7 +720,7 @@ def _rank_masks(
     opened: OpenChallenge, ledger: Ledger, entries: Sequence[_Entry], cohort: Cohort | None
 ) -> tuple[Board, ReadInputs]:
     """Return the leaderboard of masks, and each case's performance for the ranking methods."""
-    able = [entry for entry in entries if not report.count_model(entry.model).rejected]
+    able = [entry for entry in entries if not count_model(entry.model).rejected]
     by_performance = cohort is None
     definition = find_definition(opened, AnswerKind.MASKS)
     formula = "performance" if by_performance else definition.ranking.score
@@ -654,8 +728,8 @@ def _rank_masks(
     places = ranks(scores)
     rows = []
     for entry, score, rank in zip(entries, scores.tolist(), places.tolist(), strict=True):
-        row = _make_row(entry, score, rank, report.guarded_score(entry.model, cohort))
-        n_copies, n_near = evidence.count_copies(opened, entry.attempt, entry.model.rows)
+        row = _make_row(entry, score, rank, guarded_score(entry.model, cohort))
+        n_copies, n_near = count_copies(opened, entry.attempt, entry.model.rows)
         effects = _find_effects(entry, cohort) if row.rank is not None else ()
         rows.append(replace(row, n_copies=n_copies, n_near_copies=n_near, level_down=effects))
     ranked_by = (
@@ -667,26 +741,24 @@ def _rank_masks(
     if cohort is not None:
         named = {entry.attempt.team: scored_model(entry.model) for entry in entries}
         weight = rules_of(opened.challenge.profile).weight_of_fairness
-        gated = evidence.apply_gate(gated, named, opened.challenge.gate, weight)
+        gated = apply_gate(gated, named, opened.challenge.gate, weight)
     board = _add_unscored(gated, ledger)
-    everyone = {case_id for entry in able for case_id in report.count_model(entry.model).case_ids}
+    everyone = {case_id for entry in able for case_id in count_model(entry.model).case_ids}
     cases = [case_id for case_id in opened.challenge.case_ids if case_id in everyone]
     if not able or not cases:
         return board, ReadInputs((), (), None, None, ("no team has a ranked number",))
-    values = np.stack([_case_values(report.count_model(one.model), cases) for one in able], axis=1)
-    is_given = np.stack([_find_given(report.count_model(one.model), cases) for one in able], axis=1)
+    values = np.stack([_case_values(count_model(one.model), cases) for one in able], axis=1)
+    is_given = np.stack([_find_given(count_model(one.model), cases) for one in able], axis=1)
     names = tuple(one.attempt.team for one in able)
     table = RankingTable(names, tuple(cases), values, True, metric="performance", given=is_given)
-    composite = report.make_composite([one.model for one in able], cases, cohort)
+    composite = make_composite([one.model for one in able], cases, cohort)
     return board, ReadInputs((table,), (), None, composite, ())
 
 
 def _find_effects(entry: _Entry, cohort: Cohort | None) -> tuple[LevelDown, ...]:
-    counted = report.count_model(entry.model)
+    counted = count_model(entry.model)
     values = _case_values(counted, counted.case_ids)
-    return evidence.find_level_down(
-        entry.model, values, _find_given(counted, counted.case_ids), cohort
-    )
+    return find_level_down(entry.model, values, _find_given(counted, counted.case_ids), cohort)
 
 
 def _score_entry(entry: _Entry, definition: ChallengeDefinition, formula: str) -> float:
@@ -737,7 +809,7 @@ def _find_given(counted: CountedCases, cases: Sequence[str]) -> NDArray[np.bool_
 
 
 def _make_row(entry: _Entry, score: float, place: float, guarded: float) -> BoardRow:
-    counted, attempt = report.count_model(entry.model), entry.attempt
+    counted, attempt = count_model(entry.model), entry.attempt
     numbers = entry.model.segmentation
     cohort = None if numbers is None else numbers.cohort
     reasons = Counter(case.reason.value for case in counted.unusable)
@@ -754,7 +826,7 @@ def _make_row(entry: _Entry, score: float, place: float, guarded: float) -> Boar
         entry.n_attempts,
         attempt.kind,
         attempt.digest,
-        attempt.kind == handed_in.SubmissionKind.SCORES.value,
+        attempt.kind == SubmissionKind.SCORES.value,
         (counted.rejected or (cohort.reason if cohort else "")) if isnan(place) else "",
         find_number(guarded),
         attempt.begun,

@@ -11,7 +11,6 @@ from typing import Any, Final
 from napari_mamamia.core.errors import FormatError, MamamiaError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.records import CaseScore
-from napari_mamamia.features.challenge.io import handed_in
 from napari_mamamia.features.challenge.io.challenge_file import (
     RESULTS,
     FrozenFile,
@@ -19,10 +18,23 @@ from napari_mamamia.features.challenge.io.challenge_file import (
     find_changes,
     read_challenge,
 )
+from napari_mamamia.features.challenge.io.definition import ChallengeDefinition
 from napari_mamamia.features.challenge.io.file_list import (
     LIST_FILE,
     find_differences,
     read_file_list,
+)
+from napari_mamamia.features.challenge.io.handed_in import (
+    MANIFEST,
+    SEALED,
+    Contents,
+    SubmissionKind,
+    digest_of,
+    find_handed_masks,
+    find_submissions,
+    inner_folder,
+    look_inside,
+    read_manifest,
 )
 from napari_mamamia.features.challenge.io.leaderboard_file import (
     BOARD_FILE,
@@ -31,7 +43,6 @@ from napari_mamamia.features.challenge.io.leaderboard_file import (
     read_page,
 )
 from napari_mamamia.features.challenge.io.ledger import Attempt, AttemptOutcome, Ledger, read_ledger
-from napari_mamamia.features.challenge.services.challenge import ranking
 from napari_mamamia.features.challenge.services.challenge.answers import (
     measure_answers,
     read_definitions,
@@ -43,7 +54,9 @@ from napari_mamamia.features.challenge.services.challenge.attempt import (
     RESPONSES,
     RUN,
     SCORES,
+    ProgramSettings,
     find_changed_inputs,
+    measure_team_masks,
     pair_masks,
     read_given_scores,
     read_responses,
@@ -51,6 +64,12 @@ from napari_mamamia.features.challenge.services.challenge.attempt import (
     score_settings,
 )
 from napari_mamamia.features.challenge.services.challenge.board_pages import challenge_pages
+from napari_mamamia.features.challenge.services.challenge.ranking import (
+    RESPONSE_RANKS,
+    ChallengeRanking,
+    make_ranking,
+    responses_content,
+)
 from napari_mamamia.features.challenge.services.rank.output import rank_content
 from napari_mamamia.features.challenge.services.rank.pages import find_stale
 from napari_mamamia.features.challenge.services.submission.run_submission import TABLE
@@ -71,7 +90,7 @@ _SHOWN: Final = 90
 
 
 def find_changed_pages(
-    board: Leaderboard, again: ranking.ChallengeRanking, folder: Path, *, is_quick: bool = False
+    board: Leaderboard, again: ChallengeRanking, folder: Path, *, is_quick: bool = False
 ) -> Iterator[str]:
     """Yield each page that differs from a regenerated one, with the first differing line.
 
@@ -116,7 +135,7 @@ def _draw_nothing(_: Drawing) -> Drawn:
 
 
 def _find_line(there: str, here: str) -> str:
-    """Return the first line in which two texts differ, "" if none does."""
+    """Return the first line in which two texts differ, or "" if none does."""
     if there == here:
         return ""
     lines = zip_longest(there.split("\n"), here.split("\n"), fillvalue="")
@@ -238,7 +257,7 @@ def _verify_content(
         for head in heads
     ]
     try:
-        again = ranking.make_ranking(opened, ledger, folder)
+        again = make_ranking(opened, ledger, folder)
     except MamamiaError as error:
         return [*texts, str(error)]
     texts += _compare_boards(board, again.board)
@@ -251,10 +270,10 @@ def _verify_content(
             for text in _compare_content(read_ranks(folder / RANK_FILE), content, "")
         ]
     if again.responses is not None and again.responses.ranking is not None:
-        content = plain_content(ranking.responses_content(again.responses.ranking))
+        content = plain_content(responses_content(again.responses.ranking))
         texts += [
-            f"{ranking.RESPONSE_RANKS}: {text}"
-            for text in _compare_content(read_ranks(folder / ranking.RESPONSE_RANKS), content, "")
+            f"{RESPONSE_RANKS}: {text}"
+            for text in _compare_content(read_ranks(folder / RESPONSE_RANKS), content, "")
         ]
     if not texts:  # otherwise the pages differ for the same reason
         texts += find_changed_pages(board, again, folder, is_quick=is_quick)
@@ -355,14 +374,14 @@ def _find_unnoted(opened: OpenChallenge, ledger: Ledger) -> Iterator[Difference]
 def _find_moved_on(opened: OpenChallenge, ledger: Ledger) -> Iterator[str]:
     """Yield teams whose submission was changed, removed or added after the last run."""
     teams = dict.fromkeys(attempt.team for attempt in ledger.attempts)
-    there = {team.team: team.path for team in handed_in.find_submissions(opened.submissions).teams}
+    there = {team.team: team.path for team in find_submissions(opened.submissions).teams}
     for team in teams:
         last = ledger.of_team(team)[-1]
         if team not in there:
             yield f"{team}: its submission was removed from the folder"
             continue
         try:
-            digest = handed_in.digest_of(there[team], opened.challenge.limits)
+            digest = digest_of(there[team], opened.challenge.limits)
         except MamamiaError as error:
             yield f"{team}: {error}"
             continue
@@ -379,16 +398,16 @@ def _verify_attempt(opened: OpenChallenge, attempt: Attempt, *, is_quick: bool) 
     noted = {name: FrozenFile(name, digest) for name, digest in attempt.files}
     problems = find_changes(folder, noted)
     texts = list(problems.values())
-    manifest = handed_in.read_manifest(folder)
+    manifest = read_manifest(folder)
     if manifest.sha256 != attempt.digest:
         texts.append("its manifest belongs to another submission")
-    sealed = folder / handed_in.SEALED
+    sealed = folder / SEALED
     files = {file.name: file for file in manifest.files}
     texts += [f"sealed copy: {problem}" for problem in find_changes(sealed, files).values()]
     there = {path.relative_to(sealed).as_posix() for path in _walk_files(sealed)}
     texts += [f"sealed copy: {name} was added" for name in sorted(there - set(files))]
     if LIST_FILE not in problems:
-        changes = find_differences(folder, (handed_in.SEALED, handed_in.MANIFEST))
+        changes = find_differences(folder, (SEALED, MANIFEST))
         texts += [text for name, text in changes.items() if name not in problems]
     return texts if is_quick else texts + _score_again(opened, folder, sealed, attempt)
 
@@ -399,14 +418,18 @@ def _walk_files(folder: Path) -> list[Path]:
 
 def _score_again(opened: OpenChallenge, folder: Path, sealed: Path, attempt: Attempt) -> list[str]:
     names = {name for name, _ in attempt.files}
+    texts = []
+    for definition in read_definitions(opened):
+        if values_name(definition) in names:
+            texts += _measure_again(opened, folder, sealed, attempt, definition)
     if opened.challenge.task is None:
-        return _measure_again(opened, folder, names)
-    contents, texts = handed_in.look_inside(sealed), []
+        return texts
+    contents = look_inside(sealed)
     if f"{SCORES}/{SCORE_TABLE}" in names:
         rows = _compute_rows(opened, folder, contents, attempt.team)
         texts += list(_compare_rows(rows, read_case_scores(folder / SCORES / SCORE_TABLE)))
     if f"{RESPONSES}/{RESPONSE_TABLE}" in names:
-        is_program = contents.kind is handed_in.SubmissionKind.PROGRAM
+        is_program = contents.kind is SubmissionKind.PROGRAM
         table = folder / RUN / TABLE if is_program else contents.responses
         if table is None:
             raise FormatError(
@@ -419,28 +442,36 @@ def _score_again(opened: OpenChallenge, folder: Path, sealed: Path, attempt: Att
     return texts
 
 
-def _measure_again(opened: OpenChallenge, folder: Path, names: set[str]) -> list[str]:
-    """Return the measures and cases whose values differ from the recorded ones."""
-    texts = []
-    for definition in read_definitions(opened):
-        if values_name(definition) not in names:
-            continue
-        then = read_values(folder / values_name(definition))
-        now = measure_answers(opened, definition, handed_in.inner_folder(folder / handed_in.SEALED))
-        for before, after in zip(then.measures, now.measures, strict=True):
-            if _compare_content(plain_content(before), plain_content(after), ""):
-                texts.append(f"{before.id} differs from the recorded values")
-    return texts
+def _measure_again(
+    opened: OpenChallenge,
+    folder: Path,
+    sealed: Path,
+    attempt: Attempt,
+    definition: ChallengeDefinition,
+) -> list[str]:
+    """Return the measures whose values differ from the recorded ones."""
+    then = read_values(folder / values_name(definition))
+    if definition.has_own_files:
+        now = measure_answers(opened, definition, inner_folder(sealed))
+    else:
+        is_program = attempt.kind == SubmissionKind.PROGRAM
+        masks = folder / RUN / MASKS if is_program else look_inside(sealed).folder
+        now, _ = measure_team_masks(opened, masks, ProgramSettings())
+    return [
+        f"{before.id} differs from the recorded values"
+        for before, after in zip(then.measures, now.measures, strict=True)
+        if _compare_content(plain_content(before), plain_content(after), "")
+    ]
 
 
 def _compute_rows(
-    opened: OpenChallenge, folder: Path, contents: handed_in.Contents, team: str
+    opened: OpenChallenge, folder: Path, contents: Contents, team: str
 ) -> tuple[CaseScore, ...]:
-    if contents.kind is handed_in.SubmissionKind.SCORES and contents.scores is not None:
+    if contents.kind is SubmissionKind.SCORES and contents.scores is not None:
         return read_given_scores(opened, contents.scores)
-    is_program = contents.kind is handed_in.SubmissionKind.PROGRAM
+    is_program = contents.kind is SubmissionKind.PROGRAM
     masks = folder / RUN / MASKS if is_program else contents.folder
-    handed, _ = handed_in.find_handed_masks(masks, opened.challenge.case_ids)
+    handed, _ = find_handed_masks(masks, opened.challenge.case_ids)
     pairs = pair_masks(opened, handed, opened.challenge.case_ids)
     plain = replace(score_settings(opened), clinical=None, n_resamples=0)
     return score_pairs(team, pairs, plain, None).model.rows
