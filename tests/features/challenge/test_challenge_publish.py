@@ -28,11 +28,10 @@ from napari_mamamia.features.challenge.services.challenge.begin import (
     begin_challenge,
 )
 from napari_mamamia.features.challenge.services.challenge.board_pages import rank_challenge
-from napari_mamamia.features.challenge.services.challenge.leaks import find_leaks
+from napari_mamamia.features.challenge.services.challenge.leaks import find_leaks, split_ids
 from napari_mamamia.features.challenge.services.challenge.publish import (
     PublishSettings,
     publish,
-    split_ids,
 )
 from napari_mamamia.features.challenge.services.challenge.run import run_challenge
 from napari_mamamia.io.data_set.case_list import read_case_list
