@@ -21,6 +21,7 @@ from napari_mamamia.core.records import CaseScore, ScoreStatus
 from napari_mamamia.core.texts import tr
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.metrics.registry import MetricSpec, Place, metrics_at
+from napari_mamamia.scoring.report.text import name_status
 from napari_mamamia.services.score import case_table
 from napari_mamamia.widgets.base.jobs import JobRunner
 from napari_mamamia.widgets.cases.page import CaseTable as CaseTableView
@@ -107,7 +108,7 @@ _COLUMNS: Final = (
         "status",
         tr("Whether the case was scored without a problem."),
         "status",
-        lambda c: case_table.name_status(c[0].rows[c[1]]),
+        lambda c: name_status(c[0].rows[c[1]]),
         112,
     ),
     *(_metric_column(spec) for spec in _METRICS[:_N_FIRST]),

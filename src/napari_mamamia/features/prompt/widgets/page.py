@@ -76,7 +76,7 @@ _ENGINE_TEXTS: Final = MappingProxyType(
 
 
 class State(Enum):
-    """What the page waits for."""
+    """The state of the page."""
 
     IDLE = auto()
     STARTING = auto()
@@ -87,7 +87,7 @@ class State(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """The settings of all engines; each engine's rows are shown alone."""
+    """The settings of all engines; only the rows of the chosen engine are shown."""
 
     model: Path | None = option(
         None,

@@ -93,7 +93,7 @@ def find_definition(opened: OpenChallenge, kind: AnswerKind) -> ChallengeDefinit
 
 
 def require_measures(definition: ChallengeDefinition) -> tuple[str, ...]:
-    """Return notes on the measures of a definition.
+    """Return notes on a definition's measures after checking them.
 
     Raises
     ------
