@@ -162,7 +162,7 @@ def _stem_path(path: str) -> str | None:
 
 
 def _own_text(stem: str) -> str:
-    """Return the last two parts of a path, whose words say what a file is."""
+    """Return the last two parts of a path, whose words describe the file."""
     return "/".join(stem.split("/")[-2:])
 
 

@@ -264,7 +264,7 @@ def fitted_spec(spec: NetworkSpec, path: Path, kind: str) -> NetworkSpec:
 
 
 def without_recipe(path: Path, kind: str) -> str:
-    """Return a sentence that lists what a recipe for this network must specify.
+    """Return a sentence that lists the contents of a recipe for this network.
 
     Parameters
     ----------

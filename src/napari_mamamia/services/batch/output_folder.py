@@ -35,7 +35,7 @@ _WITHOUT_RESUME: Final = frozenset(
 
 
 class Existing(StrEnum):
-    """What to do if the output folder is not empty."""
+    """The action if the output folder is not empty."""
 
     REFUSE = "refuse"
     RESUME = "resume"

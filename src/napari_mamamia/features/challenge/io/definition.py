@@ -41,7 +41,7 @@ Argument: TypeAlias = bool | int | float | str
 
 
 class AnswerKind(StrEnum):
-    """What a team submits."""
+    """The answers that a team submits."""
 
     MASKS = "masks"
     """A mask for each case, scored under a profile; programs are run too."""
@@ -80,7 +80,7 @@ MISSING_TEXTS: Final[Mapping[MissingAnswer, str]] = MappingProxyType(
         MissingAnswer.LEAVE_OUT: "do not count",
     }
 )
-"""What cases without a usable answer do, as the end of a sentence."""
+"""The treatment of cases without a usable answer, as the end of a sentence."""
 
 
 class AbsentLabel(StrEnum):
@@ -172,7 +172,7 @@ class Truth:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a team submits.
+    """The answers that a team submits.
 
     Parameters
     ----------

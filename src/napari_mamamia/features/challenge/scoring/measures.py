@@ -1,4 +1,4 @@
-"""The measures of a challenge: what a case contributes, and how cases are combined.
+"""The measures of a challenge: the values of each case, and how they are combined.
 
 A measure is one function of a case, which returns a number or rows of numbers, and for measures of
 the whole set a second function of all rows.

@@ -85,7 +85,7 @@ class PromptWork:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PromptAnswer:
-    """What the engine answered: a region, and which prompts it knew."""
+    """The engine's answer: a region, and the prompts on which it is based."""
 
     region: Region
     history: History

@@ -32,6 +32,7 @@ from napari_mamamia.features.challenge.io.definition import (
     OF_PROFILE,
     AnswerKind,
     ChallengeDefinition,
+    RankBy,
     definition_named,
     freeze_definition,
 )
@@ -299,6 +300,7 @@ def _begin_defined(
         express=(),
         clinical=clinical,
         columns=columns,
+        ladder=settings.ladder,
         limits=settings.limits,
         definitions=_freeze_definitions(folder, (definition, *honest)),
         code=freeze_code((definition, *honest), tuple(models.values())),
@@ -317,11 +319,12 @@ def _begin_defined(
 
 
 def _refuse_ladder(definition: ChallengeDefinition, settings: ChallengeSettings) -> None:
-    """Raise `CaseError` if attempts of a definition's own measures should climb a ladder."""
-    if settings.ladder and not definition.is_by_profile:
+    """Raise `CaseError` if attempts without a score of their own should climb a ladder."""
+    if settings.ladder and definition.ranking.by is not RankBy.SCORE:
         raise CaseError(
-            f"expected a challenge that a profile ranks for the ladder, but {definition.name} "
-            "ranks by its own measures: leave the ladder out; the last attempt of a team counts"
+            f"expected a ranking by a score for the ladder, but {definition.name} ranks by "
+            f"{definition.ranking.by.value}, which also depends on the other teams: rank by a "
+            "score, or leave the ladder out"
         )
 
 
