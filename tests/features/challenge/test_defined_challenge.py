@@ -34,9 +34,8 @@ from napari_mamamia.features.challenge.scoring.defined_ranking import (
     measure_team,
     rank_by_definition,
 )
-from napari_mamamia.features.challenge.scoring.image_measures import frechet_distance
+from napari_mamamia.features.challenge.scoring.image_measures import find_midline, frechet_distance
 from napari_mamamia.features.challenge.scoring.measure_registry import MEASURES
-from napari_mamamia.features.challenge.scoring.mirror import find_midline
 from napari_mamamia.features.challenge.services.challenge import answers
 from napari_mamamia.features.challenge.services.challenge.answers import (
     list_truth,
@@ -843,6 +842,7 @@ def test_board_and_site_name_measures_by_title_and_direction(pairs):
     for label in ("Error ↓", "Correlation ↑", "Deviation ↓", MISSING_TEXTS[MissingAnswer.WORST]):
         assert label in page
     assert "definition clinical" not in page.lower()
+    assert "Pairs of numbers: who leads" in page
     team = (board / "teams" / "team.html").read_text()
     assert "C_11" in team
     assert "the table has no row for this case" in team
