@@ -86,6 +86,12 @@ class Planning(WindowPart):
         view.cases_wanted.connect(self.list_cases)
         view.freezing_wanted.connect(self.freeze)
 
+    def propose_data_set(self) -> None:
+        """Enter the open data set into an empty form."""
+        opened = self._session.opened
+        if opened is not None and not self._view.data_set.text().strip():
+            self._view.data_set.setText(str(opened.data_set.root))
+
     def list_cases(self, data_set: Path) -> None:
         """List the cases of the data set for selection."""
         list_case_ids = review_services(self._services).list_case_ids
@@ -259,6 +265,7 @@ class ReviewFlow(WindowPart):
         self.leading = Leading(context, page.progress)
         self.planning = Planning(context, page.planning)
         self.planning.frozen.connect(self._follow_frozen)
+        page.planning_wanted.connect(self.planning.propose_data_set)
         self._timer = QTimer(self)
         self._timer.setInterval(_LOOK_EVERY_MS)
         self._timer.timeout.connect(self.look)

@@ -235,7 +235,7 @@ class JudgingView(QWidget):
             "review_decision_reason",
             tr("Reason for the decision. It is stored with the decision."),
         )
-        self.reason.setPlaceholderText(tr("reason"))
+        self.reason.setPlaceholderText(tr("reason (required)"))
         self.reason.textEdited.connect(lambda _text: self.say(""))
         self.decide = button(
             "review_decide",
