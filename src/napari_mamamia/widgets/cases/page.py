@@ -39,6 +39,7 @@ from napari_mamamia.widgets.controls.controls import (
     tool_button,
 )
 from napari_mamamia.widgets.controls.table_fit import TableFit
+from napari_mamamia.widgets.controls.targets import LEAST
 
 _CASE_WIDTH = 60
 _MOST_CASE_WIDTH = 150
@@ -390,7 +391,7 @@ class CasesPage(QWidget):
         longest = max((row.case_id for row in self._rows), key=len, default="")
         # The open case is shown in bold.
         wide = QFontMetrics(bold_font(self.table.font())).horizontalAdvance(longest) + 14
-        most = round(share * _MOST_CASE_WIDTH)
+        most = round(share * _MOST_CASE_WIDTH * self.table.fit.row_height / LEAST)
         self.table.setColumnWidth(0, min(max(wide, self.table.columnWidth(0)), most))
 
     def _open_chosen(self) -> None:

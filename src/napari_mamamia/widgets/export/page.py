@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from qtpy.QtCore import Qt, QUrl, Signal
 from qtpy.QtGui import QDesktopServices
@@ -122,8 +123,7 @@ class ExportPage(Page):
             item.setCheckState(Qt.CheckState.Checked if checked else Qt.CheckState.Unchecked)
             self.sets.addItem(item)
         self.sets.blockSignals(False)
-        rows = min(max(len(sets), 1), _MOST_ROWS)
-        self.sets.setFixedHeight(rows * self._row_height + 6)
+        self._fit_sets()
         self.options.show_kind(is_dicom=is_dicom)
         self._show_choice()
 
@@ -160,6 +160,15 @@ class ExportPage(Page):
         self._ask_target()
 
     # -------------------------------------------------------------------- inner
+
+    def showEvent(self, event: Any) -> None:
+        """Fit the list of masks to the current font size."""
+        super().showEvent(event)
+        self._fit_sets()
+
+    def _fit_sets(self) -> None:
+        rows = min(max(self.sets.count(), 1), _MOST_ROWS)
+        self.sets.setFixedHeight(rows * self._row_height + 6)
 
     def _take_own_choice(self) -> None:
         self._own_choice = True

@@ -245,7 +245,7 @@ class Judging(WindowPart):
         if dispute is None or not self._is_on_screen():
             return
         if not reason.strip():
-            self._view.say(NO_REASON)
+            self._view.ask_reason()
         elif self._session.mask(Role.REFINED) is None:
             self._view.say(NO_MASK)
         else:
@@ -290,7 +290,7 @@ class Judging(WindowPart):
         if client is None or dispute is None:
             return
         if not reason.strip():
-            self._view.say(NO_REASON)
+            self._view.ask_reason()
             return
         leave_out = review_services(self._services).leave_out
         self._finish_case(

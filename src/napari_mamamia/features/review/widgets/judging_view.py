@@ -27,6 +27,7 @@ from napari_mamamia.features.review.services.judging import (
 from napari_mamamia.features.review.widgets.judging_texts import (
     ENDS,
     MM3_PER_ML,
+    NO_REASON,
     describe_lesion,
     describe_lesions,
     describe_queue,
@@ -429,6 +430,11 @@ class JudgingView(QWidget):
         """Show why an action is not possible."""
         self.note.setText(text)
         self.note.setVisible(bool(text))
+
+    def ask_reason(self) -> None:
+        """Ask for the reason of a decision, and put the cursor into its field."""
+        self.say(NO_REASON)
+        self.reason.setFocus()
 
     # -------------------------------------------------------------------- inner
 

@@ -38,6 +38,7 @@ from napari_mamamia.widgets.controls.controls import (
     set_primary,
 )
 from napari_mamamia.widgets.controls.revealing import reveal
+from napari_mamamia.widgets.controls.short_texts import DottedChoice
 from napari_mamamia.widgets.controls.targets import CheckBox
 
 _MODE_TEXTS: Final = {
@@ -160,7 +161,7 @@ class PlanningView(QWidget):
         )
 
     def _make_choice(self, name: str, tip: str, texts: Mapping[Any, str]) -> QComboBox:
-        chooser: QComboBox = named(QComboBox(), name, tip)
+        chooser: QComboBox = named(DottedChoice(), name, tip)
         chooser.setMinimumContentsLength(10)
         chooser.setSizeAdjustPolicy(
             QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
