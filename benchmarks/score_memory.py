@@ -21,7 +21,6 @@ PLACES = {
     "this process": (0, None),
     "a worker": (1, None),
     "a killable process": (0, 300.0),
-    "a killable process of a worker": (1, 300.0),
 }
 
 
@@ -93,7 +92,7 @@ def main() -> int:
                 scored, drove = map(float, text.split())
                 kept &= scored < LIMIT_MB
                 print(
-                    f"{dtype:>8} in {name:<31} scored with {scored:4.0f} MB (limit "
+                    f"{dtype:>8} in {name:<21} scored with {scored:4.0f} MB (limit "
                     f"{LIMIT_MB:g}), driven with {drove:4.0f} MB",
                     flush=True,
                 )

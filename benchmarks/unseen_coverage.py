@@ -2,7 +2,7 @@
 
 Usage::
 
-    OPENBLAS_NUM_THREADS=1 .venv/bin/python benchmarks/unseen_coverage.py    # the tables
+    OPENBLAS_NUM_THREADS=1 .venv/bin/python benchmarks/unseen_coverage.py    # 6 minutes of CPU time
     .venv/bin/python benchmarks/unseen_coverage.py --verify    # compare with the product
 
 The methods were chosen with `mean_coverage.py` and `fairness_coverage.py`. These generators were

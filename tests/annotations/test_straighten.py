@@ -53,7 +53,7 @@ def test_a_grid_at_right_angles_stays():
 
 
 def test_axes_that_lean_beyond_sense_are_refused():
-    with pytest.raises(CaseError, match="axes that are only slightly sheared"):
+    with pytest.raises(CaseError, match="expected only slightly sheared axes"):
         straight_grid(sheared(lean=40))
 
 

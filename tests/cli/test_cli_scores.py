@@ -1,6 +1,7 @@
 """`mamamia score`, `score-table` and `score-pcr` as their user runs them."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -55,6 +56,21 @@ def test_score_prints_the_cohort_with_profile_n_excluded_and_intervals(expert, c
     assert again.returncode == 1
     assert "--overwrite" in again.stderr
     assert quick("score", *folders, *extras, "--overwrite").returncode == 0
+
+
+def test_quiet_prints_each_case_that_failed(expert, tmp_path):
+    masks = tmp_path / "masks"
+    masks.mkdir()
+    first, *rest = sorted(expert.iterdir())
+    for path in rest:
+        shutil.copy(path, masks)
+    done = quick(
+        "score", "--reference", expert, "--prediction", masks, "--out", tmp_path / "o", "-q"
+    )
+    assert (done.returncode, done.stdout) == (3, "")
+    assert [line.split(":")[1].strip() for line in done.stderr.splitlines()] == [
+        first.name.removesuffix(".nii.gz")
+    ]
 
 
 @pytest.mark.door

@@ -177,7 +177,7 @@ def test_any_members_weights_settings_and_the_rule_change_what_resuming_compares
             1,
         ),
         (("--model", "a", "--model", "a", "--fuse", "mean"), "a occurs more than once", 1),
-        (("--model", "kinetic", "--probability"), "got a probability map; omit these settings", 1),
+        (("--model", "kinetic", "--probability"), ": a probability map; omit them", 1),
         (("--model", "a", "--recipe", "fmee"), "or channels such as p1-p0, but it is 'fmee'", 1),
     ],
 )
@@ -206,7 +206,7 @@ def test_a_case_over_its_limit_names_the_models_that_would_fit(small_data_set, a
     words += ("--out", tmp_path / "out")
     done = mamamia("predict", small_data_set, *words)
     assert done.exit_code == 3
-    assert "expected a to take at most 20 s, but it is estimated at" in done.output
+    assert "expected a to take at most 20 s, but its estimated time is" in done.output
     assert (
         "nothing was computed; other models on this computer that are suitable: 'b' about 0."
         in done.output

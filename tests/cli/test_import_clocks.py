@@ -316,7 +316,7 @@ def test_a_time_without_seconds_beside_others_with_them_times_nothing(tmp_path, 
     times, said = imported(tmp_path)
     assert times == "unknown", said
     assert "AcquisitionTime has no seconds in" in said
-    assert "of 24 images: it gives no times" in said
+    assert "of 24 images, so it gives no times" in said
 
 
 def test_the_next_exact_clock_times_phases_some_of_which_have_no_seconds(tmp_path):

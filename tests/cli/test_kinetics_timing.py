@@ -147,7 +147,7 @@ def test_the_injection_comes_from_the_header_or_from_the_bolus_in_a_vessel(
         in " ".join(done.output.split())
     )
     done = typed(*slow, "--times", "0,4,8,12", "--out", tmp_path / "fast")
-    assert "with the steepest rise after phase 0" in " ".join(done.output.split())
+    assert "most steeply after phase 0" in " ".join(done.output.split())
     pre, first, second = (small_data_set / f"images/A_1/A_1_000{k}.nii.gz" for k in range(3))
     first.replace(second)
     first.write_bytes(pre.read_bytes())  # one more scan before contrast

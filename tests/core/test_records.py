@@ -79,7 +79,7 @@ def test_negative_labels_are_background():
 def test_a_case_names_what_contradicts_itself():
     with pytest.raises(CaseError, match="A: expected the signal to have the shape"):
         Case("A", GRID, np.zeros((1, 2, 2, 2)), (Phase(0),))
-    with pytest.raises(CaseError, match="numbered 0, 1, 2"):
+    with pytest.raises(CaseError, match="not numbered 0, 1, 2"):
         Case("A", GRID, np.zeros((2, 2, 3, 4)), (Phase(1), Phase(0)))
 
 

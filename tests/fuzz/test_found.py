@@ -154,7 +154,7 @@ def test_cells_far_to_the_right_are_counted_with_the_empty_ones_before_them(work
             new.writestr(part.filename, content)
     path = tmp_path / "wide.xlsx"
     path.write_bytes(out.getvalue())
-    with pytest.raises(FormatError, match="more rows or empty cells"):
+    with pytest.raises(FormatError, match="too many rows or empty cells"):
         read_clinical(path)
 
 

@@ -20,6 +20,13 @@ def test_a_list_is_lines_of_ids_or_a_table_with_hashes(tmp_path):
     assert "c" not in found
 
 
+def test_a_csv_file_with_one_column_is_a_list_with_or_without_a_header(tmp_path):
+    path = tmp_path / "cases.csv"
+    for text in ("A_1\nb_2\n", "case_id\nA_1\nb_2\n"):
+        path.write_text(text)
+        assert read_case_list(path).case_ids == ("A_1", "b_2")
+
+
 def test_the_digest_of_a_list_does_not_depend_on_its_order_or_letter_case():
     one, two = CaseList("x", ("A", "B")), CaseList("y", ("b", "a"))
     assert one.digest == two.digest != CaseList("x", ("A",)).digest
@@ -30,7 +37,7 @@ def test_the_digest_of_a_list_does_not_depend_on_its_order_or_letter_case():
     [
         ("c.txt", "", "lists no case"),
         ("c.txt", "A\na\n", "lists a twice"),
-        ("c.csv", "name\nA\n", "case_id .* is missing"),
+        ("c.csv", "name,site\nA,x\n", "case_id .* is missing"),
         ("c.csv", "case_id\n", "lists no case"),
         ("c.csv", "case_id,sha256\nA,xyz\n", "row 2: xyz is not a SHA-256"),
         ("c.csv", "case_id,site\n,x\n", "row 2: the case id is empty"),

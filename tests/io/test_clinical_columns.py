@@ -100,7 +100,7 @@ def test_a_fixed_column_counts_instead_of_the_one_of_that_name(tmp_path):
         ('{"weight": "kg"}', "'weight' is not one of the fields"),
         ('{"age": 3}', "neither a name nor null"),
         ('{"age": " "}', "neither a name nor null"),
-        ('{"case_id": null}', "case_id cannot be absent"),
+        ('{"case_id": null}', "case_id has no column, although it is required"),
         ("{", "columns.json"),
         ("[" * 100 + "]" * 100, "deep"),
     ],

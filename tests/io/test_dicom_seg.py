@@ -203,9 +203,9 @@ def test_a_segmentation_of_another_image_does_not_fall_on_this_one(tmp_path):
     found = read_segmentation(path)
     shifted = grid.affine.copy()
     shifted[0, 3] += 0.25  # half a voxel
-    with pytest.raises(GridMismatchError, match="do not coincide with voxels of the image"):
+    with pytest.raises(GridMismatchError, match="do not lie on the voxels of the image"):
         found.on_grid(found.segments[0], Grid(grid.shape, shifted))
-    with pytest.raises(GridMismatchError, match="do not coincide with voxels of the image"):
+    with pytest.raises(GridMismatchError, match="do not lie on the voxels of the image"):
         found.on_grid(found.segments[0], Grid((2, 12, 10), grid.affine))
 
 

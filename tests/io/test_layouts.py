@@ -272,7 +272,7 @@ def test_own_file_beside_the_folder_describes_it(tmp_path):
     data_set = find_data_set(root)
     assert [(case.patient, len(case.phases)) for case in data_set.cases] == [("a", 2), ("b", 1)]
     own_layout_file(root).write_text('layout = "odelia"\n')
-    with pytest.raises(FormatError, match="none fits"):
+    with pytest.raises(FormatError, match="but found none: correct the layout"):
         find_data_set(root)
 
 

@@ -70,6 +70,8 @@ def test_no_other_module_has_a_list_of_suffixes_of_its_own():
         *("CASE_1/CASE_1_seg.nii.gz", "CASE_1/Segmentation/mask.mha", "case_1/Segmentation.nrrd"),
         "sub-CASE1/anat/sub-CASE1_space-orig_desc-expert_dseg.nii.gz",
         "sub-CASE1/ses-01/anat/sub-CASE1_ses-01_dseg.nii.gz",
+        *("CASE_1/CASE_1_trans.nii.gz", "CASE_1_ensemble.nii.gz"),  # MONAI: SaveImage, Auto3DSeg
+        "CASE_1_0000/CASE_1_0000_seg.nii.gz",
     ],
 )
 def test_a_mask_is_found_by_the_names_that_tools_give(tmp_path, name):

@@ -153,8 +153,8 @@ def test_a_sheared_nrrd_opens_with_a_warning(nrrd_file):
         ({"encoding": None}, "raw or gzip encoding"),
         ({"data_file": "voxels.raw"}, "voxels in voxels.raw, which its data file names"),
         ({"byte_skip": "-1"}, "right after the header.*byte skip: -1"),
-        ({"type": "block", "block_size": "2"}, "NRRD file of numbers"),
-        ({"type": "colour"}, "NRRD file of numbers"),
+        ({"type": "block", "block_size": "2"}, "NRRD file with numeric voxels"),
+        ({"type": "colour"}, "NRRD file with numeric voxels"),
         ({"sizes": "five four three"}, "NRRD file"),
     ],
 )

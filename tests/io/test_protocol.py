@@ -51,24 +51,39 @@ def test_a_name_is_enough(tmp_path):
         ("{", "cannot read"),
         ([1], r"the protocol is \[1\], not an object"),
         ({}, "the key 'name' is missing"),
-        ({"name": " "}, "'name' of the protocol is ' ', not a string"),
+        ({"name": " "}, "'name' of the protocol: expected a string, but found ' '"),
         ({"name": "a", "brushes": {}}, "has the key 'brushes', which is not one of name, phase"),
-        ({"name": "a", "phase": -1}, "'phase' of the protocol is -1, not a whole number"),
-        ({"name": "a", "phase": True}, "'phase' of the protocol is True"),
-        ({"name": "a", "brush": {"radius_mm": 0}}, "'radius_mm' of the brush is 0"),
-        ({"name": "a", "brush": {"radius_mm": "8"}}, "'radius_mm' of the brush is '8'"),
+        (
+            {"name": "a", "phase": -1},
+            "'phase' of the protocol: expected a whole number of 0 or more, but found -1",
+        ),
+        ({"name": "a", "phase": True}, "'phase' of the protocol: expected a whole number"),
+        (
+            {"name": "a", "brush": {"radius_mm": 0}},
+            "'radius_mm' of the brush: expected a number above 0, but found 0",
+        ),
+        (
+            {"name": "a", "brush": {"radius_mm": "8"}},
+            "'radius_mm' of the brush: expected a number, but found '8'",
+        ),
         (
             {"name": "a", "brush": {"tool": "pen"}},
-            "'pen', not one of smartpaint, learned, sphere, smooth",
+            "expected one of smartpaint, learned, sphere, smooth, but found 'pen'",
         ),
-        ({"name": "a", "structures": [{"value": 1}]}, "has no value or no name"),
-        ({"name": "a", "structures": [{"value": 0, "name": "t"}]}, "is 0, not .* of 1 to 255"),
+        (
+            {"name": "a", "structures": [{"value": 1}]},
+            "expected a value and a name for each structure",
+        ),
+        ({"name": "a", "structures": [{"value": 0, "name": "t"}]}, "from 1 to 255, but found 0"),
         (
             {"name": "a", "structures": [{"value": 1, "name": n} for n in "tu"]},
-            "two structures with the same value",
+            "two structures have the same value",
         ),
-        ({"name": "a", "checklist": "look"}, "'checklist' of the protocol is 'look', not a list"),
-        ({"name": "a", "time_limit_s": 0}, "'time_limit_s' of the protocol is 0"),
+        ({"name": "a", "checklist": "look"}, "'checklist' of the protocol: expected a list"),
+        (
+            {"name": "a", "time_limit_s": 0},
+            "'time_limit_s' of the protocol: expected a number above 0",
+        ),
     ],
 )
 def test_what_is_not_meant_is_refused_with_its_key(tmp_path, content, message):

@@ -427,7 +427,7 @@ def test_blanks_of_an_ods_cell_are_counted(tmp_path):
     )
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("content.xml", text)
-    with pytest.raises(FormatError, match="below its header"):
+    with pytest.raises(FormatError, match="below the header"):
         read_detection_cases(path)
 
 

@@ -59,7 +59,7 @@ def test_values_that_are_not_finite_do_not_enhance():
 
 
 def test_a_phase_that_is_not_there_is_refused():
-    with pytest.raises(CaseError, match="expected phases 4 and 0"):
+    with pytest.raises(CaseError, match="needs phases 4 and 0"):
         project_enhancement(np.zeros((2, 1, 1, 1)), 4, 0, (1, 1, 1))
 
 

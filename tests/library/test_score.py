@@ -162,7 +162,7 @@ def test_an_option_that_makes_no_sense_is_an_argument_error(data_set, prediction
 
 def test_what_only_files_have_is_refused_for_masks_in_memory(data_set):
     mask = data_set["A_1"].reference
-    with pytest.raises(mm.ArgumentError, match="expected files or folders for images"):
+    with pytest.raises(mm.ArgumentError, match="images needs masks in files or folders"):
         _score(mask, mask, images=data_set)
     with pytest.raises(mm.ArgumentError, match="because distances are in mm"):
         _score(mask.array, mask.array)

@@ -6,14 +6,23 @@ import pytest
 from napari_mamamia.scoring.statistics.coverage import describe_coverage
 
 
-@pytest.mark.parametrize(("n_cases", "n_failures"), [(100, 5), (306, 2), (574, 40), (1506, 10)])
+@pytest.mark.parametrize(("n_cases", "n_failures"), [(100, 10), (306, 2), (574, 40), (1506, 10)])
 def test_enough_cases_and_failures_need_no_note(n_cases, n_failures):
     assert describe_coverage(n_cases, n_failures) == ()
 
 
 @pytest.mark.parametrize(
     ("n_cases", "n_failures", "percent"),
-    [(60, 0, "71%"), (99, 1, "92%"), (150, 1, "91%"), (600, 3, "87%"), (90, 10, "91%")],
+    [
+        (60, 0, "71%"),
+        (99, 1, "92%"),
+        (150, 1, "91%"),
+        (600, 3, "87%"),
+        (90, 10, "91%"),
+        (306, 0, "72%"),
+        (100, 7, "93% (percentile)"),
+        (250, 2, "94% (BCa)"),
+    ],
 )
 def test_few_cases_or_failures_get_the_simulated_coverage(n_cases, n_failures, percent):
     (note,) = describe_coverage(n_cases, n_failures)

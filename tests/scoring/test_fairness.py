@@ -85,7 +85,7 @@ def test_an_empty_first_age_group_is_explained_under_official_code():
 def test_groups_with_cases_but_without_scores_are_explained():
     found = variable_fairness(scores_of([NAN], [NAN]), Grouping("v", ("x",), [0]), RULES)
     assert np.isnan(found.value)
-    assert found.reason == "no case with a group of v has a defined score"
+    assert found.reason == "no case in a group of v has both Dice and NormHD"
 
 
 def test_without_a_clinical_table_fairness_is_nan_with_the_reason():

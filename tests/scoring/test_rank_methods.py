@@ -262,7 +262,7 @@ def test_leaving_cases_out_never_raises_a_score_or_an_aggregated_rank(seed, rule
 
 
 def test_a_value_is_never_missing_without_a_rule():
-    with pytest.raises(ValueError, match=r"some are missing: C 1; cases such as c2"):
+    with pytest.raises(ValueError, match=r"values of C \(1\) are missing, for example for c2"):
         ranked(WORKED)
     with pytest.raises(ValueError, match="no case has a value"):
         ranked([[NAN, 1.0], [1.0, NAN]], missing=MissingRule.of_text("drop-case"))
@@ -336,9 +336,9 @@ def test_tables_together_average_their_ranks_and_sites_count_equally():
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ((), "found no row"),
+        ((), "has no rows"),
         (((),), "row 1, but found none"),
-        ((("c1", "c9"),), "'c9' in row 1"),
+        ((("c1", "c9"),), "row 1 of the resamples names the case 'c9'"),
     ],
 )
 def test_draws_that_name_no_case_are_refused(rows, said):

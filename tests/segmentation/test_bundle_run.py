@@ -195,7 +195,7 @@ def test_the_planner_offers_a_bundle_only_what_it_can_give_up(bundle):
         ONE,
         budget=Budget(1e-3, tuple(r for r in LADDER if r != LADDER[0])),
     )
-    with pytest.raises(ModelError, match="is estimated at"):
+    with pytest.raises(ModelError, match="its estimated time is"):
         segmenter.predict(case_of_two())
     assert segmenter.channels() == (("phase 0", "p0"), ("phase 1", "p1"))
     estimate = PlannedSegmenter(recognise_model(bundle), ONE).estimate(case_of_two())

@@ -159,7 +159,7 @@ def test_the_method_for_both_tasks_replaces_the_two_others(tmp_path):
         ("class Model:", "import no_such_thing\nclass Model:", "importing model.py"),
         ("self.calls = []", "raise ValueError('no weights')", "Model(dataset)"),
         ("self.calls = []", "raise SystemExit(0)", "SystemExit"),
-        ("self.calls = []", "import os; os._exit(0)", "ended before (exit code 0)"),
+        ("self.calls = []", "import os; os._exit(0)", "ended early (exit code 0)"),
         ("self.calls = []", "import os; os.kill(os.getpid(), 9)", "(exit code 137)"),
     ],
 )

@@ -231,7 +231,7 @@ def test_torchscript_that_names_an_operator_for_files_is_not_opened(call, name, 
         pytest.importorskip("monai")
         file = file.rename(tmp_path / "model.ts")
         read = lambda path: load_network(path, None, "here")  # noqa: E731
-    with pytest.raises(ModelError, match=r"calls torch\.save; it was not opened"):
+    with pytest.raises(ModelError, match=r"calls torch\.save, so it was neither opened"):
         read(file)
     torch.jit.load(str(file))(torch.zeros(2))  # the trap is real
     assert mark.exists()
@@ -241,7 +241,7 @@ def test_torchscript_with_foreign_classes_or_of_an_old_form_is_not_opened(tmp_pa
     from napari_mamamia.segmentation.network import script as network_script
 
     made_up = calling(tmp_path, 'torch.classes.dist_rpc.WorkerInfo("a", 1)')
-    with pytest.raises(ModelError, match="calls classes of dist_rpc; it was not opened"):
+    with pytest.raises(ModelError, match="calls classes of dist_rpc, so it was neither opened"):
         network_script.read_script(made_up)
     with zipfile.ZipFile(made_up, "a") as archive:
         top = archive.namelist()[0].partition("/")[0]
@@ -287,8 +287,8 @@ def test_onnx_weights_that_promise_more_than_the_file_has_are_refused(graph, tmp
 
 @pytest.mark.parametrize(
     ("location", "reason"),
-    [("../weights.data", "is outside its folder"), ("/etc/passwd", "is outside its folder"),
-     ("C:\\weights", "is outside its folder"), ("absent.data", "copy that file too"),
+    [("../weights.data", "is outside that folder"), ("/etc/passwd", "is outside that folder"),
+     ("C:\\weights", "is outside that folder"), ("absent.data", "copy the weights too"),
      ("link.data", "link that points outside the folder")],
 )  # fmt: skip
 def test_weights_of_onnx_that_do_not_lie_beside_it_are_refused(location, reason, graph, tmp_path):
@@ -393,11 +393,11 @@ def test_a_recipe_that_contradicts_the_file_is_refused(change, reason, graph, tm
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"patch": [8, 8]}, "give the patch and channels"),
+        ({"patch": [8, 8]}, "set the patch and channels"),
         ({"labels": {"tumour": 1}}, "correct labels, output or patch"),
-        ({"output": "probabilities"}, 'give "output": "logits" if these are logits'),
+        ({"output": "probabilities"}, 'set "output": "logits" if these are logits'),
         ({"patch": [2, 2, 2, 2]}, "2 or 3 extents"),
-        ({"channels": ["a"]}, "give the patch and channels"),
+        ({"channels": ["a"]}, "set the patch and channels"),
     ],
 )
 def test_a_recipe_that_contradicts_a_silent_file_is_refused_at_the_first_tile(
@@ -415,7 +415,7 @@ def test_a_recipe_that_contradicts_a_silent_file_is_refused_at_the_first_tile(
         ({"labels": {"a": 1, "b": 1}}, "different values"),
         ({"labels": {"a": 0}}, "different values from 1 to 65535"),
         ({"labels": {}}, "1 to 1000 labels"),
-        ({"threshold": 0.4}, "independent outputs for a threshold"),
+        ({"threshold": 0.4}, "a threshold needs independent outputs"),
         ({"output": "label logits", "threshold": 1.0}, "between 0 and 1"),
         ({"orientation": "RAR"}, "three letters"),
         ({"orientation": "RA"}, "three letters"),
@@ -446,7 +446,7 @@ def test_a_section_that_lacks_what_the_file_cannot_say_is_refused():
 @pytest.mark.parametrize(
     ("change", "reason"),
     [({"folds": ["0"]}, "no folds"), ({"mirroring": True}, "mirror_axes are empty"),
-     ({"tumour_labels": [2]}, r"but it has no \[2\]")],
+     ({"tumour_labels": [2]}, r"but the network has no labels \[2\]")],
 )  # fmt: skip
 def test_a_recipe_that_asks_a_network_for_what_it_has_not_is_refused(change, reason, tmp_path):
     made.recipe(tmp_path, **change)
@@ -549,7 +549,7 @@ def test_channels_that_do_not_fit_are_refused(script):
 @pytest.mark.parametrize(
     ("choices", "reason"),
     [
-        (RunChoices(folds=("0",)), r"but got folds 0"),
+        (RunChoices(folds=("0",)), r"so folds 0 cannot be used"),
         (RunChoices(backend="torch"), "which torch cannot run"),
         (RunChoices(fast=True, device="mps"), "cannot run in bf16"),
     ],

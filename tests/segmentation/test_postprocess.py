@@ -90,7 +90,7 @@ def test_an_empty_mask_stays_empty_and_the_input_is_left_alone():
 
 
 def test_a_breast_step_without_a_breast_and_a_step_without_its_value_are_refused():
-    with pytest.raises(ModelError, match="give the mask or box of the breast"):
+    with pytest.raises(ModelError, match="provide the mask or box of the breast"):
         apply_steps(mask_of(SMALL), GRID, [PostStep(PostKind.BREAST_BOX)])
     with pytest.raises(ModelError, match="a value above 0 mm3"):
         PostStep(PostKind.MINIMUM)

@@ -101,7 +101,7 @@ def test_a_cascade_and_its_first_stage_are_one_model(made, tmp_path):
 def test_what_is_missing_is_said(made, tmp_path):
     root = made.write_model(tmp_path, made.Spec())
     (root / "dataset.json").unlink()
-    assert "to contain dataset.json" in recognise_model(root).missing[0]
+    assert "lacks dataset.json" in recognise_model(root).missing[0]
     bare = made.write_model(tmp_path / "b", made.Spec())
     (bare / "fold_0" / "checkpoint_final.pth").unlink()
     assert "expected a fold" in recognise_model(bare).missing[0]

@@ -1,5 +1,7 @@
 """`mamamia score` over a batch: broken files, workers, a time limit, going on where it stopped."""
 
+import shutil
+
 import nibabel as nib
 import numpy as np
 import pytest
@@ -41,7 +43,7 @@ def rows(folders):
     "options",
     [
         (),
-        pytest.param(("--workers", "2"), marks=pytest.mark.night),
+        ("--workers", "2"),
         pytest.param(("--time-limit", "30"), marks=pytest.mark.night),
     ],
 )
@@ -54,6 +56,10 @@ def test_three_broken_files_of_a_hundred_give_97_scores_three_reasons_and_exit_c
     reasons = {row.case_id: row.reason for row in rows(folders) if row.reason}
     assert sorted(reasons) == ["C_010", "C_020", "C_030"]
     assert all(f"{case_id}.nii.gz" in reason for case_id, reason in reasons.items())
+    if "--workers" in options:
+        there = (folders / "out" / "case_scores.csv").read_bytes()
+        score(folders, "--overwrite")
+        assert (folders / "out" / "case_scores.csv").read_bytes() == there
 
 
 @pytest.mark.usefixtures("quick_figures")
@@ -84,3 +90,15 @@ def test_a_resumed_run_with_other_parameters_is_refused(folders):
 
 def test_workers_and_a_scheduler_at_once_are_a_usage_error(folders):
     assert score(folders, "--workers", "2", "--scheduler", "tcp://127.0.0.1:1").exit_code == 2
+
+
+@pytest.mark.parametrize("n_models", [1, 2])
+def test_a_refused_run_leaves_nothing(folders, n_models):
+    text = '{"labels": {"background": 0, "breast": 1, "tumour": 2}, "file_ending": ".nii.gz"}'
+    (folders / "reference" / "dataset.json").write_text(text)
+    shutil.copytree(folders / "model", folders / "second")
+    more = ("--prediction", str(folders / "second")) if n_models == 2 else ()
+    result = score(folders, *more)
+    assert result.exit_code == 1
+    assert "names the labels" in str(result.exception)
+    assert not (folders / "out").exists()

@@ -348,7 +348,7 @@ for _ in range(80):
     [
         ("while True: pass", SandboxLimits(seconds=2.0), "time limit of 2 s"),
         (HOG, SandboxLimits(memory_bytes=900_000_000), "at most 0.9 GB of memory"),
-        ("import os; os._exit(7)", SandboxLimits(), r"ended before \(exit code 7\)"),
+        ("import os; os._exit(7)", SandboxLimits(), r"ended early \(exit code 7\)"),
         (LINK, SandboxLimits(), "weights.safetensors to be a regular file"),
     ],
     ids=["hangs", "eats memory", "ends", "gives a link"],

@@ -493,7 +493,7 @@ def test_a_secret_that_was_being_written_when_the_program_was_killed_is_no_secre
 def test_a_folder_that_tells_the_patient_is_refused_as_an_id(tmp_path):
     source = tmp_path / "Musterfrau_2019"
     phantoms.write_exam(source, PatientName="MUSTERFRAU^ERIKA")
-    with refuses(CaseError, "enter an id \\(--case ID\\)"):
+    with refuses(CaseError, "enter a case id \\(--case ID\\)"):
         imported(source, tmp_path / "out", "")
     assert not (tmp_path / "out").exists()
 

@@ -286,7 +286,7 @@ def test_a_second_run_needs_resume_and_then_measures_only_what_changed(small_dat
     out = tmp_path / "out"
     only = {"case_ids": ("A_1", "A_2")}
     measure(small_data_set, out, **only)
-    with pytest.raises(SaveConflictError, match="to be empty, but it has files"):
+    with pytest.raises(SaveConflictError, match="to be empty, but it contains files"):
         measure(small_data_set, out, **only)
     mask = small_data_set / "segmentations" / "expert" / "A_2.nii.gz"
     image = nib.load(mask)

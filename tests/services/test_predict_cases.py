@@ -213,7 +213,7 @@ def test_the_command_line_gives_the_stock_mask_of_the_real_folder(real_data, tmp
     ],
 )
 def test_the_weight_free_model_passes_no_choice_over_in_silence(choices, named):
-    with pytest.raises(ModelError, match=f"but got {named}; omit these settings"):
+    with pytest.raises(ModelError, match=f": {named}; omit them"):
         open_model("kinetic", choices, EngineHost())
 
 

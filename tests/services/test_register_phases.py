@@ -179,7 +179,7 @@ def test_a_folder_that_holds_results_is_refused_and_resumed_only_for_the_same_ru
     written, data_set
 ):
     out, _ = written
-    with pytest.raises(SaveConflictError, match="to be empty, but it has files"):
+    with pytest.raises(SaveConflictError, match="to be empty, but it contains files"):
         register(data_set, out)
     with pytest.raises(SaveConflictError, match="results of a different run"):
         register(data_set, out, existing=Existing.RESUME)

@@ -199,7 +199,7 @@ def test_a_damaged_journal_replays_up_to_the_damage_and_says_so(painted, tmp_pat
     assert done.summary.strokes == 3
     assert not done.is_whole
     assert done.notes[0].startswith("the journal is damaged at record 5 (byte ")
-    assert f"{len(lines) - 4} later records are not in it" in done.notes[0]
+    assert f"{len(lines) - 4} later records are not included" in done.notes[0]
 
 
 @pytest.mark.parametrize("content", [b"", b"no journal\n"])

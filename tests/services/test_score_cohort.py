@@ -160,6 +160,7 @@ def test_intervals_follow_from_the_seed(folders):
         "mean_dsc",
         "mean_norm_hd",
         "performance",
+        "mean_hausdorff95_mm",
         "fairness_age",
         "fairness_menopausal_status",
         "fairness_breast_density",
@@ -188,7 +189,12 @@ def test_without_a_clinical_table_fairness_is_null_with_the_reason(folders):
     for name in ("fairness", "ranking_score", "fairness_by_variable.age"):
         assert "no clinical table" in task1["reasons"][name]
     assert task1["performance"] is not None
-    assert set(task1["intervals"]) == {"mean_dsc", "mean_norm_hd", "performance"}
+    assert set(task1["intervals"]) == {
+        "mean_dsc",
+        "mean_norm_hd",
+        "mean_hausdorff95_mm",
+        "performance",
+    }
 
 
 def test_cases_that_the_clinical_table_lacks_are_listed_as_unassigned(folders):

@@ -101,6 +101,17 @@ def test_a_decimal_comma_is_a_decimal_point(tmp_path):
     assert found["failures"][0]["reason"].endswith("dsc must be from 0 to 1, but it is '1,2'")
 
 
+def test_the_mean_hd95_counts_the_cases_with_a_distance(tmp_path):
+    text = "case_id,dsc,norm_hd,hd95_mm\nA,.9,.1,2\nB,.8,.2,5\nC,0,1,\nD,.7,.2,11\n"
+    _, found = table_numbers(tmp_path, text, ScoreSettings(n_resamples=1000, seed=42))
+    assert found["task1"]["mean_hausdorff95_mm"] == 6.0
+    assert found["task1"]["n_hausdorff95_mm"] == 3
+    draws = np.random.default_rng(42).integers(0, 3, (1000, 3))
+    ends = np.percentile(np.array([2.0, 5.0, 11.0])[draws].mean(axis=1), [2.5, 97.5])
+    interval = found["task1"]["intervals"]["mean_hausdorff95_mm"]
+    assert [interval["low"], interval["high"]] == pytest.approx(ends.tolist())
+
+
 def test_an_excel_table_is_read_too(tmp_path):
     frame = pd.DataFrame({"Case ID": [1, 2], "DSC": [0.5, None], "Norm_HD": [0.25, 0.75]})
     frame.to_excel(tmp_path / "s.xlsx", index=False)

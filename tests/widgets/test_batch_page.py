@@ -464,16 +464,20 @@ def test_a_cluster_needs_the_address_of_its_scheduler(qtbot, panel, scoring):
     assert scoring.asked[0][4] == Place(scheduler="tcp://node7:8786")
 
 
-def test_without_the_extra_the_pip_command_is_shown_and_nothing_starts(panel, scoring):
+def test_without_the_extra_the_pip_command_is_shown_and_nothing_starts(qtbot, panel, scoring):
     options = open_options(panel)
     options.show_cluster(False)
     assert not options.place_note.isVisible()
-    options.fields["where"].setCurrentIndex(1)
+    options.fields["where"].setCurrentIndex(2)
     assert 'pip install "napari-mamamia[cluster]"' in options.place_note.text()
     assert options.place_note.isVisible()
     click(panel, "batch_start")
     assert "napari-mamamia[cluster]" in panel.batch_page.state.text()
     assert scoring.asked == []
+    options.fields["where"].setCurrentIndex(1)  # several processes need no extra
+    assert not options.place_note.isVisible()
+    run(qtbot, panel)
+    assert scoring.asked[0][4].workers > 0
 
 
 # ---------------------------------------------------------------------------- states

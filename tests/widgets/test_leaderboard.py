@@ -269,7 +269,7 @@ def test_without_a_data_set_it_says_how_cases_can_be_seen(qtbot, viewer, world, 
     made = MamamiaDock(viewer, world.services())
     qtbot.addWidget(made)
     view = show_ranking(qtbot, made, write_ranking(tmp_path / "ranks"))
-    assert view.cases_note.text().startswith("Open the data set that was ranked")
+    assert view.cases_note.text().startswith("Open the ranked data set")
     made.close_down()
 
 

@@ -114,7 +114,7 @@ def test_a_key_that_counts_is_asked_for_in_the_window(
     assert docked.flow("Review").client is None
     page.secret.setText("not these words")
     control(docked, "review_begin")
-    qtbot.waitUntil(lambda: "found a different passphrase" in page.why_key.text())
+    qtbot.waitUntil(lambda: "is wrong: try again" in page.why_key.text())
     assert page.secret.text() == ""
     picture(window, "names-key-wrong")
     page.secret.setText("three small words")

@@ -43,9 +43,9 @@ def straight_grid(grid: Grid) -> Grid:
     counts = np.maximum(1, np.ceil((high - low) / spacing - 1e-6)).astype(int)
     if math.prod(map(int, counts)) > _MOST_TIMES * math.prod(grid.shape):
         raise CaseError(
-            "expected axes that are only slightly sheared, but a perpendicular block around this "
-            f"volume has {' x '.join(map(str, counts[::-1]))} voxels (z, y, x) for {grid.shape}: "
-            "check its affine, or export it again from the scanner's data"
+            "expected only slightly sheared axes, but a perpendicular block around this volume "
+            f"would have {' x '.join(map(str, counts[::-1]))} voxels (z, y, x) instead of "
+            f"{grid.shape}: check the affine, or export the volume again from the scanner's data"
         )
     first = (low + high - (counts - 1) * spacing) / 2
     affine = np.eye(4)

@@ -75,6 +75,7 @@ def _print_columns(seen: "TableOverview") -> None:
                 "columns file"
             )
     read = {name for names in seen.fields.values() for name in names}
+    read |= {proposal.column for proposal in seen.proposals}
     print(f"  further columns: {', '.join(c for c in seen.columns if c not in read) or 'none'}")
 
 

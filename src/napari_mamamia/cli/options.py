@@ -225,7 +225,7 @@ WorkspaceOption = Annotated[
     typer.Option(
         "--workspace",
         metavar="DIR",
-        help="Folder of your tags (default: the images' folder, if --images is set).",
+        help="Folder of your tags (default: the workspace of a data set given with --images).",
     ),
 ]
 GateOption = Annotated[
@@ -255,7 +255,7 @@ CompositeOption = Annotated[
 
 
 ProfileOption = Annotated[
-    str, open_option(PROFILES, "--profile", "Profile, which defines all numbers.")
+    str, open_option(PROFILES, "--profile", "Profile that defines how the scores are computed.")
 ]
 
 NameArgument = Annotated[

@@ -117,8 +117,8 @@ def box_of(corners: Corners, shape: tuple[int, int, int]) -> Box:
         start, stop = (tuple(int(n) for n in corner) for corner in corners)
     except (TypeError, ValueError) as error:
         raise ArgumentError(
-            "expected a box as ((z, y, x) of the first voxel, (z, y, x) after the last), but got "
-            f"{corners!r}: pass two corners"
+            "expected a box as two corners, (z, y, x) of the first voxel and (z, y, x) of the "
+            f"voxel after the last, but got {corners!r}: pass two corners"
         ) from error
     inside = len(start) == len(stop) == 3 and all(
         0 <= a < b <= n for a, b, n in zip(start, stop, shape, strict=False)

@@ -113,10 +113,7 @@ class Case:
                 f"{', '.join(map(str, self.grid.shape))}), but it has {self.signal.shape}"
             )
         if [phase.index for phase in self.phases] != list(range(self.signal.shape[0])):
-            raise CaseError(
-                f"{self.case_id}: expected phases to be numbered 0, 1, 2, ... in "
-                "order, but they are not"
-            )
+            raise CaseError(f"the phases of {self.case_id} are not numbered 0, 1, 2, ... in order")
 
     @property
     def times_s(self) -> tuple[float | None, ...]:
@@ -148,7 +145,7 @@ class Case:
             )
         if not self.is_loaded:
             raise CaseError(
-                f"expected all phases of {self.case_id} to be read, but it is still "
+                f"expected all phases of {self.case_id} to be loaded, but the case is still "
                 "opening: wait until it is open"
             )
 
@@ -316,9 +313,10 @@ class LabelMap:
         is_inside = box.is_empty or (start.min() >= 0 and (stop <= grid.shape).all())
         if first is None or not is_inside:
             raise GridMismatchError(
-                f"{self.source}: the segmentation's frames, {turn.target.shape} voxels from "
+                f"{self.source}: the frames of the segmentation, {turn.target.shape} voxels "
+                "starting at "
                 f"{np.round(grid.to_voxel(turn.target.to_world_mm((0, 0, 0))), 2).tolist()} (z, "
-                f"y, x), do not coincide with voxels of the image of shape {grid.shape}: the "
+                f"y, x), do not lie on the voxels of the image, which has shape {grid.shape}: the "
                 "segmentation belongs to a different image, or the image was resampled"
             )
         if box.is_empty:

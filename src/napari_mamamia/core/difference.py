@@ -213,7 +213,9 @@ def _unpack_plane(plane: bytes, count: int) -> bytes:
         return _inflate_bytes(rest, count)
     if kind == _RAW and len(rest) == count:
         return rest
-    raise ValueError(f"expected a plane of {count} bytes, but got {len(rest)} of kind {kind!r}")
+    raise ValueError(
+        f"expected a plane of {count} bytes, but got {len(rest)} bytes of kind {kind!r}"
+    )
 
 
 def _inflate_bytes(packed: bytes, size: int) -> bytes:

@@ -111,13 +111,13 @@ class Brush:
         # `<= 0` would accept NaN.
         if not (self.radius_mm > 0 and self.tolerance > 0):
             raise ValueError(
-                f"expected the radius and the tolerance to be above 0, but got {self.radius_mm} "
-                f"mm and {self.tolerance}"
+                "expected the radius and the tolerance to be above 0, but got a radius of "
+                f"{self.radius_mm} mm and a tolerance of {self.tolerance}"
             )
         if self.plane_axis not in (0, 1, 2) or not 1 <= self.label <= 255:
             raise ValueError(
                 "expected the plane axis to be 0, 1 or 2 and the label to be from 1 to 255, but "
-                f"got {self.plane_axis} and {self.label}"
+                f"got plane axis {self.plane_axis} and label {self.label}"
             )
 
     def inverted(self) -> Self:

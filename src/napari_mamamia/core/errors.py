@@ -57,7 +57,7 @@ class GridMismatchError(MamamiaError, ValueError):
 
 
 class ClusterError(MamamiaError, ConnectionError):
-    """Raised if a dask cluster cannot be reached or started."""
+    """Raised if a dask scheduler cannot be reached, or worker processes cannot be started."""
 
 
 class PacsError(MamamiaError, ConnectionError):

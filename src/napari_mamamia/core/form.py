@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Final
 
 from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.names import count_of
 
 MOST_FIELDS: Final = 500
 LONGEST_ID: Final = 200
@@ -152,17 +153,17 @@ class Field:
         _require_text(self.text, f"the text of the question {self.id!r}")
         if self.is_choice != bool(self.terms):
             raise FormatError(
-                f"expected the question {self.id!r} to have terms if and only if its kind is "
-                f"single or multiple, but its kind is {self.kind} and its number of terms is "
-                f"{len(self.terms)}: correct its kind"
+                "expected terms if the kind is single or multiple, and no terms otherwise, but "
+                f"the question {self.id!r} has kind {self.kind} and "
+                f"{count_of(len(self.terms), 'term')}: correct the kind or the terms"
             )
         _require_distinct((term.id for term in self.terms), f"term of {self.id!r}")
         if self.kind is not FieldKind.NUMBER and (
             self.unit or self.low is not None or self.high is not None
         ):
             raise FormatError(
-                f"expected only numeric questions to have a unit or limits, but {self.id!r}, whose "
-                f"kind is {self.kind}, has them too: remove them"
+                "expected only numeric questions to have a unit or limits, but the question "
+                f"{self.id!r} has kind {self.kind}: remove its unit and limits"
             )
         if self.low is not None and self.high is not None and not self.low <= self.high:
             raise FormatError(
@@ -171,8 +172,8 @@ class Field:
             )
         if self.measure is not None and self.scope is not FieldScope.LESION:
             raise FormatError(
-                f"expected the measured question {self.id!r} to have the scope lesion, but its "
-                f"scope is {self.scope}: change its scope"
+                f"a measured question must have the scope lesion, but {self.id!r} has the scope "
+                f"{self.scope}: change the scope"
             )
 
     @property

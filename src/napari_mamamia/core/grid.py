@@ -445,8 +445,8 @@ def require_same_grid(a: Grid, b: Grid, name_a: str = "a", name_b: str = "b") ->
         )
     if not a.is_same_place(b):
         raise GridMismatchError(
-            f"expected {name_a} and {name_b} to be on the same grid, but with equal shape "
-            f"{a.shape} they are up to {a.farthest_corner_mm(b):.2f} mm apart ({a.orientation} "
-            f"and {b.orientation}; differences: {a.differences(b) or 'affine'}): one of them has "
-            "a wrong affine; export it again with the image's own header"
+            f"expected {name_a} and {name_b} to be on the same grid, but their voxels are up to "
+            f"{a.farthest_corner_mm(b):.2f} mm apart, although both have shape {a.shape} "
+            f"({a.orientation} and {b.orientation}; differences: {a.differences(b) or 'affine'}): "
+            "one of them has a wrong affine; export it again with the image's own header"
         )

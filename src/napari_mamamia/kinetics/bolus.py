@@ -57,8 +57,9 @@ def bolus_arrival_s(times_s: Sequence[float | None], signal: Sequence[float]) ->
     percent = 100 * (float(values.max()) - baseline) / baseline if baseline > 0 else math.nan
     if phase < 1 or not percent >= _LEAST_RISE_PERCENT:
         raise CaseError(
-            f"expected the signal of a vessel or heart to rise by {_LEAST_RISE_PERCENT:g} % after "
-            f"its first phases, but found {percent:.0f} % with the steepest rise after phase "
-            f"{phase}; choose a different mask, or enter the injection time in seconds"
+            "expected the signal of the vessel or heart to rise by at least "
+            f"{_LEAST_RISE_PERCENT:g} % after the first phases, but it rises by {percent:.0f} %, "
+            f"most steeply after phase {phase}; choose a different mask, or enter the injection "
+            "time in seconds"
         )
     return max(float(rise.arrival_s[0]), times[0])

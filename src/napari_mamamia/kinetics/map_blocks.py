@@ -56,8 +56,8 @@ class MapRecipe:
         """
         if signal.ndim < 2 or not all(0 <= phase < signal.shape[0] for phase in self.needed):
             raise CaseError(
-                f"expected phases {sorted(set(self.needed))} of a (phase, ...) array for this "
-                f"map, but got shape {signal.shape}; choose phases of this case"
+                f"this map needs phases {sorted(set(self.needed))}, but the (phase, ...) array "
+                f"has shape {signal.shape}; choose phases of this case"
             )
         return self._fill_map(signal, out)
 

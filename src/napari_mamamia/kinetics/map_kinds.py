@@ -124,9 +124,9 @@ def _of_close_phases(measure: UltrafastMeasure, needs: MapNeeds) -> MapRecipe:
     arrival_s = needs.rule.injection_s
     if measure is UltrafastMeasure.TIME_TO_ENHANCEMENT and arrival_s is None:
         raise CaseError(
-            "expected the arrival time in the aorta for the time to enhancement, but it is "
-            "unknown; draw a mask in the aorta, read its arrival under Ultrafast, and enter this "
-            "time for the timing injection"
+            "the time to enhancement needs the arrival time in the aorta, which is unknown; draw "
+            "a mask in the aorta, read its arrival time under Ultrafast, and enter it with the "
+            "timing injection"
         )
     formula = ultrafast_formula(measure, times, counted_from_s=arrival_s)
     return MapRecipe(formula, tuple(range(len(times))))

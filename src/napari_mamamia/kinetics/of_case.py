@@ -140,7 +140,9 @@ def maps(
     kind_of_name = {library_name(kind): kind for kind in MAPS}
     if unknown := [name for name in names if name not in kind_of_name]:
         choices = ", ".join(f'"{name}"' for name in kind_of_name)
-        raise ArgumentError(f"expected kinds to be among {choices}, but got {unknown[0]!r}")
+        raise ArgumentError(
+            f"expected kinds to be one or more of {choices}, but got {unknown[0]!r}"
+        )
     read = _prepare_case(case, repeated_pre)
     rule = rule_of(read, timing_rule(timing, injection_s, phases))
     arrays: dict[str, NDArray[Any]] = {}
@@ -277,7 +279,7 @@ def curve(
     mask = _choose_mask(case, read, cast("MaskLike | None", where))
     if not mask.any():
         raise CaseError(
-            "expected the mask to have voxels, but it is empty; pass a mask with voxels"
+            "expected a mask with foreground voxels, but it is empty; pass a mask that is not empty"
         )
     return region_contrast_curve(read.signal, mask, read.times_s, rule)
 
@@ -335,8 +337,8 @@ def timing_rule(
         if isinstance(error, CaseError):
             raise
         raise ArgumentError(
-            "expected two phases such as (1, 3), or seconds for injection_s, but got "
-            f"{injection_s if phases is None else phases!r}"
+            "expected phases to be two numbers such as (1, 3), or injection_s to be a number of "
+            f"seconds, but got {injection_s if phases is None else phases!r}"
         ) from error
     return TimingRule(Timing(timing))
 
@@ -380,8 +382,8 @@ def _find_region(
         region = box_around_mask(_choose_mask(case, read, mask), read.grid, FTV_MARGIN_MM)
         if region.is_empty:
             raise CaseError(
-                f"expected the mask of {read.case_id} to have voxels for the FTV region, but it "
-                "is empty; pass a different mask or a box"
+                f"expected the mask of {read.case_id} to have foreground voxels for the FTV "
+                "region, but it is empty; pass a different mask or a box"
             )
         return region
     return box_of(box, read.grid.shape)

@@ -68,8 +68,8 @@ def project_enhancement(
     """
     if signal.ndim != _AXES + 1 or not all(0 <= k < signal.shape[0] for k in (later, earlier)):
         raise CaseError(
-            f"expected phases {later} and {earlier} of a (phase, z, y, x) array for a projection, "
-            f"but got shape {signal.shape}; choose phases of this case"
+            f"this projection needs phases {later} and {earlier}, but the (phase, z, y, x) array "
+            f"has shape {signal.shape}; choose phases of this case"
         )
     volume = _positive_difference(signal, later, earlier)
     projections: list[NDArray[Any]] = []

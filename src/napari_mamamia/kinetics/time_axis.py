@@ -95,7 +95,7 @@ class TimingRule:
         if self.timing is Timing.PHASE_ORDER:
             raise CaseError(
                 f"expected a timing rule for known times, but got {self.timing!r}, which applies "
-                "automatically if times are unknown"
+                "automatically if the times are unknown; choose a different timing rule"
             )
         if (self.timing is Timing.INJECTION) != (self.injection_s is not None):
             raise CaseError(
@@ -110,8 +110,8 @@ class TimingRule:
             )
         if self.injection_s is not None and not math.isfinite(self.injection_s):
             raise CaseError(
-                f"expected the injection time to be in seconds, but got {self.injection_s}; enter "
-                "a number"
+                "expected the injection time to be a number of seconds, but got "
+                f"{self.injection_s}; enter a number"
             )
 
     @property

@@ -92,8 +92,9 @@ class FtvSettings:
     def __post_init__(self) -> None:
         if not (0 <= self.background <= 1 and 0 <= self.neighbours <= 26):
             raise ValueError(
-                "expected the FTV background to be from 0 to 1 and the neighbours to be from 0 "
-                f"to 26, but got {self.background} and {self.neighbours}"
+                "expected the FTV background threshold to be from 0 to 1 and the number of "
+                f"neighbours to be from 0 to 26, but got a threshold of {self.background} and "
+                f"{self.neighbours} neighbours"
             )
 
     @classmethod
@@ -241,8 +242,8 @@ def prepare_ftv(
         region[_locate_box(outside, box)] = False
     if not region.any():
         raise CaseError(
-            "expected the box to have voxels for FTV, but all are omitted; draw a box around the "
-            "tumour"
+            "expected the FTV box to contain voxels, but all of its voxels are excluded; draw a "
+            "box around the tumour"
         )
     part = signal[:, *around.slices]
     pre = part[0].astype(np.float32)

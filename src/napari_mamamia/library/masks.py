@@ -110,7 +110,7 @@ def write_mask(
     place = grid_of(grid, mask)
     if place is None:
         raise ArgumentError(
-            "expected an array to come with its grid, but got only the array: pass grid=case.grid"
+            "expected the grid of the array, but got only the array: pass grid=case.grid"
         )
     voxels, target = mask_array(mask, "the mask", place), path_of(path, "a mask")
     record = mask_in(mask)

@@ -325,5 +325,5 @@ def _refuse_arguments(whose: str, got: str, **given: Any) -> None:
     ]
     if asked:
         raise ArgumentError(
-            f"{asked[0]} applies only {whose}, but got it with {got}; omit {asked[0]}"
+            f"{asked[0]} applies only {whose}, but it was passed with {got}; omit {asked[0]}"
         )

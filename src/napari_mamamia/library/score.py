@@ -395,7 +395,7 @@ def _require_files_for(**given: object) -> None:
     refused = [name for name, value in given.items() if value]
     if refused:
         raise ArgumentError(
-            f"expected files or folders for {refused[0]}, but got masks in memory: omit "
+            f"{refused[0]} needs masks in files or folders, but got masks in memory: omit "
             f"{refused[0]}"
         )
 

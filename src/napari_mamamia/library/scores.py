@@ -131,7 +131,7 @@ class Scores:
 
     @cached_property
     def groups(self) -> "pd.DataFrame":
-        """Table with one row for each group of each variable; empty without a clinical table.
+        """Table with one row for each group of each variable; empty if there is no clinical table.
 
         The columns are ``variable``, ``group``, ``n``, ``mean_dsc``, ``mean_norm_hd``, ``sd_dsc``,
         ``sd_norm_hd``, ``is_small`` (whether the group has fewer cases than the profile requires)
@@ -147,8 +147,9 @@ class Scores:
     def cohort(self) -> "pd.DataFrame":
         """Table of the cohort's results with ``value``, ``low``, ``high`` (95 %) and ``reason``.
 
-        The rows are mean_dsc, mean_norm_hd, performance, the fairness of each variable, fairness
-        and ranking_score. Intervals of the first three are bootstrap percentiles over cases;
+        The rows are mean_dsc, mean_norm_hd, performance, mean_hausdorff95_mm (over the cases with a
+        distance), the fairness of each variable, fairness and ranking_score. Intervals of the first
+        four are bootstrap percentiles over cases;
         intervals of fairness and ranking score are computed from contrasts between groups.
         Intervals are NaN without a bootstrap. ``reason`` explains why a value is undefined.
         """
@@ -567,6 +568,8 @@ def _cohort_rows(model: ModelScores) -> Iterator[tuple[str, float, float, float,
     numbers: dict[str, tuple[float, str]] = {}
     for name in ("mean_dsc", "mean_norm_hd", "performance"):
         numbers[name] = content[name], content["reasons"].get(name, "")
+    if model.segmentation.n_hausdorff95_mm:
+        numbers["mean_hausdorff95_mm"] = content["mean_hausdorff95_mm"], ""
     for variable, value in content["fairness_by_variable"].items():
         reason = content["reasons"].get(f"fairness_by_variable.{variable}", "")
         numbers[f"fairness_{variable}"] = value, reason

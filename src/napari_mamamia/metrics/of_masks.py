@@ -434,7 +434,8 @@ def _place(
         return grid, volumes
     if grid is not None or not shapes:
         raise ArgumentError(
-            "expected either a grid, or a spacing with arrays, but got both or a Mask: omit spacing"
+            "expected spacing only with arrays that have no grid, but got a grid or a Mask too: "
+            "omit spacing"
         )
     numbers = tuple(float(number) for number in np.ravel(spacing))
     if len(numbers) != len(shapes[0]) or not all(np.isfinite(n) and n > 0 for n in numbers):

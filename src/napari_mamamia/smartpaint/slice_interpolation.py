@@ -61,7 +61,7 @@ def interpolate_slices(
     keys = np.flatnonzero(filled) if slices is None else np.unique(slices) - first
     if any(not 0 <= key < len(filled) or not filled[key] for key in keys):
         raise CaseError(
-            "interpolation needs an outline in each of its slices, but got "
+            "interpolation needs an outline in each of its slices, but got slices "
             f"{sorted(slices or ())} across axis {axis}: outline the lesion in each of them"
         )
     after = crop.copy()

@@ -82,7 +82,7 @@ def test_the_express_lane_has_the_smallest_tumour_first(tmp_path):
 
 def test_a_challenge_is_never_begun_over_another(challenge):
     before = (challenge / "challenge.json").read_bytes()
-    with pytest.raises(SaveConflictError, match="already holds a challenge"):
+    with pytest.raises(SaveConflictError, match="already contains a challenge"):
         begin_challenge(challenge, ChallengeSettings(reference=challenge.parent / "reference"))
     assert (challenge / "challenge.json").read_bytes() == before
 

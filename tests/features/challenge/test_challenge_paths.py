@@ -68,11 +68,11 @@ def test_relative_paths_reach_every_kind_of_submission(here):
 
 
 @pytest.mark.parametrize(
-    ("limit", "kind"), [((), "here"), (("--time-limit", 60), "child"), (("--workers", 1), "dask")]
+    "limit",
+    [(), ("--time-limit", 60), ("--workers", 1)],
+    ids=["this process", "a child", "a worker"],
 )
-def test_a_missing_extra_stops_and_no_case_counts_as_the_worst(here, limit, kind):
-    if kind == "dask":
-        pytest.importorskip("distributed")
+def test_a_missing_extra_stops_and_no_case_counts_as_the_worst(here, limit):
     write_team(here / "team", 1, 2)
     (here / "team" / "C_02.dcm").write_bytes(bytes(128) + b"DICM")
     done = without_pydicom(here, "score", "--reference", "reference", "--prediction", "team",

@@ -395,7 +395,7 @@ def test_responses_alone_have_pages(tmp_path):
 @with_dots
 def test_an_output_that_holds_something_is_refused_and_the_challenge_never_taken(challenge):
     written(challenge)
-    with pytest.raises(SaveConflictError, match="to be empty, but it has files"):
+    with pytest.raises(SaveConflictError, match="to be empty, but it contains files"):
         rank_challenge(challenge, challenge.parent / "board")
     with pytest.raises(SaveConflictError, match="the run's inputs"):
         rank_challenge(challenge, challenge, existing=Existing.OVERWRITE)

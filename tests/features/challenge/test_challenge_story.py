@@ -91,7 +91,7 @@ def test_the_board_ranks_proves_itself_and_names_what_was_changed(world, tmp_pat
     assert "Größe leads" in page
     again = run_challenge("rank", folder, "--out", board)
     assert again.returncode == 1
-    assert "to be empty, but it has files (challenge rank" in again.stderr
+    assert "to be empty, but it contains files (challenge rank" in again.stderr
     assert run_challenge("rank", folder, "--out", board, "--overwrite").returncode == 0
 
     verified = run_challenge("verify", board)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import shutil
 import sys
 from dataclasses import replace
@@ -15,6 +16,7 @@ from tests.features.challenge.challenge_world import begun, ids, write_reference
 
 from napari_mamamia.core.errors import FormatError, Remedy
 from napari_mamamia.core.plugins import load_group
+from napari_mamamia.core.records import ScoreStatus
 from napari_mamamia.features.challenge.io.challenge_file import read_challenge
 from napari_mamamia.features.challenge.io.definition import (
     MISSING_TEXTS,
@@ -52,6 +54,8 @@ from napari_mamamia.features.challenge.services.challenge.publish import publish
 from napari_mamamia.features.challenge.services.challenge.run import run_challenge
 from napari_mamamia.features.challenge.services.challenge.verify import verify_challenge
 from napari_mamamia.io.files.json_text import read_json
+from napari_mamamia.io.tables.tables import read_case_scores
+from napari_mamamia.services.batch.output_folder import Existing
 
 MODELS = {"segmenter": "threshold:1.75", "contrast": "mean-intensity", "tumour": "mean-intensity"}
 HONEST, OFFICIAL = "mama-synth-2026", "mama-synth-2026-official"
@@ -125,6 +129,33 @@ def test_a_wrong_definition_is_refused_with_what_was_found(change, found):
         require_measures(parse_definition(text, "cup.yaml"))
 
 
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (("version: 1", "version: 1\nname: again"), "line 4: the key 'name' is already in line 2"),
+        (("worst: 10", "worst: 10, id: b"), "line 7: the key 'id' is already in line 7"),
+        (("answer: {", "answer: &a {file: x, "), "the key 'file' is already in line 5"),
+        (("{kind: numbers", "[kind: numbers"), r"line 5, column \d+: .*[\]}]"),
+        (("version: 1", "version: 1\n\tname: b"), "line 4, column 1: .*token"),
+        (("name: lesion-count", "name: *none"), "line 2, column 7: .*none"),
+        (("name: lesion-count", "name: !!python/name:os.system x"), "line 2, column 7: .*tag"),
+        (("version: 1", "version: \x07"), "special characters"),
+    ],
+)
+def test_a_broken_yaml_file_is_refused_in_one_line_with_its_place(change, expected):
+    text = YAML.replace(*change)
+    assert text != YAML
+    with pytest.raises(FormatError, match=expected) as caught:
+        parse_definition(text, "cup.yaml")
+    assert "\n" not in str(caught.value)
+
+
+def test_an_anchor_of_yaml_may_be_used_twice():
+    text = YAML.replace("better: low", "better: &b low")
+    more = text.replace("worst: 10}", "worst: 10}\n  - {id: b, of: number.rmse, better: *b}")
+    assert parse_definition(more, "cup.yaml").measures[1].better == "low"
+
+
 def test_a_measure_that_does_not_rank_needs_no_worst_value():
     more = "better: low, worst: 10}\n  - {id: shown, of: number.absolute_error, better: low}"
     text = YAML.replace("better: low, worst: 10}", more)
@@ -153,8 +184,13 @@ def test_a_missing_mask_is_explained_by_the_definition(tmp_path):
     (folder / "submissions" / "alpha" / "C_00.nii.gz").unlink()
     outcomes = {outcome.team: outcome for outcome in run_challenge(folder).teams}
     (failure,) = outcomes["alpha"].breaches
-    assert MISSING_TEXTS[MissingAnswer.WORST] in failure.reason
-    assert "empty" not in failure.reason
+    (table,) = (folder / "results" / "alpha").rglob("case_scores.csv")
+    (row,) = (row for row in read_case_scores(table) if row.case_id == "C_00")
+    assert row.status is ScoreStatus.PREDICTION_MISSING
+    for reason in (failure.reason, row.reason):
+        assert MISSING_TEXTS[MissingAnswer.WORST] in reason
+        assert "empty" not in reason
+    assert verify_challenge(folder) == ()
 
 
 def test_a_definition_that_extends_another_keeps_what_it_does_not_change():
@@ -581,6 +617,48 @@ def test_all_measures_together_are_ranked_as_the_definition_says(counts):
     assert verify_challenge(board) == ()
 
 
+@pytest.mark.usefixtures("quick_figures")
+def test_only_a_clearly_better_attempt_of_a_definition_climbs_the_ladder(counts):
+    text = YAML.replace("by: aggregate-then-rank", "by: score, score: 10 - error")
+    folder, board = counts / "cup", counts / "board"
+    settings = ChallengeSettings(
+        definition=parse_definition(text, "cup.yaml"), reference=counts / "truth", ladder=True,
+        n_resamples=20,
+    )  # fmt: skip
+    begin_challenge(folder, settings)
+    table = folder / "submissions" / "own" / "counts.csv"
+    true = [line.split(",") for line in (counts / "truth" / "truth.csv").read_text().split()[1:]]
+    # every case is off by the same number, so each resample has the same score
+    for off, number, score in ((3, 1, 7), (4, 1, 7), (2, 3, 8)):
+        table.parent.mkdir(exist_ok=True)
+        rows = [f"{case_id},{float(n) + off}" for case_id, n in true]
+        table.write_text("\n".join(("case,value", *rows)))
+        run_challenge(folder)
+        ranking = rank_challenge(folder, board, existing=Existing.OVERWRITE)
+        (row,) = ranking.board.boards[0].rows
+        assert (row.attempt, row.score, row.rank) == (number, score, 1)
+        assert verify_challenge(board) == ()
+
+
+@pytest.mark.usefixtures("quick_figures")
+def test_the_board_of_a_definition_has_bayes_factors_in_the_better_direction(counts):
+    folder, board = counts / "cup", counts / "board"
+    definition = definition_named(str(counts / "cup.yaml"))
+    begin_challenge(folder, ChallengeSettings(definition=definition, reference=counts / "truth"))
+    for team, off in (("a", 1), ("b", 2)):  # a mean rank: 1 for a in all resamples, 2 for b
+        text = (counts / "truth" / "truth.csv").read_text().split()
+        rows = [f"{line.split(',')[0]},{float(line.split(',')[1]) + off}" for line in text[1:]]
+        (folder / "submissions" / team).mkdir()
+        (folder / "submissions" / team / "counts.csv").write_text("\n".join(["case,value", *rows]))
+    run_challenge(folder)
+    rank_challenge(folder, board)
+    page = (board / "leaderboard.html").read_text()
+    matrix = page[page.index("Bayes factor K") :]
+    cells = re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", matrix[: matrix.index("</table>")])
+    text = " ".join(re.sub("<[^>]*>", "", cell) for cell in cells)
+    assert re.search(r"a\b.* &gt; 1,000.* b 0\b", text), text
+
+
 MODULE = """
 from napari_mamamia.features.challenge.io.definition import AnswerKind
 from napari_mamamia.features.challenge.scoring.measures import ChallengeMeasure
@@ -750,7 +828,7 @@ def test_a_correlation_of_constant_numbers_is_not_defined(case):
 def test_board_and_site_name_measures_by_title_and_direction(pairs):
     root, _, _ = pairs
     folder, board = root / "cup", root / "board"
-    text = PAIRS.replace(
+    text = PAIRS.replace("version: 1", "version: 1\ntitle: Pairs of numbers").replace(
         "{id: r2, of: number.r2, better: high, worst: -9}",
         "{id: dev, of: number.absolute_error, better: low, worst: 9, title: Deviation}",
     )
@@ -778,11 +856,16 @@ def test_board_and_site_name_measures_by_title_and_direction(pairs):
     ):
         assert label in page
     assert "SD: over" not in page
+    assert re.findall("<h2[^>]*>(.*?)</h2>", page)[-2:] == [
+        "Pairs of numbers",
+        "Pairs of numbers: figures",
+    ]
+    assert read_json(root / "site" / "leaderboard.json")["tasks"][0]["title"] == "Pairs of numbers"
 
 
-def test_a_label_of_masks_is_refused_with_a_way_out():
+def test_a_label_among_the_arguments_is_refused_with_a_way_out():
     text = MASKS.replace("worst: 100", "worst: 100, args: {label: 2}")
-    with pytest.raises(FormatError, match="all labels as one region"):
+    with pytest.raises(FormatError, match=r"answer\.labels"):
         require_measures(parse_definition(text, "cup.yaml"))
 
 

@@ -88,7 +88,7 @@ def test_cases_that_scoring_filled_count_as_filled_and_have_no_value_of_their_ow
 def test_a_missing_value_without_a_rule_is_refused_before_anything_is_written(write, tmp_path):
     done = mamamia("rank", "--table", write(WIDE), "--out", tmp_path / "o")
     assert done.returncode == 1
-    assert "some are missing: C 1; cases such as c2" in done.stderr
+    assert "values of C (1) are missing, for example for c2" in done.stderr
     assert not (tmp_path / "o").exists()
 
 
@@ -154,12 +154,12 @@ def test_tables_of_spreadsheet_programs_are_read(text, write):
         ("case,A\nc1,good\n", "column A, row 2 .* got 'good'"),
         ("case,A\nc1,1_000\n", "got '1_000'"),
         ('case,A\nc1,"1,000"\n', "may have a decimal comma or a comma between thousands"),
-        ("case,A\n,1\n", "case's name in row 2"),
-        ("algorithm,case,value,site\nA,c1,1,\n", "site's name in row 2"),
-        ("algorithm,case,value\n,c1,1\n", "algorithm's name in row 2"),
+        ("case,A\n,1\n", "name of the case in row 2"),
+        ("algorithm,case,value,site\nA,c1,1,\n", "name of the site in row 2"),
+        ("algorithm,case,value\n,c1,1\n", "name of the algorithm in row 2"),
         ("case,A,B\nc1,1\n", "2 cells, but the header has 3"),
         ("case\nc1\n", "a column for each algorithm"),
-        ("case,A\n", "none below its header"),
+        ("case,A\n", "no rows below the header"),
         ("", "it is empty"),
     ],
 )

@@ -405,6 +405,7 @@ def test_memory_of_the_kernel_is_named_in_the_failure(small_data_set, tmp_path, 
     done = mamamia("run-submission", folder, small_data_set, *words, "--memory-limit", "0.2")
     assert done.returncode == 3
     assert (
-        "expected at most 0.2 GB of memory, but it took more (mostly sockets): raise the limit"
+        "expected at most 0.2 GB of memory, but the program used more (mostly sockets): raise "
+        "the limit"
     ) in (done.stdout + done.stderr).replace("\n", " ")
     assert "(--memory-limit GB)" in done.stderr

@@ -150,7 +150,7 @@ def test_which_model_made_the_masks_must_be_known(world, tmp_path):
         evaluated(world, tmp_path / "s.json", digests={"a": "xyz", "b": "b" * 64})
     with pytest.raises(FormatError, match="NAME=SHA256"):
         read_digests(["a=1", "a=2"])
-    with pytest.raises(CaseError, match="give the key file"):
+    with pytest.raises(CaseError, match="choose the key file"):
         evaluated(world, tmp_path / "s.json", key=None)
 
 
@@ -233,7 +233,7 @@ def test_numbers_that_are_not_those_of_their_cases_are_refused(first):
     rank = replace(first.numbers[0], mean_rank=2.0)
     with pytest.raises(CaseError, match="the file was changed"):
         require_equal([replace(first, numbers=(rank, *first.numbers[1:]))])
-    with pytest.raises(CaseError, match="file of GUM to contain each case once"):
+    with pytest.raises(CaseError, match="file of GUM does not contain each case"):
         require_equal([replace(first, rows=first.rows[1:])])
     require_equal([first])
 

@@ -170,7 +170,7 @@ def test_a_box_of_a_case_that_is_not_in_the_list_does_not_count_and_is_named(tmp
         ({"lesions": "case_id,x1,x2\nA,0,1\n"}, "y1, y2, z1, z2 is missing"),
         ({"lesions": ""}, "it is empty"),
         ({"cases": CASES + "a,x\n"}, "to contain each case once"),
-        ({"cases": "case_id\n"}, "none below its header"),
+        ({"cases": "case_id\n"}, "no rows below the header"),
         ({"cases": "patient\nA\n"}, "case_id is missing"),
         ({"boxes": BOXES.replace("score", "risk", 1)}, "column risk in both tables"),
     ],

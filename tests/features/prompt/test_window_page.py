@@ -249,7 +249,7 @@ def test_a_server_says_what_leaves_and_plain_http_needs_a_second_yes(qtbot, dock
     flow = dock.flow("Prompt")
     page = flow.page
     prompting.stored["model"] = "kept"
-    assert page.leaving.text() == "Nothing leaves this computer."
+    assert page.leaving.text() == "No data are sent from this computer."
     page.engine.setCurrentIndex(page.engine.findData("remote"))
     page.fields["server"].setText("http://far.example:1527")
     page.fields["api_key"].setText("secret")

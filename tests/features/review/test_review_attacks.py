@@ -257,7 +257,7 @@ def test_a_key_is_asked_for_and_a_wrong_passphrase_opens_nothing(share, clean, t
     home, elsewhere = Path(shutil.copytree(clean[1], tmp_path / "people")), tmp_path / "elsewhere"
     for passphrase, computer, why in (
         ("", home / who, "nobody else may use this name"),
-        ("another one", home / who, "expected the passphrase of the key"),
+        ("another one", home / who, "the passphrase of the key"),
         (
             WORDS,
             elsewhere,

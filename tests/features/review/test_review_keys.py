@@ -41,7 +41,7 @@ def test_nobody_acts_as_a_lead_whose_key_is_bound_without_it(study, tmp_path):
     before = sorted(folder.rglob("*"))
     trials = (
         ("ana", "words", "is not on this computer"),
-        ("lea", "wrong", "expected the passphrase of the key"),
+        ("lea", "wrong", "the passphrase of the key"),
     )
     for computer, words, why in trials:
         sit_at(computer)

@@ -120,7 +120,7 @@ def test_a_key_waits_until_a_lead_types_the_digits_that_its_owner_reads_out(desk
     with pytest.raises(WrongPassphraseError):
         countersign_key(lea, "Ana", digits, "another lead's words")
     make_own_key(jo, WORDS)
-    with pytest.raises(CaseError, match="expected a lead"):
+    with pytest.raises(CaseError, match="only a lead"):
         countersign_key(jo, "Ana", digits, WORDS)
     countersign_key(lea, "Ana", digits, "a lead's own words")
     lea.session.refresh()
@@ -175,7 +175,7 @@ def test_a_judge_accepts_what_agrees_and_reopens_what_is_decided(desks):
         accept_case(jo, "c0001")
     desks.read_all()
     ana.session.refresh()
-    with pytest.raises(CaseError, match="expected an adjudicator"):
+    with pytest.raises(CaseError, match="only an adjudicator"):
         accept_case(ana, "c0001")
     accept_case(jo, "c0001")
     make_own_key(desks.of("Lea Lead"), WORDS)
@@ -187,7 +187,7 @@ def test_a_judge_accepts_what_agrees_and_reopens_what_is_decided(desks):
     with pytest.raises(CaseError, match="a reason"):
         reopen_case(jo, "c0001", " ")
     ana.session.refresh()
-    with pytest.raises(CaseError, match="expected an adjudicator"):
+    with pytest.raises(CaseError, match="only an adjudicator"):
         reopen_case(ana, "c0001", "x")
     reopen_case(jo, "c0001", "another lesion on the other side")
     assert jo.session.refresh().case("c0001").state is CaseState.REOPENED

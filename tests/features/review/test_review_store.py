@@ -98,7 +98,7 @@ def test_masks_that_cannot_be_listed_are_told_and_no_study_without_masks(
     monkeypatch.setattr(os, "listdir", refuse)
     assert os.strerror(code) in store.read().away
     assert store.read().masks == {SHA}, "who is at work goes on with what was known"
-    with pytest.raises(FormatError, match="some are not"):
+    with pytest.raises(FormatError, match="cannot be read"):
         read_whole(store)
 
 

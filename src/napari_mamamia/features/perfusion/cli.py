@@ -270,7 +270,7 @@ def _flip_angles(folder: Path | None, angles: str, tr: float | None) -> "FlipAng
     if not folder.is_dir() or degrees is None:
         raise typer.BadParameter(
             "expected --vfa to name a folder and --vfa-angles to list the flip angles, but got "
-            f"{folder} and {angles or 'none'}: give both options"
+            f"{folder} and {angles or 'none'}: pass both options"
         )
     require_flip_angles(degrees, len(degrees), 5e-3 if tr is None else tr / 1e3)
     return FlipAngles(str(folder.resolve()), degrees, tr)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.cohort import CaseRecord, Cohort, RefusedRow
-from napari_mamamia.core.errors import FormatError, MissingColumnsError
+from napari_mamamia.core.errors import FormatError, MissingColumnsError, Remedy
 from napari_mamamia.core.names import count_of
 from napari_mamamia.io.clinical.columns import (
     BY_NAME,
@@ -210,11 +210,11 @@ def _sheet_of_cases(path: Path, text: str, choice: ColumnChoice) -> tuple[Header
     column = dict(choice.names).get("case_id") or " or ".join(COLUMNS["case_id"])
     raise MissingColumnsError(
         f"expected a column {column} in {path}, but found {'; '.join(dict.fromkeys(tables))}: "
-        "rename the column of case ids, or name it in a columns file, which mamamia clinical "
-        f"{path.name} can propose",
+        "rename the column of case ids, or name it in a columns file",
         str(path),
         ["case_id"],
         there,
+        remedies=(Remedy(command="clinical", values=(str(path),)),),
     )
 
 

@@ -18,7 +18,7 @@ from napari_mamamia.io.tables.tables import write_json
 
 MANIFEST_NAME: Final = "manifest.json"
 FORMAT_VERSION: Final = 1
-_REMEDY: Final = "get the bundle again, or export again"
+_REMEDY: Final = "get another copy of the bundle, or export again"
 
 
 @dataclass(frozen=True, slots=True)

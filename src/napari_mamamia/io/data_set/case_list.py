@@ -39,7 +39,7 @@ class CaseList:
 
     def __post_init__(self) -> None:
         if not self.case_ids:
-            raise ValueError(f"{self.name} lists no case; add the cases")
+            raise ValueError(f"{self.name} lists no cases; add the cases")
         seen: set[str] = set()
         for case_id in self.case_ids:
             if case_key(case_id) in seen:
@@ -52,8 +52,8 @@ class CaseList:
             object.__setattr__(self, "digests", ("",) * len(self.case_ids))
         if len(self.digests) != len(self.case_ids):
             raise ValueError(
-                f"expected {self.name} to have digests for all cases or for none, "
-                "but some are missing"
+                f"expected {self.name} to have digests for all cases or for none, but some are "
+                "missing: add the missing digests, or remove all digests"
             )
 
     @cached_property
@@ -79,8 +79,9 @@ def read_case_list(path: Path) -> CaseList:
     """Return the cases that a file lists.
 
     A ``.csv``, ``.xlsx`` or ``.ods`` table has the column case_id (or patient_id) and may have the
-    column sha256 with the digest of each reference file. Any other file has one id per line, plain
-    or as in the tables of this software; empty lines and lines that begin with # are skipped.
+    column sha256 with the digest of each reference file. Any other file, and a ``.csv`` file with
+    one column, has one id per line, plain or as in the tables of this software; empty lines and
+    lines that begin with # are skipped.
 
     Raises
     ------
@@ -88,7 +89,8 @@ def read_case_list(path: Path) -> CaseList:
         If the file cannot be read, lists no case, lists a case twice, or has an invalid digest.
     """
     try:
-        if path.suffix.lower() in TABLES and path.suffix.lower() != ".txt":
+        is_table = path.suffix.lower() in TABLES and path.suffix.lower() != ".txt"
+        if is_table and not (path.suffix.lower() == ".csv" and _has_one_column(path)):
             ids, digests = _read_table(path)
         else:
             ids, digests = _read_lines(path), []
@@ -97,6 +99,14 @@ def read_case_list(path: Path) -> CaseList:
         raise
     except ValueError as error:
         raise FormatError(f"cannot read a list of cases from {path}: {error}") from error
+
+
+def _has_one_column(path: Path) -> bool:
+    try:
+        text, _ = read_text(path)
+    except OSError:
+        return False
+    return not any(separator in text for separator in ",;\t")
 
 
 def _read_lines(path: Path) -> list[str]:

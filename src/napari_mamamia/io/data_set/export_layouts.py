@@ -55,8 +55,8 @@ def nnunet_folder(number: int, name: str) -> str:
     """
     if not 1 <= number <= 999:
         raise CaseError(
-            "expected the number of an nnU-Net data set to be 1 to 999, but it is "
-            f"{number}: choose another number"
+            f"expected the number of an nnU-Net data set to be from 1 to 999, but it is {number}: "
+            "choose another number"
         )
     return f"Dataset{number:03d}_{_keep_alphanumeric(name) or 'Export'}"
 
@@ -104,8 +104,8 @@ def bids_subject(case_id: str) -> str:
     label = _keep_alphanumeric(case_id)
     if not label:
         raise CaseError(
-            f"expected the case id {case_id!r} to contain letters a-z or digits for a BIDS "
-            "subject label, but it does not: rename the case, or leave out the format bids"
+            f"the case id {case_id!r} contains no letters a-z or digits, which a BIDS subject "
+            "label needs: rename the case, or leave out the format bids"
         )
     return label
 

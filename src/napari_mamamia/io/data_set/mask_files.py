@@ -29,8 +29,14 @@ from napari_mamamia.io.volumes.formats import MASKS_EXPECTED, format_of, mask_st
 _WORDS: Final = frozenset(
     {"seg", "dseg", "segmentation", "segmentations", "mask", "masks", "label", "labels"}
     | {"labelmap", "pred", "prediction", "predicted", "tumor", "tumour", "lesion", "gt"}
+    | {"trans", "ensemble"}
 )
-"""Words for a mask that may precede or follow a case's id in a file name."""
+"""Words for a mask that may precede or follow a case's id in a file name.
+
+MONAI's SaveImage writes "trans" by default, and Auto3DSeg writes "ensemble".
+"""
+_FIRST_CHANNEL: Final = "0000"
+"""Number of an image of nnU-Net; a mask that was named after the image still contains it."""
 _WORD: Final = re.compile(r"[^\W_]+")
 _BIDS: Final = re.compile(r"sub-(?P<subject>[^\W_]+)(?:_[^\W_]+-[^_]+)*(?:_(?:dseg|mask))?", re.A)
 _NOT_ALPHANUMERIC: Final = re.compile(r"[^0-9a-z]")
@@ -244,8 +250,8 @@ class _Search:
             shown = [readable_name(self._shown(path)) for path in files]
             self._others[case_id] = (
                 f"expected a mask of {case_id}, but found only {name_some(shown, _NAMED)}, which "
-                f"has another format or content: convert it to {case_id}.nii.gz, or if it is the "
-                f"mask, rename it to {case_id} with the suffix of its format"
+                f"has neither the name nor the format of a mask: rename the mask to {case_id} with "
+                f"the suffix of its format, such as {case_id}.nii.gz, or convert it"
             )
 
     def _shown(self, path: Path) -> str:
@@ -284,7 +290,8 @@ def _is_mask(path: Path, case_id: str) -> bool:
     before, carries, after = case_key(stem).partition(case_key(case_id))
     words = _WORD.findall(f"{before} {after}" if carries else case_key(stem))
     is_own = bool(carries) or len(path.parts) > 1
-    return is_own and all(word in _WORDS for word in words)
+    is_named = [word in _WORDS for word in words if word != _FIRST_CHANNEL]
+    return is_own and all(is_named) and (bool(is_named) or not words)
 
 
 def _is_lone_seg(path: Path, files: list[Path]) -> bool:

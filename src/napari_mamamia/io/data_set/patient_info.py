@@ -135,7 +135,7 @@ def read_times_file(path: Path) -> Mapping[str, tuple[float, ...]]:
         if times is None or not isinstance(case_id, str):
             raise FormatError(
                 f'expected {{"case_id": "...", "times_s": [0, 90, ...]}} with ascending seconds in '
-                f"{path}, got {str(entry)[:80]}: correct the entry or remove the file"
+                f"{path}, but found {str(entry)[:80]}: correct the entry, or remove the file"
             )
         times_by_case[case_id] = times
     return times_by_case

@@ -25,6 +25,7 @@ _SCORE_COLUMNS: Final = (
     IDS,
     needed("dsc", "dice", "dice_score", "dice_coefficient"),
     Column("norm_hd", ("norm_hd", "normhd"), ("nhd", "normalised_hd", "normalized_hd")),
+    optional("hausdorff95_mm", "hd95_mm"),
     optional("status"),
     optional(METRIC_DEFINITION),
 )
@@ -38,12 +39,13 @@ _RESPONSE_COLUMNS: Final = (
     optional(METRIC_DEFINITION),
 )  # fmt: skip
 _STATUSES: Final = {status.value: status for status in ScoreStatus}
-_BOUNDS: Final[Mapping[str, float]] = {"dsc": 1.0, "norm_hd": math.inf, "score": 1.0}
+_BOUNDS: Final[Mapping[str, float]] = {"dsc": 1.0, "score": 1.0}
+"""The largest possible value of a column, if it is not infinity."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreRow:
-    """Dice (0 to 1) and normalised Hausdorff distance (0 or more) of a case, or nan if undefined.
+    """Dice (0 to 1), normalised Hausdorff distance and HD95 in mm (0 or more); nan if undefined.
 
     `status` is the case's status in the tables of this software; an unknown status counts as ok.
     """
@@ -52,6 +54,7 @@ class ScoreRow:
     dsc: float
     norm_hd: float
     status: ScoreStatus = ScoreStatus.OK
+    hausdorff95_mm: float = math.nan
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +88,13 @@ class ReadRows(Generic[T]):
 
 @reads("a readable score table", "save it again as .xlsx or CSV UTF-8")
 def read_score_table(path: Path) -> ReadRows[ScoreRow]:
-    """Return the columns case_id (or patient_id) and dsc, and norm_hd if present, of a table.
+    """Return the columns case_id (or patient_id), dsc, norm_hd and hausdorff95_mm of a table.
 
-    An empty cell is an undefined number. A row is invalid if it has neither number (unless its
-    status says that the prediction is empty), a number outside its range, no id, or the id of
-    another row. Letter case does not distinguish case ids. A row ``metric_definition`` states in
-    its second cell how the numbers were computed, and so does a column of that name. Further
-    columns are ignored.
+    Only the first two are required. An empty cell is an undefined number. A row is invalid if it
+    has neither Dice nor NormHD (unless its status says that the prediction is empty), a number
+    outside its range, no id, or the id of another row. Letter case does not distinguish case ids. A
+    row ``metric_definition`` states in its second cell how the numbers were computed, and so does a
+    column of that name. Further columns are ignored.
 
     Raises
     ------
@@ -105,9 +108,10 @@ def read_score_table(path: Path) -> ReadRows[ScoreRow]:
         has_number = not (math.isnan(dsc) and math.isnan(norm_hd))
         if not has_number and status is not ScoreStatus.PREDICTION_EMPTY:
             raise ValueError("dsc and norm_hd are both empty")
-        return ScoreRow(case_id, dsc, norm_hd, status)
+        return ScoreRow(case_id, dsc, norm_hd, status, numbers.get("hausdorff95_mm", math.nan))
 
-    return _read_rows(read_table(path, _SCORE_COLUMNS), ("dsc", "norm_hd"), row)
+    columns = ("dsc", "norm_hd", "hausdorff95_mm")
+    return _read_rows(read_table(path, _SCORE_COLUMNS), columns, row)
 
 
 @reads("a readable response table", "save it again as .xlsx or CSV UTF-8")
@@ -142,7 +146,7 @@ def _read_rows(
     columns = {name: table.column(name) for name in table.header.places}
     numbers, bad_cells = {}, dict[int, str]()
     for name in filter(table.has, number_columns):
-        numbers[name], bad = table.numbers(name, low=0, high=_BOUNDS[name])
+        numbers[name], bad = table.numbers(name, low=0, high=_BOUNDS.get(name, math.inf))
         bad_cells = {cell.row: cell.reason for cell in bad} | bad_cells
     definitions = [
         line[1]

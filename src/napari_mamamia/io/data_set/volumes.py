@@ -19,14 +19,7 @@ from napari_mamamia.io.dicom.probe import is_seg_file
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.headers import VolumeHeader
 from napari_mamamia.io.files.sources import PhaseSource
-from napari_mamamia.io.volumes.formats import (
-    MASK_SUFFIXES,
-    WRITTEN_SUFFIXES,
-    file_stem,
-    format_of,
-    function_of,
-    suffix_of,
-)
+from napari_mamamia.io.volumes import formats
 from napari_mamamia.io.volumes.inflate import Content
 from napari_mamamia.io.volumes.segments import require_no_name
 from napari_mamamia.io.volumes.streams import VoxelStream, refusal
@@ -189,10 +182,10 @@ def volume_stem(path: Path) -> str:
     >>> volume_stem(Path("masks/DUKE_001.nii.gz"))
     'DUKE_001'
     """
-    return path.name[: len(path.name) - len(suffix_of(path.name))]
+    return path.name[: len(path.name) - len(formats.suffix_of(path.name))]
 
 
-@reads("a readable volume", "copy or download it again")
+@reads("a readable volume", "copy or download the file again")
 def read_header(path: Path) -> VolumeHeader:
     """Return shape, type and affine of a volume file; voxels are not read.
 
@@ -205,7 +198,7 @@ def read_header(path: Path) -> VolumeHeader:
         return header
 
 
-@reads("a readable volume", "copy or download it again")
+@reads("a readable volume", "copy or download the file again")
 def read_phase_header(source: PhaseSource) -> VolumeHeader:
     """Return the shape, type and affine of one phase's volume in any format.
 
@@ -230,7 +223,7 @@ def read_phase_header(source: PhaseSource) -> VolumeHeader:
     return header
 
 
-@reads("a readable volume", "copy or download it again")
+@reads("a readable volume", "copy or download the file again")
 def read_phase_into(source: PhaseSource, header: VolumeHeader, out: NDArray[Any]) -> None:
     """Read the voxels of one phase into `out`; progress counts planes.
 
@@ -270,7 +263,7 @@ def read_phase_into(source: PhaseSource, header: VolumeHeader, out: NDArray[Any]
     report_progress(len(out), len(out), text)
 
 
-@reads("a readable volume", "copy or download it again")
+@reads("a readable volume", "copy or download the file again")
 def read_series_into(path: Path, header: VolumeHeader, out: NDArray[Any]) -> None:
     """Read the first volumes of a file in one pass; progress counts their planes.
 
@@ -308,7 +301,7 @@ def read_series_into(path: Path, header: VolumeHeader, out: NDArray[Any]) -> Non
     report_progress(total, total, text)
 
 
-@reads("a readable volume", "copy or download it again")
+@reads("a readable volume", "copy or download the file again")
 def read_volume(path: Path) -> tuple[VolumeHeader, NDArray[Any]]:
     """Return the header and the voxels of a file, (z, y, x) or, for several volumes, (n, z, y, x).
 
@@ -324,7 +317,7 @@ def read_volume(path: Path) -> tuple[VolumeHeader, NDArray[Any]]:
     return header, out if header.n_volumes > 1 else out[0]
 
 
-@reads("a readable mask", "copy or download it again")
+@reads("a readable mask", "copy or download the file again")
 def read_labels(
     path: Path, label: float | str | None = None, *, zero_nonfinite: bool = False
 ) -> LabelMap:
@@ -374,7 +367,7 @@ def read_label_pair(
     return (a, b) if a is None or b is None else on_common_grid(a, b)
 
 
-@reads("a readable mask", "copy or download it again")
+@reads("a readable mask", "copy or download the file again")
 def read_labels_dense(path: Path) -> tuple[VolumeHeader, NDArray[Any]]:
     """Return a mask's header and its whole ``(z, y, x)`` array.
 
@@ -427,15 +420,15 @@ def write_volume_job(array: Planes, grid: Grid, path: Path, *, overwrite: bool =
 
     If the job is cancelled, an older file stays unchanged and no new file remains.
     """
-    known = format_of(path.name)
+    known = formats.format_of(path.name)
     if known is None or not known.write_with:
-        raise _unknown_suffix(path, WRITTEN_SUFFIXES)
-    function_of(known.write_with)(array, grid, path, overwrite=overwrite)
+        raise _unknown_suffix(path, formats.WRITTEN_SUFFIXES)
+    formats.function_of(known.write_with)(array, grid, path, overwrite=overwrite)
 
 
 def files_of_volume(path: Path) -> tuple[Path, ...]:
     """Return the path of a volume, and of its separate voxel file if it has one."""
-    known = format_of(path.name)
+    known = formats.format_of(path.name)
     if known is None or not known.voxel_suffixes:
         return (path,)
     try:
@@ -448,9 +441,11 @@ def files_of_volume(path: Path) -> tuple[Path, ...]:
 def _read_labels(
     path: Path, label: float | str | None, *, zero_nonfinite: bool = False
 ) -> tuple[VolumeHeader, LabelMap]:
-    known = format_of(path.name) or (format_of(".dcm") if is_seg_file(path) else None)
+    known = formats.format_of(path.name) or (
+        formats.format_of(".dcm") if is_seg_file(path) else None
+    )
     if known is not None and known.labels_with:
-        header, labels = function_of(known.labels_with)(path, label)
+        header, labels = formats.function_of(known.labels_with)(path, label)
         return header, replace(labels, warnings=header.warnings)
     with _open_volume(path, Content.MASK) as (header, stream):
         if header.n_volumes != 1:
@@ -467,19 +462,19 @@ def _read_labels(
 def _open_volume(
     path: Path, content: Content = Content.IMAGE
 ) -> AbstractContextManager[tuple[VolumeHeader, VoxelStream]]:
-    known = format_of(path.name)
+    known = formats.format_of(path.name)
     if known is None:
-        raise _unknown_suffix(path, MASK_SUFFIXES)
+        raise _unknown_suffix(path, formats.MASK_SUFFIXES)
     if not known.open_with:
         came = "the file is DICOM, and only DICOM segmentations can be read as single files"
         raise refusal(path, "a volume file", came, "open the folder of its series")
     opened: AbstractContextManager[tuple[VolumeHeader, VoxelStream]]
-    opened = function_of(known.open_with)(path, content)
+    opened = formats.function_of(known.open_with)(path, content)
     return opened
 
 
 def _is_dicom(source: PhaseSource) -> bool:
-    return len(source.files) > 1 or not file_stem(source.files[0].name)
+    return len(source.files) > 1 or not formats.file_stem(source.files[0].name)
 
 
 def _require_room(header: VolumeHeader, out: NDArray[Any], shape: tuple[int, ...]) -> None:

@@ -119,14 +119,14 @@ def partial_warnings(slices: Sequence[Slice]) -> list[str]:
     n_missing = sum(acquired not in image.clocks for image in pieces)
     if 0 < n_missing < len(pieces) and not list_refused_times(pieces, acquired):
         sentences.append(
-            f"{acquired} is missing in {n_missing} of {len(pieces)} images: it gives no times"
+            f"{acquired} is missing in {n_missing} of {len(pieces)} images, so it gives no times"
         )
     for clock in (acquired, Clock.CONTENT_TIME):
         if len(find_units_s(clock, pieces)) > 1:
             n_coarse = sum(unit_of(clock) in image.clocks for image in pieces)
             sentences.append(
-                f"{clock} has no seconds in {n_coarse} of {len(pieces)} images: it gives no times, "
-                "because it may be off by a minute or more between images"
+                f"{clock} has no seconds in {n_coarse} of {len(pieces)} images, so it gives no "
+                "times: it may be off by a minute or more between images"
             )
     return sentences
 

@@ -392,8 +392,8 @@ def shape_of(path: Path, header: Any) -> tuple[int, int]:
     shape = (int(needed(path, header, "Rows")), int(needed(path, header, "Columns")))
     if not all(0 < extent <= _MOST_ROWS for extent in shape):
         raise FormatError(
-            f"expected 1 to {_MOST_ROWS} Rows and Columns in {path}, but found {shape[0]} and "
-            f"{shape[1]}: export the series again"
+            f"expected Rows and Columns in {path} to be from 1 to {_MOST_ROWS}, but they are "
+            f"{shape[0]} and {shape[1]}: export the series again"
         )
     return shape
 

@@ -419,9 +419,7 @@ def _nifti_texts(path: Path) -> Iterator[tuple[str, str]]:
         head = stream.head(_LONGEST)
         fields = known_fields(head)
         if fields is None:
-            raise FormatError(
-                f"expected {path} to be a NIfTI file, but it is not: check it by hand"
-            )
+            raise FormatError(f"{path} is not a NIfTI file: check it by hand")
         for name in _TEXTS:
             if name in fields.keys():  # noqa: SIM118 - nibabel's header is no mapping
                 # After the first zero byte, the text may contain leftover memory of the writing

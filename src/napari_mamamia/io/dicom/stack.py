@@ -251,17 +251,17 @@ def _require_equal_rows(rows: Sequence[Sequence[Slice]]) -> None:
     odd = int(np.argmax(counts != usual))
     if counts[odd] != usual and usual == 1:
         raise CaseError(
-            f"expected each slice of {name} once, but {rows[odd][0].name} and {rows[odd][1].name} "
-            "show the same position: move the surplus file out of the folder"
+            f"expected one image for each slice position of {name}, but {rows[odd][0].name} and "
+            f"{rows[odd][1].name} show the same position: move the surplus file out of the folder"
         )
     if usual not in counts:
         times = " and ".join(
-            f"{n} of them {k} times" for k, n in sorted(Counter(counts.tolist()).items())
+            f"{k} at {n} of them" for k, n in sorted(Counter(counts.tolist()).items())
         )
         raise CaseError(
-            f"expected equal stacks in {name}, but of its {len(rows)} slice positions it shows "
-            f"{times}, possibly because the table moved between phases; images are not resampled: "
-            "import only the phases of one table position"
+            f"expected the same number of images at each of the {len(rows)} slice positions of "
+            f"{name}, but found {times}, possibly because the table moved between phases; images "
+            "are not resampled: import only the phases of one table position"
         )
     if counts[odd] != usual:
         fate = (

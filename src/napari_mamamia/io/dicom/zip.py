@@ -88,12 +88,14 @@ def _catch_write_errors(archive: Path) -> Iterator[None]:
 
 def _require_harmless(archive: Path, members: list[zipfile.ZipInfo]) -> None:
     if len(members) > MOST_FILES:
-        raise _make_hostile_error(archive, f"it holds {len(members)} files, more than {MOST_FILES}")
+        raise _make_hostile_error(
+            archive, f"it contains {len(members)} files, above the limit of {MOST_FILES}"
+        )
     total = sum(info.file_size for info in members)
     packed = max(archive.stat().st_size, 1)
     if total > MOST_BYTES:
         raise _make_hostile_error(
-            archive, f"it unpacks to {total >> 30} GiB, more than {MOST_BYTES >> 30}"
+            archive, f"it unpacks to {total >> 30} GiB, above the limit of {MOST_BYTES >> 30} GiB"
         )
     if total > _FREE_OF_RATIO and total > MOST_RATIO * packed:
         raise _make_hostile_error(
@@ -119,7 +121,7 @@ def _require_harmless_member(archive: Path, info: zipfile.ZipInfo, seen: set[str
     # On Windows and macOS, names that differ only in letter case refer to one file.
     key = "/".join(parts).casefold()
     if key in seen:
-        raise _make_hostile_error(archive, f"it holds {name!r} twice")
+        raise _make_hostile_error(archive, f"it contains {name!r} twice")
     seen.add(key)
 
 

@@ -247,8 +247,8 @@ def _fate_of_set(own: Sequence[Part], kept: Sequence[Part], name: str) -> str | 
         return of
     raise CaseError(
         f"expected each phase of {name} only once, but {own[0].header.series_name} "
-        f"({', '.join(sorted(own[0].kind.processing))}) has {len(ours)} phases, and the less "
-        f"processed {of} has {len(theirs)}: leave out the copies",
+        f"({', '.join(sorted(own[0].kind.processing))}) has {len(ours)} phases, and its less "
+        f"processed version {of} has {len(theirs)}: leave out the copies",
         remedies=leave_out_each(reversed(both), both[0] + both[1]),
     )
 

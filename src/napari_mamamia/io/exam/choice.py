@@ -130,7 +130,7 @@ def or_named(left_out: Sequence[LeftOut]) -> tuple[str, list[Remedy]]:
             [_use_all(acquisition) for acquisition in named],
         )
     others = [acquisition for acquisition in acquisitions_of(parts) if acquisition.n_times > 1]
-    advice = ", or choose the series to use them nevertheless" if others else ""
+    advice = ", or choose the series to use them anyway" if others else ""
     return advice, [_use_all(other) for other in others]
 
 
@@ -525,8 +525,8 @@ def _require_proof(chosen: Acquisition, looks: Looks, name: str) -> None:
         if len(timed) == 1 and not looks.shows_contrast([v.stack for v in chosen.volumes]):
             raise CaseError(
                 f"expected the phases of {name} to differ in time or contrast, but those of "
-                f"{part.header.series_name} do not: choose the series if it is the dynamic series "
-                "nevertheless",
+                f"{part.header.series_name} do not: if it is the dynamic series anyway, choose it "
+                "explicitly",
                 remedies=[use_series(v.stack for v in chosen.volumes)],
             )
 

@@ -176,8 +176,8 @@ def _find_beat(
         return None
     return CaseError(
         f"expected the phases of {name} to be seconds apart, but they are {usual:g} s apart "
-        "without contrast, like cardiac frames: choose the series if it is the dynamic series "
-        "nevertheless",
+        "without contrast, like cardiac frames: if this is the dynamic series anyway, choose it "
+        "explicitly",
         remedies=[use_series(stacks)],
     )
 

@@ -190,8 +190,8 @@ def _read_planes(files: Sequence[Path], frames: Sequence[int]) -> list[Slice]:
         return [planes[file][frame] for file, frame in zip(files, indices, strict=True)]
     except IndexError as error:
         raise FormatError(
-            f"expected at least {max(indices) + 1} frames in {files[0]}: open the folder again, "
-            "because it has changed"
+            f"expected at least {max(indices) + 1} frames in {files[0]}, but found fewer, because "
+            "the file has changed: open the folder again"
         ) from error
 
 

@@ -156,7 +156,9 @@ class RecordCodec(Generic[R]):
             return {str(name): self.plain(item) for name, item in value.items()}
         if is_dataclass(value) and not isinstance(value, type):
             return self._plain_record(value)
-        raise TypeError(f"expected a value of a record, but found {type(value).__name__}")
+        raise TypeError(
+            f"expected a value that a record can hold, but found {type(value).__name__}"
+        )
 
     def record(self, content: object, where: object) -> R:
         """Return the record for plain values; error messages name the file as `where`.

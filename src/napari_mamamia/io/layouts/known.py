@@ -69,8 +69,8 @@ def find_layout(name_or_path: str) -> tuple[Layout, ...]:
     if path.suffix.lower() == ".toml" or path.is_file():
         return read_layouts(path)
     raise FormatError(
-        f"expected a layout or a .toml file that describes one, but found {name_or_path!r}: known "
-        f"are {', '.join(sorted(by_name))}"
+        f"expected a layout or a .toml file that describes one, but found {name_or_path!r}: the "
+        f"known layouts are {', '.join(sorted(by_name))}"
     )
 
 

@@ -79,7 +79,7 @@ def find_tumour_label(mask: Path) -> int | None:
         return labels[tumours[0]]
     candidates = tumours or list(labels)
     raise FormatError(
-        f"expected one label that is the tumour in {file}, but found "
+        f"expected one tumour label in {file}, but found "
         f"{name_some([f'{name} ({labels[name]})' for name in candidates])}: choose one",
         remedies=tuple(Remedy("label", (str(labels[name]),)) for name in candidates),
     )

@@ -398,7 +398,8 @@ def _parse_image(settings: _Settings) -> ImageRule:
     has_order = rule.phase is not None or {"phase", "time"} & rule.pattern.kinds.keys()
     if rule.kind is ImageKind.VOLUME and not has_order:
         raise ValueError(
-            f"expected {{phase:n}} or {{time:x}} in {rule.pattern.text!r}, or phase = a number"
+            f"expected {{phase:n}} or {{time:x}} in {rule.pattern.text!r}, or phase = a number, "
+            "but found neither"
         )
     return rule
 
@@ -421,7 +422,9 @@ def _parse_mask(settings: _Settings) -> MaskRule:
         )
     is_segments = rule.pattern.text.endswith(".seg.nrrd")
     if not rule.name and "name" not in rule.pattern.kinds and not is_segments:
-        raise ValueError(f"expected name = ... or {{name}} in the mask {rule.pattern.text!r}")
+        raise ValueError(
+            f"expected name = ... or {{name}} in the mask {rule.pattern.text!r}, but found neither"
+        )
     return rule
 
 

@@ -95,9 +95,9 @@ def propose_layout(tree: Tree, name: str = "mine") -> str:
         series = series or _find_series(sorted(candidates, key=natural_key), masks)
     if not series:
         raise FormatError(
-            f"expected several volume files of a patient in {tree.root} (such as .nii.gz, .nrrd, "
-            ".mha) whose names contain pre and post, a time or the number of the phase, or 4-D "
-            "files, but found none: choose another folder, or import DICOM"
+            "expected 4-D files, or several volume files for each patient (such as .nii.gz, "
+            ".nrrd, .mha) whose names contain pre and post, a time or a phase number, in "
+            f"{tree.root}, but found none: choose another folder, or import DICOM"
         )
     rules, words = _describe_series(series, is_4d=is_4d)
     accepted = [each for each in series if each.rule in rules]
@@ -162,7 +162,7 @@ def _stem_path(path: str) -> str | None:
 
 
 def _own_text(stem: str) -> str:
-    """Return the last two parts of a path, whose words say what a file is."""
+    """Return the last two parts of a path, whose words describe the file."""
     return "/".join(stem.split("/")[-2:])
 
 
@@ -471,7 +471,7 @@ def _image_lines(series: Sequence[Series], *, is_4d: bool) -> list[str]:
 
 
 def _find_fields(series: Sequence[Series], *, is_4d: bool) -> None:
-    """Find patient, visit and side of series of equal depth, and their rules."""
+    """Find the patient, visit and side of series of equal depth, and the rules for them."""
     depth = len(series[0].parts) - 1
     columns = [[each.parts[place] for each in series] for place in range(depth)]
     kinds = [
@@ -507,7 +507,7 @@ def _strip_words(name: str, text: str) -> str:
 
 
 def _split_patients(series: Sequence[Series]) -> None:
-    """Take a visit or a side at the end of the patients' names off, if it repeats."""
+    """Remove a visit or a side from the end of the patients' names if it repeats."""
     patients = [each.fields.get("patient", "") for each in series]
     parts = [re.fullmatch(r"(.+)[-_. ]([^-_. ]+)", patient) for patient in patients]
     pairs = [(match[1], match[2]) for match in parts if match]

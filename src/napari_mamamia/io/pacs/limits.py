@@ -146,7 +146,7 @@ def _list_starts(url: str) -> set[str]:
     parts = urlsplit((Request("GET", url).prepare().url or "").lower())
     usual = _PORTS.get(parts.scheme)
     if usual is None or not parts.hostname:
-        raise ValueError("an address begins with http:// or https:// and a host name")
+        raise ValueError("the address must begin with http:// or https:// and a host name")
     user = parts.netloc.rpartition("@")[0]
     name = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     port = parts.port or usual

@@ -57,7 +57,7 @@ Piece = tuple[bool, bytes]
 """Whether a piece is text, in which short words count, and the bytes of the piece."""
 
 
-@reads("a file that can be searched for patient identifiers", "get the bundle again")
+@reads("a file that can be searched for patient identifiers", "get another copy of the bundle")
 def search_file(path: Path, signs: Sequence[Sign | Among]) -> tuple[str, ...]:
     """Return the names of the elements whose values occur in some bytes of a file.
 
@@ -101,7 +101,9 @@ def _in_voxels(piece: bytes, signs: Sequence[Sign | Among]) -> Iterator[str]:
 
 def _unpack_stream(stream: BinaryIO, depth: int) -> Iterator[Piece]:
     if depth == 0:
-        raise FormatError("expected at most five levels of nested archives: unpack the archives")
+        raise FormatError(
+            "expected at most five levels of nested archives, but found more: unpack the archives"
+        )
     head = stream.read(_HEAD)
     rest = _Joined(head, stream)
     _require_open(head)
@@ -125,9 +127,7 @@ def _unpack_stream(stream: BinaryIO, depth: int) -> Iterator[Piece]:
 
 def _require_open(head: bytes) -> None:
     if head.startswith(_SEALED):
-        raise FormatError(
-            "expected a searchable file, but found 7z, rar, zstd, lz4 or HDF5: unpack the file"
-        )
+        raise FormatError("7z, rar, zstd, lz4 and HDF5 files cannot be searched: unpack the file")
 
 
 class _Joined(io.RawIOBase):

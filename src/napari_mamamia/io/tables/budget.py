@@ -120,8 +120,8 @@ class Room:
         self._left -= cells
         if row > MOST_ROWS or self._left < 0:
             raise ValueError(
-                f"row {row} of a sheet has more rows or empty cells before it than a file "
-                f"of this size can hold (limits: {MOST_ROWS:,} rows, {MOST_CELLS:,} cells)"
+                f"row {row} of a sheet follows too many rows or empty cells (limits: "
+                f"{MOST_ROWS:,} rows, {MOST_CELLS:,} cells)"
             )
 
 

@@ -57,8 +57,8 @@ def write_flat_table(
     if suffix == ".parquet":
         return write_parquet_table(columns, list(rows), path, overwrite=overwrite)
     raise FormatError(
-        f"expected {path} to be a .csv, .xlsx or .parquet file, but it is not: choose one of "
-        "these formats"
+        f"expected a file name that ends in .csv, .xlsx or .parquet, but got {path}: choose one "
+        "of these formats"
     )
 
 

@@ -64,12 +64,7 @@ def cell_name(row: int, column: int) -> str:
     >>> cell_name(0, 0), cell_name(6, 27)
     ('A1', 'AB7')
     """
-    letters = ""
-    place = column + 1
-    while place:
-        place, rest = divmod(place - 1, 26)
-        letters = chr(ord("A") + rest) + letters
-    return f"{letters}{row + 1}"
+    return f"{_name_column(column)}{row + 1}"
 
 
 def gaps_of_sheet(part: Callable[[], IO[bytes]], rows: Sequence[Sequence[object]]) -> Gaps:
@@ -121,7 +116,7 @@ def merged_gaps(
         last_row, last_column = min(bottom, len(rows) - 1), min(right, width - 1)
         room -= (last_row - top + 1) * max(last_column - left + 1, 1)
         if room < 0:
-            raise ValueError("the merged cells cover more cells than a table can have")
+            raise ValueError(f"the merged ranges cover more cells than the limit of {_MOST:,}")
         text = f"merged with {cell_name(top, left)}"
         for row in range(top, last_row + 1):
             for column in range(left, last_column + 1):
@@ -150,7 +145,7 @@ def _scan_sheet(stream: IO[bytes]) -> tuple[list[tuple[int, int]], list[MergedRa
             formulas.append((row, column))
         if len(formulas) + len(merged) > _MOST:
             raise ValueError(
-                "the sheet has more than {_MOST:,} formulas without a result and merged ranges"
+                f"the sheet has more than {_MOST:,} formulas without a result and merged ranges"
             )
     return formulas, merged
 

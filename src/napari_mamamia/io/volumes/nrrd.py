@@ -256,9 +256,9 @@ def _find_stored_type(path: Path, fields: Mapping[str, Any]) -> np.dtype[np.gene
     try:
         stored: np.dtype[Any] = nrrd.read_data(empty, BytesIO(), index_order="C").dtype
     except (NRRDError, LookupError, ValueError) as error:
-        raise refusal(path, "an NRRD file of numbers", str(error), _CONVERT) from error
+        raise refusal(path, "an NRRD file with numeric voxels", str(error), _CONVERT) from error
     if stored.kind not in "iuf":
-        raise refusal(path, "an NRRD file of numbers", f"its type is {stored}", _CONVERT)
+        raise refusal(path, "an NRRD file with numeric voxels", f"its type is {stored}", _CONVERT)
     return stored
 
 

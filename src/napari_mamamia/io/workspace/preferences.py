@@ -188,7 +188,7 @@ def remember_workspace(preferences: Preferences, data_set: Path, workspace: Path
     data_set, workspace = absolute(data_set), absolute(workspace)
     if workspace == data_set or data_set in workspace.parents:
         raise CaseError(
-            f"expected a workspace outside the data set {data_set}, but {workspace} is inside: "
+            f"expected a workspace outside the data set {data_set}, but {workspace} is inside it: "
             "choose another folder, such as one next to the data set"
         )
     others = tuple(pair for pair in preferences.workspaces if pair[0] != data_set)

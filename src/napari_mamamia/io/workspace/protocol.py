@@ -141,7 +141,7 @@ def _parse_values(
         try:
             values[key] = parsers[key](value)
         except (TypeError, ValueError) as error:
-            raise ValueError(f"{key!r} of {where} {error}") from error
+            raise ValueError(f"{key!r} of {where}: {error}") from error
     return values
 
 
@@ -153,15 +153,17 @@ def _require_name(values: dict[str, Any]) -> dict[str, Any]:
 
 def _parse_text(value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"is {_describe_value(value)}, not a string")
+        raise ValueError(f"expected a string, but found {_describe_value(value)}")
     return value
 
 
 def _make_whole_parser(least: int, most: float = math.inf) -> Callable[[Any], int]:
     def parse(value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            limits = f"{least} or more" if most == math.inf else f"{least} to {most}"
-            raise ValueError(f"is {_describe_value(value)}, not a whole number of {limits}")
+            limits = f"of {least} or more" if most == math.inf else f"from {least} to {most}"
+            raise ValueError(
+                f"expected a whole number {limits}, but found {_describe_value(value)}"
+            )
         return value
 
     return parse
@@ -169,9 +171,9 @@ def _make_whole_parser(least: int, most: float = math.inf) -> Callable[[Any], in
 
 def _parse_positive(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"is {_describe_value(value)}, not a number")
+        raise TypeError(f"expected a number, but found {_describe_value(value)}")
     if not 0 < value < math.inf:
-        raise ValueError(f"is {value}, not a number above 0")
+        raise ValueError(f"expected a number above 0, but found {value}")
     return float(value)
 
 
@@ -179,7 +181,9 @@ def _one_of(kind: type[StrEnum]) -> Callable[[Any], StrEnum]:
     def parse(value: Any) -> StrEnum:
         names = [member.value for member in kind]
         if value not in names:
-            raise ValueError(f"is {_describe_value(value)}, not one of {', '.join(names)}")
+            raise ValueError(
+                f"expected one of {', '.join(names)}, but found {_describe_value(value)}"
+            )
         return kind(value)
 
     return parse
@@ -187,7 +191,7 @@ def _one_of(kind: type[StrEnum]) -> Callable[[Any], StrEnum]:
 
 def _parse_tool(value: Any) -> Tool:
     if value not in tuple(_TOOLS):
-        raise ValueError(f"is {_describe_value(value)}, not one of {', '.join(_TOOLS)}")
+        raise ValueError(f"expected one of {', '.join(_TOOLS)}, but found {_describe_value(value)}")
     return _TOOLS[value]
 
 
@@ -197,7 +201,7 @@ def _or_none(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 def _parse_list(value: Any) -> list[Any]:
     if not isinstance(value, list):
-        raise TypeError(f"is {_describe_value(value)}, not a list [...]")
+        raise TypeError(f"expected a list [...], but found {_describe_value(value)}")
     return value
 
 
@@ -215,12 +219,14 @@ def _parse_structures(value: Any) -> tuple[Structure, ...]:
     for item in _parse_list(value):
         fields = _parse_values(item, _STRUCTURE_PARSERS, "a structure")
         if len(fields) < len(_STRUCTURE_PARSERS):
-            raise ValueError(f"has {_describe_value(item)}, which has no value or no name")
+            raise ValueError(
+                f"expected a value and a name for each structure, but found {_describe_value(item)}"
+            )
         structures.append(Structure(**fields))
     for what in ("value", "name"):
         seen = [getattr(structure, what) for structure in structures]
         if len(set(seen)) < len(seen):
-            raise ValueError(f"has two structures with the same {what}")
+            raise ValueError(f"two structures have the same {what}")
     return tuple(structures)
 
 
@@ -234,9 +240,7 @@ def _parse_blinding(value: Any) -> Blinding:
     parse = _one_of(Hidden)
     blinding = Blinding.of(parse(name) for name in _parse_list(value))
     if blinding.hides(Hidden.SITE):
-        raise ValueError(
-            "hides the site, which case ids reveal, so only a review study can hide it"
-        )
+        raise ValueError("only a review study can hide the site, because case ids reveal it")
     return blinding
 
 

@@ -64,14 +64,14 @@ class RegistrationSettings:
     def __post_init__(self) -> None:
         if self.reference < 0 or self.bins < 8 or self.samples < 1000:
             raise ValueError(
-                "expected the reference phase to be 0 or above, with at least 8 bins and 1,000 "
-                f"samples, but got {self.reference}, {self.bins} and {self.samples}; change the "
-                "settings"
+                "expected a reference phase of 0 or above, at least 8 bins and at least 1,000 "
+                f"samples, but got phase {self.reference}, {self.bins} bins and {self.samples} "
+                "samples; change the settings"
             )
         if not (self.mesh_mm >= 10 and self.finest_mm > 0):
             raise ValueError(
-                "expected control points to be at least 10 mm apart and the voxel size to be "
-                f"above 0 mm, but got {self.mesh_mm:g} and {self.finest_mm:g} mm; change the "
+                "expected control points at least 10 mm apart and a voxel size above 0 mm, but "
+                f"got {self.mesh_mm:g} mm and a voxel size of {self.finest_mm:g} mm; change the "
                 "settings"
             )
 

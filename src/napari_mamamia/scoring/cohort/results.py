@@ -95,7 +95,7 @@ class SegmentationResult:
     these cases have no usable prediction, `measured` contains the numbers of the other cases. If
     such cases are free, `lowest` gives the lowest ranking score at any fairness weight, and
     `lowest_performance` is the percentile interval of the lowest performance; otherwise both are
-    None.
+    None. `mean_hausdorff95_mm` is the mean over the `n_hausdorff95_mm` cases that have a distance.
     """
 
     scores: SegmentationScores
@@ -109,6 +109,8 @@ class SegmentationResult:
     as_measured: SegmentationCohort | None = None
     lowest: LowestScore | None = None
     lowest_performance: Interval | None = None
+    mean_hausdorff95_mm: float = float("nan")
+    n_hausdorff95_mm: int = 0
 
     @property
     def counted(self) -> CountedCases:

@@ -203,7 +203,7 @@ def _explain_undefined_fairness(groups: tuple[GroupScore, ...], grouping: Groupi
     if not any(group.n for group in groups):
         return f"no case has a group of {grouping.variable}"
     if not any(group.mean_dsc >= 0 and group.mean_norm_hd >= 0 for group in groups):
-        return f"no case with a group of {grouping.variable} has a defined score"
+        return f"no case in a group of {grouping.variable} has both Dice and NormHD"
     return (
         f"the first group of {grouping.variable} ({groups[0].label}) has no scored case, so the "
         "number is undefined in the published scripts"

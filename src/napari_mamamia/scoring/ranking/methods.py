@@ -112,7 +112,7 @@ class Scorer:
             is_holm = self.settings.correction is Correction.HOLM
             return significant_wins(p_values, self.settings.alpha, is_holm)
         if self._composite is None:
-            raise ValueError("expected a composite score of this table, but found none")
+            raise ValueError("expected a composite score for this table, but found none")
         return self._composite(weights)
 
     def as_shown(self, method: RankMethod, scores: NDArray[np.float64]) -> NDArray[np.float64]:

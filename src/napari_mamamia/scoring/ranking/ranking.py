@@ -291,7 +291,7 @@ def check_draws(tables: Sequence[Sequence[str]], draws: NamedDraws) -> None:
     """
     if not draws.rows:
         raise ValueError(
-            "expected one resample per row, but found no row; write some rows, or use a seed"
+            "the file of resamples has no rows; write one resample per row, or use a seed"
         )
     all_cases = {case for cases in tables for case in cases}
     for number, row in enumerate(draws.rows, 1):
@@ -300,8 +300,9 @@ def check_draws(tables: Sequence[Sequence[str]], draws: NamedDraws) -> None:
         for name in row:
             if name not in all_cases:
                 raise ValueError(
-                    f"the resamples name the case {name!r} in row {number}, which is in no table; "
-                    "correct the name, or remove a header, which this file must not have"
+                    f"row {number} of the resamples names the case {name!r}, which is in no "
+                    "table; correct the name, or remove the header line, because this file must "
+                    "not have one"
                 )
 
 

@@ -262,15 +262,15 @@ def fill_missing(table: RankingTable, settings: RankSettings) -> Merits:
 
 def _make_missing_error(table: RankingTable) -> CaseError:
     lacking = [
-        f"{name} {count}"
+        f"{name} ({count})"
         for name, count in zip(table.algorithms, table.n_missing.tolist(), strict=True)
         if count
     ]
     where = f" ({table.name})" if table.name else ""
     rows = np.flatnonzero(np.isnan(table.values).any(axis=1))
     return CaseError(
-        f"expected a value from each algorithm for each of the {len(table.cases)} cases{where}, "
-        f"but some are missing: {name_some(lacking, 3)}; cases such as "
+        f"expected a value of every algorithm for each of the {len(table.cases)} cases{where}, "
+        f"but values of {name_some(lacking, 3)} are missing, for example for "
         f"{name_some([table.cases[row] for row in rows], 3)}: complete the table, or choose a "
         "rule for missing values",
         remedies=(Remedy("missing", ("RULE",)),),

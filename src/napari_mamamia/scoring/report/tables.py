@@ -293,6 +293,7 @@ def numbers_table(result: SegmentationResult, defined_by: str = "") -> ReportTab
             means.mean_norm_hd,
             f"fraction of the largest distance, 0 is best, over {means.n_norm_hd} cases",
         ),
+        *_name_distance(result),
         (
             "Fairness",
             "fairness",
@@ -321,6 +322,13 @@ def numbers_table(result: SegmentationResult, defined_by: str = "") -> ReportTab
         ),
         interval_warnings(result.intervals),
     )
+
+
+def _name_distance(result: SegmentationResult) -> tuple[Named, ...]:
+    n = result.n_hausdorff95_mm
+    definition = f"mm, over the {n} cases with a distance; not part of any score"
+    named: Named = ("Mean HD95", "mean_hausdorff95_mm", result.mean_hausdorff95_mm, definition)
+    return (named,) if n else ()
 
 
 def coverage_notes(result: SegmentationResult) -> tuple[str, ...]:

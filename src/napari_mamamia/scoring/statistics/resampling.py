@@ -37,7 +37,8 @@ def draw_cases(
     """
     if n_cases < 1 or n_resamples < 1:
         raise ValueError(
-            f"expected at least one case and one resample, but found {n_cases} and {n_resamples}"
+            f"expected at least one case and one resample, but found {n_cases} cases and "
+            f"{n_resamples} resamples"
         )
     rng = np.random.default_rng(seed)
     blocks = row_blocks(n_resamples, n_cases)

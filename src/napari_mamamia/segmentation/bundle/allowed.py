@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from napari_mamamia.segmentation.bundle.config import (
-    IN_A_ROOM,
+    IN_SANDBOX,
     BundleConfig,
     DataFormat,
     Step,
@@ -88,7 +88,7 @@ NETWORKS: Final = frozenset(
 """Allowed networks, which take only plain values, load no file, and have one output."""
 
 _ALIASES: Final = {"Unet": "UNet", "BasicUnet": "BasicUNet", "AttentionUNet": "AttentionUnet"}
-_ISOLATED: Final = f"or {IN_A_ROOM}"
+_ISOLATED: Final = f"or {IN_SANDBOX}"
 
 
 def objections(config: BundleConfig, data_format: DataFormat, weights: str) -> Iterator[str]:
@@ -116,7 +116,7 @@ def objections(config: BundleConfig, data_format: DataFormat, weights: str) -> I
     axes = len(data_format.spatial_shape)
     if axes not in (0, 3):
         yield (
-            f"expected the network of {config.where} to take volumes, but its input in "
+            f"expected the network of {config.where} to take 3-D images, but its input in "
             f"metadata.json has {axes} axes; choose a bundle with three axes"
         )
     channels = len(data_format.channels)
@@ -127,9 +127,11 @@ def objections(config: BundleConfig, data_format: DataFormat, weights: str) -> I
         )
     if not any(step.name == "AsDiscreted" for step in config.postprocessing):
         yield (
-            f"{config.where}: expected the postprocessing to make labels with AsDiscreted, but it "
-            f"has {', '.join(step.name for step in config.postprocessing) or 'no step'}: add "
-            '{"_target_": "AsDiscreted", "keys": "pred", "argmax": true}, or what the model needs'
+            f"{config.where}: expected the postprocessing to produce labels with AsDiscreted, "
+            "but it has "
+            f"{', '.join(step.name for step in config.postprocessing) or 'no step'}: add "
+            '{"_target_": "AsDiscreted", "keys": "pred", "argmax": true}, or the step that the '
+            "model needs"
         )
     yield from _about_network(config, weights)
 
@@ -150,13 +152,13 @@ def network_name(step: Step, where: str) -> str:
 def _about_network(config: BundleConfig, weights: str) -> Iterator[str]:
     if not weights:
         yield (
-            f"expected the bundle of {config.where} to have the network models/model.ts or "
-            "models/model.pt, but it has neither; copy that file too"
+            f"expected the bundle of {config.where} to contain models/model.ts or "
+            "models/model.pt, but it contains neither; copy the network file too"
         )
     elif weights.endswith(".pt") and config.network is None:
         yield (
-            f"expected {config.where} to have network_def with the network's class, because "
-            f"{weights} contains only weights; complete the bundle, or export models/model.ts"
+            f"expected network_def with the network's class in {config.where}, because {weights} "
+            "contains only weights; add network_def, or export the network as models/model.ts"
         )
     elif weights.endswith(".pt") and config.network is not None:
         step = config.network

@@ -36,10 +36,10 @@ _NUMBER_TYPE: Final = re.compile(
     r"^(?:torch|np|numpy)\.(float16|float32|float64|u?int8|int16|int32|int64|bool)$"
 )
 _NO_DATA: Final = "is a Python expression"
-IN_A_ROOM: Final = "wrap it as a program that runs in a sandbox"
+IN_SANDBOX: Final = "wrap it as a program that runs in a sandbox"
 """The remedy for every rejected bundle."""
 WRAP: Final = Remedy(command="models wrap")
-_REMEDY: Final = f"write it as a value into the bundle's inference.json, or {IN_A_ROOM}"
+_REMEDY: Final = f"write it as a value into the bundle's inference.json, or {IN_SANDBOX}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +96,8 @@ class References:
         if self._count > _MOST_VALUES or len(followed) > _DEEPEST or key.count("#") > _DEEPEST:
             raise ModelError(
                 f"expected {self.where} to be a small config, but {key} expands to more than "
-                f"{_MOST_VALUES} values or {_DEEPEST} levels and was not read further; ask its "
-                "author for a simpler config"
+                f"{_MOST_VALUES} values or {_DEEPEST} levels and was not read further; ask the "
+                "author of the bundle for a simpler config"
             )
         if isinstance(value, Mapping):
             return {
@@ -255,7 +255,7 @@ def short_name(target: Any, where: str) -> str:
         raise ModelError(
             f"expected {where} to name a MONAI class, but it names {target!r}, which was neither "
             "imported nor run; use MONAI's own classes, export the network as models/model.ts, "
-            f"or {IN_A_ROOM}",
+            f"or {IN_SANDBOX}",
             remedies=(WRAP,),
         )
     # Each class has three names in MONAI: Flipd, FlipD and FlipDict.
@@ -274,7 +274,7 @@ def read_steps(references: References, key: str) -> tuple[tuple[Step, ...], bool
         If there are no steps, a step is not a MONAI class, or an argument is an expression.
     """
     if key not in references:
-        raise ModelError(f"expected {references.where} to have {key!r}, but it does not; {_REPAIR}")
+        raise ModelError(f"{references.where} lacks {key!r}; {_REPAIR}")
     transforms = references.value(key)
     lazy = isinstance(transforms, Mapping) and transforms.get("lazy", False)
     understood(lazy, references.where)
@@ -289,7 +289,9 @@ def _flatten_steps(found: Any, key: str, references: References) -> Iterator[Ste
         return
     if not isinstance(found, Mapping) or "_target_" not in found:
         understood(found, where)
-        raise ModelError(f"{where}: expected {key} to be a transform with _target_; {_REPAIR}")
+        raise ModelError(
+            f"{where}: expected {key} to be a transform, but it has no _target_; {_REPAIR}"
+        )
     understood(found.get("_mode_", "default"), where)
     if _is_disabled(found, where):
         return
@@ -323,8 +325,8 @@ def _make_step(name: str, found: Mapping[str, Any], key: str, references: Refere
 def _check_inverse(transform: Any, key: str, references: References) -> str:
     if transform != references.value("preprocessing"):
         raise ModelError(
-            f"{references.where}: expected {key}#transform to be '@preprocessing', the bundle's "
-            f"own preprocessing, which is the only one that can be inverted; {_REPAIR}"
+            f"{references.where}: expected {key}#transform to be '@preprocessing', because only "
+            f"the bundle's own preprocessing can be inverted; {_REPAIR}"
         )
     return "@preprocessing"
 
@@ -437,7 +439,8 @@ def read_format(metadata: Mapping[str, Any], where: str) -> DataFormat:
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise ModelError(
             f"{where}: expected network_data_format with inputs.image and outputs.pred, each with "
-            f"num_channels, in metadata.json ({type(error).__name__}: {error}); {_REPAIR}"
+            f"num_channels, in metadata.json, but reading it failed ({type(error).__name__}: "
+            f"{error}); {_REPAIR}"
         ) from error
 
 
@@ -517,8 +520,8 @@ def _window_record(found: Mapping[str, Any]) -> Windows:
     padding = str(found.get("padding_mode", default.padding_mode))
     if not all(0 <= share < 1 for share in overlap) or not 1 <= batch <= 1024:
         raise ValueError(
-            "expected the overlap to be from 0 to below 1 and sw_batch_size to be "
-            f"from 1 to 1024, but they are {overlap} and {batch}"
+            "expected overlap to be from 0 to below 1 and sw_batch_size to be from 1 to 1024, "
+            f"but overlap is {overlap} and sw_batch_size is {batch}"
         )
     if mode not in ("constant", "gaussian"):
         raise ValueError(f"expected the mode to be constant or gaussian, but it is {mode!r}")
@@ -534,9 +537,9 @@ def _window_record(found: Mapping[str, Any]) -> Windows:
     cval = float(found.get("cval", 0.0))
     if max(size) > _MOST_EXTENT or not all(0 < s <= 10 for s in sigma) or not math.isfinite(cval):
         raise ValueError(
-            f"expected roi_size to be up to {_MOST_EXTENT}, sigma_scale to be above "
-            f"0 and up to 10, and cval to be finite, but they are {size}, {sigma} "
-            f"and {cval}"
+            f"expected roi_size to be up to {_MOST_EXTENT}, sigma_scale to be above 0 and up to "
+            f"10, and cval to be finite, but roi_size is {size}, sigma_scale is {sigma} and cval "
+            f"is {cval}"
         )
     return Windows(size, batch, overlap, mode, sigma, padding, cval)
 

@@ -92,8 +92,8 @@ def _save_mask(prediction: Any, image: str, path: Path, labels: list[int]) -> No
     if chosen.shape != tuple(like.shape[:3]):
         raise ValueError(
             "expected the bundle to return its result on the image's grid "
-            f"{tuple(like.shape[:3])}, but it gave {chosen.shape}; add Invertd to its "
-            "postprocessing"
+            f"{tuple(like.shape[:3])}, but the result has shape {chosen.shape}; add Invertd to "
+            "its postprocessing"
         )
     writer = NibabelWriter(output_dtype=np.uint8)
     writer.set_data_array(chosen.astype(np.uint8), channel_dim=None)

@@ -18,8 +18,8 @@ def require_meant(settings: EngineSettings, name: str) -> None:
     reasons = "; ".join(_list_meaningless(settings))
     if reasons:
         raise ModelError(
-            f"{name} is a MONAI bundle, which defines how it is run, but {reasons}; omit these "
-            "settings, or change the bundle's inference.json"
+            f"{name} is a MONAI bundle, which defines how it is run, so these settings do not "
+            f"apply: {reasons}; omit them, or change the bundle's inference.json"
         )
 
 

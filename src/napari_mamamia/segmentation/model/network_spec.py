@@ -90,8 +90,9 @@ class NetworkSpec:
     def __post_init__(self) -> None:
         if not self.channels or not 0 < len(self.labels) <= _MOST_LABELS:
             raise ModelError(
-                f"expected at least one channel and 1 to {_MOST_LABELS} labels except background, "
-                f"but got {len(self.channels)} and {len(self.labels)}; {_REPAIR}"
+                f"expected at least one channel and 1 to {_MOST_LABELS} labels besides "
+                f"background, but got {len(self.channels)} channels and {len(self.labels)} "
+                f"labels; {_REPAIR}"
             )
         values = [value for _, value in self.labels]
         if len(set(values)) < len(values) or not all(0 < value < 2**16 for value in values):
@@ -142,9 +143,9 @@ class NetworkSpec:
             )
         if self.has_background and self.threshold != 0.5:
             raise ModelError(
-                f"expected independent outputs for a threshold, but {self.output.value!r} has "
-                f"background, and the largest output wins; omit the threshold {self.threshold}, "
-                "or choose a different output"
+                f"a threshold needs independent outputs, but {self.output.value!r} includes "
+                "background, and the largest output decides; omit the threshold "
+                f"{self.threshold}, or choose a different output"
             )
 
 

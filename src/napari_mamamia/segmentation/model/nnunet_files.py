@@ -91,7 +91,7 @@ class ModelFiles:
         return (self.path if self.path.is_dir() else self.path.parent) / name
 
 
-@reads("a readable model", "copy it again from its source", ModelError)
+@reads("a readable model", "copy the file again from its source", ModelError)
 def open_files(path: Path) -> ModelFiles:
     """Return the files at `path`: a folder (at most six levels), a zip, or a single file.
 
@@ -105,9 +105,7 @@ def open_files(path: Path) -> ModelFiles:
     if path.is_dir():
         return ModelFiles(path, False, tuple(_walk_folder(path)))
     if not path.exists():
-        raise ModelError(
-            f"expected {path} to be a model, but it does not exist; choose a folder, zip or file"
-        )
+        raise ModelError(f"the model {path} does not exist; choose a folder, zip or file")
     if path.suffix.lower() == ".zip":
         with _open_archive(path) as archive:
             return ModelFiles(path, True, tuple(_check_members(archive, path)))
@@ -120,7 +118,7 @@ def model_cache() -> Path:
     return cache_folder()
 
 
-@reads("a whole zip of a model", "copy it again from its source", ModelError)
+@reads("a complete zip archive of a model", "copy the file again from its source", ModelError)
 def unpack(path: Path, into: Path) -> Path:
     """Unpack a zip to a folder under `into` named after its SHA-256.
 
@@ -151,7 +149,7 @@ def unpack(path: Path, into: Path) -> Path:
     except (zipfile.BadZipFile, EOFError, OSError) as error:
         raise ModelError(
             f"expected {path} to be a complete zip that can be unpacked to {into}, but {error}; "
-            "copy it again, or free some space"
+            "copy the zip again, or free some space"
         ) from error
     return target
 
@@ -204,7 +202,7 @@ def _extract_member(
 def _other_size(archive: zipfile.ZipFile, name: str, which: str) -> ModelError:
     return ModelError(
         f"expected {name} in {archive.filename} to have the size that the zip's directory states, "
-        f"but it is {which}, so the zip was not unpacked; copy it again from its source"
+        f"but it is {which}, so the zip was not unpacked; copy the zip again from its source"
     )
 
 
@@ -227,8 +225,8 @@ def require_own(file: Path) -> None:
 
 @contextmanager
 def _open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
-    expected = "a whole zip of a model"
-    with explained(path, expected, "copy it again", ModelError), open_zip(path) as archive:
+    expected = "a complete zip archive of a model"
+    with explained(path, expected, "copy the zip again", ModelError), open_zip(path) as archive:
         yield archive
 
 
@@ -240,8 +238,8 @@ def _check_members(archive: zipfile.ZipFile, path: Path) -> Iterator[tuple[str, 
     ratio = total / max(packed, 2**16)
     if len(members) > _MOST_FILES or total > _MOST_BYTES or ratio > _MOST_RATIO:
         raise ModelError(
-            f"expected {path} to be a model, but it would unpack to {len(members)} files of "
-            f"{total / 2**30:.1f} GB from {packed / 2**30:.3f} GB, so it was not unpacked"
+            f"{path} would unpack to {len(members)} files of {total / 2**30:.1f} GB from "
+            f"{packed / 2**30:.3f} GB, which is too much for a model, so it was not unpacked"
         )
     seen: set[str] = set()
     for member in members:

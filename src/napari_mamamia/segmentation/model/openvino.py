@@ -145,7 +145,7 @@ def _find_cache_path(folder: Path, weights_sha256: str, shape: tuple[int, ...]) 
     return folder / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.xml"
 
 
-@reads("a network that OpenVINO reads", "copy it again from its source", ModelError)
+@reads("a network that OpenVINO can read", "copy the file again from its source", ModelError)
 def opened_file(path: Path, shape: tuple[int, ...], settings: EngineSettings) -> Forward:
     """Return an IR (``.xml``) or ONNX file as a function of tiles with the given shape.
 
@@ -164,7 +164,7 @@ def opened_file(path: Path, shape: tuple[int, ...], settings: EngineSettings) ->
     except RuntimeError as error:
         raise ModelError(
             f"OpenVINO {ov.__version__} cannot read the network {path}: {_first_line(error)}; "
-            "copy all its files again, or export it again"
+            "copy all files of the network again, or export the network again"
         ) from error
     return _compile_model(core, model, path, shape, settings)
 
@@ -188,7 +188,7 @@ def translated(
     except RuntimeError as error:
         raise ModelError(
             f"OpenVINO cannot translate {path}: {_first_line(error)}; choose the torch backend, "
-            "or export it as ONNX"
+            "or export the network as ONNX"
         ) from error
     return _compile_model(core, model, path, shape, settings)
 
@@ -206,7 +206,7 @@ def _compile_model(
         raise ModelError(
             f"expected {path} to take tiles of {list(shape)} (batch, channels, voxels), as in its "
             f"recipe, but it takes {taken}; correct the patch and channels of the recipe, or "
-            "export it again"
+            "export the network again"
         )
     try:
         if taken.is_dynamic:
@@ -215,7 +215,7 @@ def _compile_model(
     except RuntimeError as error:
         raise ModelError(
             f"OpenVINO cannot compile {path}: {_first_line(error)}; choose a different backend, "
-            "or export it again"
+            "or export the network again"
         ) from error
 
 

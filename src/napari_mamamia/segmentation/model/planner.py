@@ -165,8 +165,8 @@ def require_within(plan: RunPlan, budget: Budget, name: str) -> None:
         left = ", ".join(rung.value for rung in LADDER if rung not in budget.give_up)
         remedy = f"allow more time, or allow a reduction ({left})"
     raise OverLimitError(
-        f"expected {name} to take at most {duration_text(budget.limit_s)}, but it is estimated at "
-        f"{duration_text(plan.seconds)} ({plan.tiles.text}); {remedy}; nothing was computed"
+        f"expected {name} to take at most {duration_text(budget.limit_s)}, but its estimated time "
+        f"is {duration_text(plan.seconds)} ({plan.tiles.text}); {remedy}; nothing was computed"
     )
 
 

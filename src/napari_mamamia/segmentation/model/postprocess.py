@@ -56,7 +56,7 @@ class PostStep:
         if self.kind in UNITS and not 0 < self.value < np.inf:
             raise ModelError(
                 f"expected the step {self.kind.value} to have a value above 0 {UNITS[self.kind]}, "
-                f"but it has {self.value}; give a value, or leave the step out"
+                f"but it has {self.value}; set a value, or leave the step out"
             )
 
 
@@ -128,8 +128,8 @@ def apply_steps(
     check_order(steps)
     if breast is None and any(step.kind in _BREAST for step in steps):
         raise ModelError(
-            "cropping to the breast needs the position of the breast, but it is missing; give the "
-            "mask or box of the breast"
+            "cropping to the breast needs the position of the breast, which is missing; provide "
+            "the mask or box of the breast"
         )
     current = mask.copy()
     changes = []

@@ -136,11 +136,12 @@ class Recipe:
                 )
         if self.spacing_mm is not None and not all(0.05 <= s <= 50 for s in self.spacing_mm):
             raise ModelError(
-                f"expected the spacing to be 0.05 to 50 mm, but it is {self.spacing_mm}; {_REPAIR}"
+                f"expected the spacing to be from 0.05 to 50 mm, but it is {self.spacing_mm}; "
+                f"{_REPAIR}"
             )
         if not 0 <= self.margin_mm <= 200:
             raise ModelError(
-                f"expected the margin to be 0 to 200 mm, but it is {self.margin_mm}; {_REPAIR}"
+                f"expected the margin to be from 0 to 200 mm, but it is {self.margin_mm}; {_REPAIR}"
             )
         check_order(self.post)
         if self.network is not None:
@@ -181,8 +182,8 @@ class Recipe:
         strange = set(self.tumour_labels) - {value for _, value in network.labels}
         if strange:
             raise ModelError(
-                "expected tumour_labels to be labels of the network, but it has no "
-                f"{sorted(strange)}; {_REPAIR}"
+                "expected tumour_labels to be labels of the network, but the network has no "
+                f"labels {sorted(strange)}; {_REPAIR}"
             )
 
     @property
@@ -295,9 +296,7 @@ def recipe_from(text: str, where: str) -> Recipe:
     with explained(where, "a recipe", _REPAIR, ModelError):
         content = parsed_json(text)
         if not isinstance(content, dict) or content.get("format") != _FORMAT:
-            raise ModelError(
-                f'expected {where} to have "format": "{_FORMAT}", but it does not; {_REPAIR}'
-            )
+            raise ModelError(f'{where} lacks "format": "{_FORMAT}"; {_REPAIR}')
         if content.get("version") != _VERSION:
             raise ModelError(
                 f"expected {where} to have version {_VERSION}, but it has "

@@ -121,8 +121,8 @@ def model_input(
     if recipe.region is not RegionKind.WHOLE:
         if breast is None:
             raise ModelError(
-                "the recipe uses only the breast, but the position of the breast is missing; give "
-                "its mask or box"
+                "the recipe uses only the breast, but the position of the breast is missing; "
+                "provide the mask or box of the breast"
             )
         reach = [round(recipe.margin_mm / s) for s in case.grid.spacing_mm]
         around = breast.box.grown(reach, case.grid.shape)

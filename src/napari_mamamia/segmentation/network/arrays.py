@@ -97,7 +97,7 @@ def _open_onnx(path: Path, settings: EngineSettings) -> ArrayForward:
         if each.type not in _NUMPY_TYPES:
             raise ModelError(
                 f"expected {path} to take numeric inputs, but its input {each.name} is "
-                f"{each.type}: export it with float32 or int64 inputs"
+                f"{each.type}: export the network with float32 or int64 inputs"
             )
 
     def forward(arrays: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:

@@ -35,7 +35,7 @@ _EXAMPLE: Final = (
 _PARAMETER: Final = re.compile(r'<layer\b[^>]*type="Parameter"[^>]*>\s*<data\b[^>]*shape="([^"]*)"')
 
 
-@reads("a readable network", "copy it again from its source", ModelError)
+@reads("a readable network", "copy the file again from its source", ModelError)
 def shapes_of(path: Path, kind: str) -> tuple[Shape, Shape]:
     """Return the shapes of a network's input and output, or () for a shape that is not in the file.
 
@@ -70,7 +70,7 @@ def shapes_of(path: Path, kind: str) -> tuple[Shape, Shape]:
     return (), ()
 
 
-@reads("a readable network", "copy it again from its source", ModelError)
+@reads("a readable network", "copy the file again from its source", ModelError)
 def own_spec(path: Path, kind: str) -> NetworkSpec | None:
     """Return the spec in the header of a safetensors file, or None if there is none.
 
@@ -95,8 +95,8 @@ def own_spec(path: Path, kind: str) -> NetworkSpec | None:
         content = parsed_json(text)
     except (ValueError, RecursionError) as error:
         raise ModelError(
-            f"expected {_METADATA_KEY} in the header of {path} to be the section of a recipe, but "
-            f"{error}; write a recipe next to it"
+            f"expected {_METADATA_KEY} in the header of {path} to be a section of a recipe, but "
+            f"{error}; write a recipe next to the file"
         ) from error
     return network_from(content, f"{_METADATA_KEY} of {path}")
 
@@ -138,11 +138,11 @@ def _read_header(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise ModelError(
             f"expected {path} to be a complete safetensors file, but its header cannot be read "
-            f"({error}); copy it again"
+            f"({error}); copy the file again"
         ) from error
     if not isinstance(header, dict) or not isinstance(header.get("__metadata__", {}), dict):
         raise ModelError(
-            f"expected the header of {path} to be a table, but it is not; copy the file again"
+            f"the header of {path} is not an object with named values; copy the file again"
         )
     return header
 
@@ -238,7 +238,7 @@ def fitted_spec(spec: NetworkSpec, path: Path, kind: str) -> NetworkSpec:
             raise ModelError(
                 f"expected {path} or its recipe to define the size of a tile, but neither does "
                 "(the file takes "
-                f'{shape_text(taken)}); give "patch" in the section "network" of its recipe'
+                f'{shape_text(taken)}); set "patch" in the section "network" of its recipe'
             )
         return replace(spec, patch=sizes)
     if extents and (
@@ -251,7 +251,8 @@ def fitted_spec(spec: NetworkSpec, path: Path, kind: str) -> NetworkSpec:
         )
     if kind is ModelKind.SAFETENSORS and spec.architecture is None:
         raise ModelError(
-            f"{path} contains weights without a network; give its class and arguments as "
+            f"{path} contains weights without a network; specify the network's class and "
+            "arguments as "
             '"architecture" in the section "network" of the recipe, as in nnU-Net\'s '
             "plans.json"
         )
@@ -263,7 +264,7 @@ def fitted_spec(spec: NetworkSpec, path: Path, kind: str) -> NetworkSpec:
 
 
 def without_recipe(path: Path, kind: str) -> str:
-    """Return a sentence that lists what a recipe for this network must specify.
+    """Return a sentence that lists the contents of a recipe for this network.
 
     Parameters
     ----------
@@ -341,19 +342,19 @@ def _require_beside(path: Path, name: str) -> None:
     )
     if not plain or ":" in name:
         raise ModelError(
-            f"expected the weights of {path} to be in its folder, but {name!r} is outside its "
-            "folder; it was not opened; ask its author for a clean file"
+            f"expected the weights of {path} to be in its folder, but {name!r} is outside that "
+            "folder, so the network was not opened; ask its author for a corrected file"
         )
     file = path.parent / name
     if not file.is_file():
         raise ModelError(
             f"expected the weights {name!r} of {path} to be next to it, but they are missing; "
-            "copy that file too"
+            "copy the weights too"
         )
     if not file.resolve().is_relative_to(path.parent.resolve()):
         raise ModelError(
-            f"the weights {name!r} of {path} are a link that points outside the folder; the file "
-            "was not opened; copy the file itself there"
+            f"the weights {name!r} of {path} are a link that points outside the folder, so the "
+            "network was not opened; copy the file itself into the folder"
         )
 
 
@@ -361,7 +362,7 @@ def _require_channels(spec: NetworkSpec, taken: Shape, given: Shape, path: Path)
     if taken and (len(taken) not in (4, 5) or taken[0] not in (None, 1)):
         raise ModelError(
             f"expected {path} to take one tile at a time, as 1 x channels x voxels, but it takes "
-            f"{shape_text(taken)}; export it for a batch of one"
+            f"{shape_text(taken)}; export the network for a batch size of 1"
         )
     for what, shape, count in (
         ("channel", taken, len(spec.channels)),

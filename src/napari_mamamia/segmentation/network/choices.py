@@ -34,8 +34,8 @@ def require_network_choices(card: ModelCard, settings: EngineSettings) -> None:
     choices = ", ".join(name for name, is_asked in asked.items() if is_asked)
     if choices:
         raise ModelError(
-            f"{card.name} is a single-file network ({card.kind}), which has no folds, "
-            f"checkpoints or trainers, but got {choices}; remove this setting"
+            f"{card.name} is a single-file network ({card.kind}), which has no folds, checkpoints "
+            f"or trainers, so {choices} cannot be used; remove this setting"
         )
     if settings.precision == "bf16" and not _has_bf16(card, settings):
         raise ModelError(

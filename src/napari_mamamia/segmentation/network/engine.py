@@ -304,7 +304,7 @@ class NetworkEngine:
             raise OverLimitError(
                 f"expected {self.card.name} to finish within the time limit, but its "
                 f"{len(tiles.places)} tiles x {len(self.flips) + 1} copies took longer; allow "
-                "more time, choose a larger step, or a region"
+                "more time, choose a larger step, or restrict the region"
             ) from stop
 
     def _make_tiles(self, grid: Grid, region: Box | None) -> TileGrid:
@@ -360,7 +360,7 @@ def load_network(card: ModelCard, settings: EngineSettings) -> NetworkEngine:
     if card.missing or card.network is None:
         reason = (
             f"expected {card.path} to have a recipe, but found none; write a recipe for "
-            f"{card.name} next to it"
+            f"{card.name} next to the file"
         )
         raise ModelError("; ".join(card.missing) or reason)
     require_network_choices(card, settings)

@@ -56,7 +56,7 @@ def filled(value: Mapping[str, Any], values: Mapping[str, Any], tile: Any) -> An
     ((kind, content),) = value.items()
     if kind in ("as_none", "as_layout"):
         if kind == "as_layout" and content != _STRIDED:
-            raise ValueError("tensors that are not dense are not supported")
+            raise ValueError("only dense tensors are supported")
         return None
     if kind == "as_tensor":
         return values[content["name"]]
@@ -87,7 +87,7 @@ def _read_plain(kind: str, said: Any, tile: Any) -> Any:
         return tile.device
     if kind in ("as_int", "as_ints", "as_float", "as_floats", "as_bool", "as_bools", "as_string"):
         return said
-    raise ValueError(f"the argument {kind} is not supported")
+    raise ValueError(f"arguments of type {kind} are not supported")
 
 
 def keep(result: Any, outputs: Sequence[Mapping[str, Any]], values: dict[str, Any]) -> None:
@@ -104,7 +104,7 @@ def keep(result: Any, outputs: Sequence[Mapping[str, Any]], values: dict[str, An
     elif kind.startswith("as_sym_"):
         values[content["as_name"]] = result
     elif kind != "as_none":
-        raise ValueError(f"the result {kind} is not supported")
+        raise ValueError(f"results of type {kind} are not supported")
 
 
 _SCHEMA: Final = 8
@@ -121,8 +121,8 @@ _ON_NUMBERS: Final[Mapping[str, Callable[..., Any]]] = {
                  "eq", "ne", "lt", "le", "gt", "ge")
 }  # fmt: skip
 _AGAIN: Final = (
-    "export it again with torch.export.export and torch.export.save of a recent torch (2.13 is "
-    "tested), after model.eval(), or to ONNX"
+    "export the network again with torch.export.export and torch.export.save of a recent torch "
+    "(2.13 is tested), after model.eval(), or export it to ONNX"
 )
 
 Step = tuple[
@@ -171,7 +171,7 @@ class ExportedNetwork(nn.Module):  # type: ignore[misc]  # torch is Any to mypy
         return values[self._output]
 
 
-@reads("a whole file of torch.export", "copy it again from its source", ModelError)
+@reads("a complete torch.export file", "copy the file again from its source", ModelError)
 def read_exported(path: Path) -> ExportedNetwork:
     """Return the network in a ``.pt2`` file without executing anything in it.
 
@@ -194,7 +194,7 @@ def read_exported(path: Path) -> ExportedNetwork:
         reason = f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}"
         raise ModelError(
             f"expected {path} to be a complete torch.export file, but it cannot be read "
-            f"({reason}); copy it again, or {_AGAIN}"
+            f"({reason}); copy the file again, or {_AGAIN}"
         ) from error
 
 
@@ -258,7 +258,7 @@ def _find_output(specs: Sequence[Mapping[str, Any]], path: Path) -> str:
     kinds = [next(iter(spec)) for spec in specs]
     if kinds != ["user_output"]:
         raise ModelError(
-            f"expected {path} to return one tensor and change nothing, but it returns "
+            f"expected {path} to return one tensor and change no input, but it returns "
             f"{', '.join(kinds)}; {_AGAIN}"
         )
     return str(specs[0]["user_output"]["arg"]["as_tensor"]["name"])
@@ -320,7 +320,7 @@ def _find_operator(target: str) -> Callable[..., Any] | None:
 def _read_json(archive: zipfile.ZipFile, name: str, path: Path) -> dict[str, Any]:
     if name not in archive.namelist():
         raise ModelError(
-            f"expected {path} to contain {name.partition('/')[2]}, as recent versions of torch "
-            f"save it, but it is missing; {_AGAIN}"
+            f"expected {path} to contain {name.partition('/')[2]}, which recent versions of torch "
+            f"save, but it is missing; {_AGAIN}"
         )
     return dict(parsed_json(archive.read(name).decode("utf-8")))

@@ -43,7 +43,7 @@ class OnnxFacts:
     external: tuple[str, ...]
 
 
-@reads("a whole ONNX model", "copy it again from its source", ModelError)
+@reads("a complete ONNX file", "copy the file again from its source", ModelError)
 def read_onnx(path: Path) -> OnnxFacts:
     """Return the description in an ONNX file.
 

@@ -113,7 +113,7 @@ def _read_weights(path: Path, spec: NetworkSpec) -> nn.Module:
     from napari_mamamia.segmentation.nnunet.safetensors import Checkpoint, read_tensors
 
     if spec.architecture is None:
-        raise ModelError(f'{path} contains only weights; give "architecture" in its recipe')
+        raise ModelError(f'{path} contains only weights; add "architecture" to its recipe')
     weights, _ = read_tensors(path)
     network = build_network(spec.architecture, len(spec.channels), spec.heads, "", str(path))
     put_weights(network, Checkpoint(path, _add_shared(network, weights), "", "", ()))
@@ -195,7 +195,7 @@ def open_session(path: Path, settings: EngineSettings) -> OnnxSession:
     except (*errors, RuntimeError, ValueError) as error:
         raise ModelError(
             f"ONNX Runtime {onnxruntime.__version__} cannot open {path} ({first_line(error)}); "
-            "copy it again, or export it for this version"
+            "copy the file again, or export the network for this version"
         ) from error
     if device == "cuda" and _CUDA not in session.get_providers():
         raise ModelError(
@@ -213,7 +213,7 @@ def _with_onnxruntime(path: Path, settings: EngineSettings) -> NetworkRuntime:
     if taken.type not in _FLOATS:
         raise ModelError(
             f"expected {path} to take single- or half-precision input, but it takes {taken.type}; "
-            "export it with float32 input"
+            "export the network with float32 input"
         )
 
     def forward(tile: Any) -> Any:
@@ -304,8 +304,9 @@ def _require_shares(found: Any, spec: NetworkSpec, path: Path) -> None:
     if low < -_ROUNDING or high > 1 + _ROUNDING:
         logits = OutputKind.LOGITS if spec.has_background else OutputKind.LABEL_LOGITS
         raise ModelError(
-            f"expected {path} to return probabilities of 0 to 1, as in its recipe, but it returns "
-            f'{low:.3g} to {high:.3g}; give "output": "{logits.value}" if these are logits'
+            f"expected {path} to return probabilities from 0 to 1, as in its recipe, but it "
+            "returns "
+            f'{low:.3g} to {high:.3g}; set "output": "{logits.value}" if these are logits'
         )
 
 
@@ -318,8 +319,8 @@ def _run_forward(forward: Callable[[Any], Any], tile: Any, path: Path) -> Any:
             raise
         raise ModelError(
             f"expected {path} to accept a tile of {' x '.join(map(str, tile.shape[1:]))} "
-            f"(channels, voxels), but {first_line(error)}; give the patch and channels that were "
-            "used for export in "
+            "(channels, voxels), "
+            f"but {first_line(error)}; set the patch and channels that were used for export in "
             'the section "network" of its recipe'
         ) from error
 

@@ -40,10 +40,10 @@ torch._C._jit_get_custom_class_schemas() of torch 2.13.
 
 _COMMENT: Final = re.compile(r"#[^\n]*")
 _OLD_FORM: Final = "model.json"
-_COPY: Final = "copy it again from its source"
+_COPY: Final = "copy the file again from its source"
 
 
-@reads("a whole TorchScript file", "copy it again from its source", ModelError)
+@reads("a complete TorchScript file", "copy the file again from its source", ModelError)
 def read_script(path: Path, device: str = "cpu") -> nn.Module:
     """Return the network in a TorchScript file after checking the file's text.
 
@@ -63,8 +63,8 @@ def read_script(path: Path, device: str = "cpu") -> nn.Module:
     refused = _find_refused(path)
     if refused:
         raise ModelError(
-            f"expected {path} to contain only computations, but it calls {', '.join(refused)}; it "
-            "was not opened and nothing was run; ask its author for a network without these calls"
+            f"expected {path} to contain only computations, but it calls {', '.join(refused)}, so "
+            "it was neither opened nor run; ask its author for a network without these calls"
         )
     try:
         with warnings.catch_warnings():
@@ -98,8 +98,8 @@ def _read_texts(path: Path) -> Iterator[str]:
         low = name.casefold()
         if low == _OLD_FORM:
             raise ModelError(
-                f"{path} has the format of torch before 1.1, in which code may be anywhere; it was "
-                "not opened; save it again with torch.jit.save of a recent torch"
+                f"{path} has the format of torch before 1.1, in which code may be anywhere, so it "
+                "was not opened; save the network again with torch.jit.save of a recent torch"
             )
         if low.endswith((".py", ".pkl")):
             yield bytes(reader.get_record(name)).decode("latin-1")
@@ -122,5 +122,5 @@ def _make_damage_error(path: Path, error: Exception) -> ModelError:
     reason = lines[-1] if lines else type(error).__name__
     return ModelError(
         f"expected {path} to be a complete TorchScript file, but torch {torch.__version__} cannot "
-        f"open it ({reason}); {_COPY}, or export it with this version of torch"
+        f"open it ({reason}); {_COPY}, or export the network with this version of torch"
     )

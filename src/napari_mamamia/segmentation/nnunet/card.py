@@ -134,8 +134,7 @@ def nnunet_card(files: ModelFiles, root: str, checksums: bool) -> ModelCard:
     plans: Plans | None = None
     if dataset_name not in files.names:
         missing.append(
-            f"expected {where} to contain dataset.json, but it does not; copy the file from the "
-            "training's result folder"
+            f"{where} lacks dataset.json; copy the file from the training's result folder"
         )
     elif configuration:
         plans = read_plans(plans_text, files.text(dataset_name), configuration, where)

@@ -64,7 +64,7 @@ def checkpoint_file(fold: Path, name: str) -> Path:
     return converted if converted.is_file() and not path.is_file() else path
 
 
-@reads("a whole checkpoint", "copy it again from its source", ModelError)
+@reads("a complete checkpoint", "copy the file again from its source", ModelError)
 def load_checkpoint(path: Path) -> Checkpoint:
     """Return a checkpoint; the file is read rather than memory-mapped, as in `read_tensors`.
 
@@ -86,9 +86,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
         )
     weights, arguments = content["network_weights"], content["init_args"]
     if not isinstance(weights, dict) or not all(torch.is_tensor(v) for v in weights.values()):
-        raise ModelError(
-            f"expected network_weights in {path} to be a table of tensors, but it is not; {_COPY}"
-        )
+        raise ModelError(f"network_weights in {path} does not consist of named tensors; {_COPY}")
     axes = content.get("inference_allowed_mirroring_axes") or ()
     if not isinstance(arguments, dict) or not all(axis in range(_MOST_AXES) for axis in axes):
         raise ModelError(
@@ -112,7 +110,7 @@ def unwrapped(weights: Mapping[str, Any]) -> dict[str, Any]:
     return dict(weights)
 
 
-@reads("a whole checkpoint", "copy it again from its source", ModelError)
+@reads("a complete checkpoint", "copy the file again from its source", ModelError)
 def unsafe_globals(path: Path) -> tuple[str, ...]:
     """Return the forbidden names that loading a checkpoint would call, without loading it."""
     with torch.serialization.safe_globals(_ALLOWED):
@@ -153,8 +151,8 @@ def _load_file(path: Path) -> Any:
             ) from error
         raise RefusedCheckpointError(
             f"expected {path} to contain only numbers, but loading it would call "
-            f"{', '.join(names)}; it was not opened and nothing was run. Ask its author for a "
-            "clean file, or convert it in a sandbox, which extracts only the numbers",
+            f"{', '.join(names)}, so it was neither opened nor run. Ask its author for a clean "
+            "file, or convert it in a sandbox, which extracts only the numbers",
             remedies=(Remedy(command="models convert", values=(str(path.parent.parent),)),),
         ) from error
     except DAMAGE as error:

@@ -44,8 +44,8 @@ def rewrite(
     content = replace(load_checkpoint(source), path=checkpoint)
     if configuration and content.configuration not in ("", configuration):
         raise ModelError(
-            f"expected {checkpoint} to have the configuration given by its folder's name, "
-            f"{configuration}, but it has {content.configuration}; copy it to the matching folder"
+            f"expected {checkpoint} to have the configuration {configuration} of its folder, but "
+            f"it has {content.configuration}; copy the checkpoint to the matching folder"
         )
     model = str(checkpoint.parents[1])
     spec = read_plans(plans, dataset, content.configuration or configuration, model)

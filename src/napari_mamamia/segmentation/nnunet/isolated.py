@@ -108,9 +108,7 @@ def taken_out(
     log = work / "log.txt"
     run = run_in_sandbox(layout, isolation, allowed, work, log, wording)
     if run.ending is not Ending.FINISHED:
-        raise ModelError(
-            f"expected {checkpoint} to open in the sandbox, but it did not: {run.reason}"
-        )
+        raise ModelError(f"{checkpoint} could not be opened in the sandbox: {run.reason}")
     result = layout.output[0] / _RESULT
     require_plain_file(result, allowed.output_bytes)
     return result

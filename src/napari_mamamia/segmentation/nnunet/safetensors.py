@@ -41,7 +41,7 @@ class Checkpoint:
     mirror_axes: tuple[int, ...]
 
 
-@reads("a whole safetensors file", "copy it again from its source", ModelError)
+@reads("a complete safetensors file", "copy the file again from its source", ModelError)
 def read_tensors(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the tensors of a safetensors file by name, and the strings in its header.
 
@@ -66,7 +66,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
     return tensors, header.get("__metadata__") or {}
 
 
-@reads("a whole safetensors file", "copy it again from its source", ModelError)
+@reads("a complete safetensors file", "copy the file again from its source", ModelError)
 def read_safetensors(path: Path) -> Checkpoint:
     """Return a checkpoint from a safetensors file; reading the file cannot run code.
 
@@ -163,8 +163,7 @@ def _read_same(texts: Mapping[str, str], path: Path) -> dict[str, str]:
         isinstance(same_name, str) for same_name in same_names.values()
     ):
         raise ModelError(
-            f"expected the header of {path} to list the tensors that share numbers, but it does "
-            f"not; {_COPY}"
+            f"the header of {path} does not list the tensors that share numbers; {_COPY}"
         )
     return same_names
 

@@ -199,7 +199,7 @@ def require_installed(card: ModelCard, settings: EngineSettings) -> None:
         spec.require(settings)
 
 
-@reads("a model that can be run", "copy it again from its source", ModelError)
+@reads("a model that can be run", "copy the model again from its source", ModelError)
 def load_engine(card: ModelCard, settings: EngineSettings) -> Engine:
     """Load a model of any supported kind, and read its weights as data.
 

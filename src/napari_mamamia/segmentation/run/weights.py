@@ -32,7 +32,7 @@ _WHY_NOT: Final[Mapping[str, str]] = {
 """Reasons why a kind that is not in `MODEL_KINDS` cannot be run."""
 
 
-@reads("a readable model", "copy it again from its source", ModelError)
+@reads("a readable model", "copy the file again from its source", ModelError)
 def recognise_model(path: Path, *, inner: str | None = None, checksums: bool = True) -> ModelCard:
     """Return the card of the model at `path`.
 

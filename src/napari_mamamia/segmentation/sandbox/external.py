@@ -170,8 +170,8 @@ def read_submission(path: Path) -> Submission:
     script = _read_text(folder / "model.py")
     if not _MODEL_CLASS.search(script):
         raise ModelError(
-            f"expected {folder / 'model.py'} to define  class Model, as the challenge requires, "
-            "but it does not: choose the submission's folder"
+            f"{folder / 'model.py'} does not define  class Model  , which the challenge requires: "
+            "choose the submission's folder"
         )
     files = sorted(_list_files(folder))
     texts = [_read_text(file) for file in files if file.suffix.lower() in _TEXTS]
@@ -233,9 +233,7 @@ def require_plain_file(path: Path, most: int | None = None) -> None:
     try:
         status = os.lstat(path)
     except OSError as error:
-        raise ModelError(
-            f"expected the program to write {name}, but it did not: read its log"
-        ) from error
+        raise ModelError(f"the program did not write {name}: read its log") from error
     if not stat.S_ISREG(status.st_mode):
         raise ModelError(
             f"expected {name} to be a regular file, but the program made it a link or a different "

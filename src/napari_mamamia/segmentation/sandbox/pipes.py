@@ -82,7 +82,7 @@ class EventPipe(threading.Thread):
                 self.found[event["event"]] = event
 
     def text(self, kind: str, key: str) -> str:
-        """Return one value of an event as one line of text, "" if it has none."""
+        """Return one value of an event as one line of text, or "" if it has none."""
         return printable(str(self.found.get(kind, {}).get(key, "")))
 
 
@@ -117,14 +117,23 @@ def verdict(
     texts = {
         Ending.TIME: f"expected {wording.work} within the time limit of {limits.seconds:g} s, but "
         f"it took longer: raise the limit or make {wording.model} faster",
-        Ending.MEMORY: f"expected at most {limits.memory_bytes / _GIGABYTE:.1f} GB of memory, but "
-        f"it took more{most}: raise the limit or make {wording.model} smaller",
-        Ending.PROCESSES: f"expected at most {limits.processes} processes, but it started more: "
-        "read its log",
-        Ending.OUTPUT: f"expected at most {limits.output_bytes / _GIGABYTE:.1f} GB of files, but "
-        "it wrote more, or kept more in deleted files: read its log",
-        Ending.HANDLES: f"expected at most {limits.handles} open files, pipes, sockets and file "
-        "locks, but it had more: read its log",
+        Ending.MEMORY: (
+            f"expected at most {limits.memory_bytes / _GIGABYTE:.1f} GB of memory, but "
+            f"the program used more{most}: raise the limit or make {wording.model} "
+            "smaller"
+        ),
+        Ending.PROCESSES: (
+            f"expected at most {limits.processes} processes, but the program "
+            "started more: read its log"
+        ),
+        Ending.OUTPUT: (
+            f"expected at most {limits.output_bytes / _GIGABYTE:.1f} GB of files, but "
+            "the program wrote more, or kept more in deleted files: read its log"
+        ),
+        Ending.HANDLES: (
+            f"expected at most {limits.handles} open files, pipes, sockets and file "
+            "locks, but the program had more: read its log"
+        ),
     }
     if ending is not None:
         return ending, texts[ending]
@@ -137,8 +146,8 @@ def verdict(
     if "finished" in events.found and code == 0:
         return Ending.FINISHED, ""
     return Ending.DIED, (
-        f"expected {wording.program} to finish, but its process ended before (exit code {code}): "
-        "its log may say why; a killed process (137) often lacked memory"
+        f"expected {wording.program} to finish, but its process ended early (exit code {code}): "
+        "its log may say why; a killed process (137) usually ran out of memory"
     )
 
 

@@ -89,7 +89,8 @@ def find_interpreter(python: Path | None = None) -> Interpreter:
     except ValueError as error:
         raise ModelError(
             f"expected {program} to be a Python interpreter that starts, but it does not "
-            f"({_why_none(answer)}): give the Python of the environment that the submission needs"
+            f"({_why_none(answer)}): choose the Python interpreter of the environment that the "
+            "submission needs"
         ) from error
     links = (
         Path(executable).resolve().parent.parent

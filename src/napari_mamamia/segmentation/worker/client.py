@@ -94,8 +94,8 @@ class WorkerProcess:
             if time.monotonic() > end:
                 self.close()
                 raise ModelError(
-                    f"expected the model's process to start within {_START_LIMIT_S:g} s, but it "
-                    "did not; close other programs and try again"
+                    f"the model's process did not start within {_START_LIMIT_S:g} s; close other "
+                    "programs, and try again"
                 )
 
     def send(self, message: Message) -> None:

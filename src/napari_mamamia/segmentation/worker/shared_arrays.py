@@ -43,7 +43,7 @@ def shared_folder(n_bytes: int) -> Iterator[Path]:
     if place is None:
         raise SaveError(
             f"expected {' or '.join(map(str, places))} to have room for {n_bytes / 1e9:.2f} GB of "
-            "data for the model's process, but there is less; free some space"
+            "data for the model's process, but less is free; free some space"
         )
     with own_folder(place) as folder:
         yield folder

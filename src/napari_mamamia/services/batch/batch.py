@@ -12,17 +12,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from napari_mamamia.core.errors import (
-    CaseError,
-    MamamiaError,
-    MissingExtraError,
-    list_remedies,
-    refusal_text,
-)
+from napari_mamamia.core import errors
 from napari_mamamia.core.progress import Progress, changing, forward_progress, part, report_progress
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.files.own_paths import sweep_below
 from napari_mamamia.services.batch.child import Child, attempt_in_child
+from napari_mamamia.services.batch.local_workers import on_workers
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.batch.work import (
     POLL_S,
@@ -66,10 +61,10 @@ def for_each_case(case_ids: Sequence[str], work: Callable[[str], T]) -> BatchRes
         try:
             with part(start, start + _STEPS_PER_CASE - 1, total, f"{case_id}: "):
                 results.append(work(case_id))
-        except MamamiaError as error:
-            failures.append(CaseFailure(case_id, str(error), remedies=list_remedies(error)))
+        except errors.MamamiaError as error:
+            failures.append(CaseFailure(case_id, str(error), remedies=errors.list_remedies(error)))
         except OSError as error:
-            failures.append(CaseFailure(case_id, refusal_text(error)))
+            failures.append(CaseFailure(case_id, errors.refusal_text(error)))
         except Exception as error:  # noqa: BLE001 - as `attempt`
             _log.exception("case %s failed", case_id)
             failures.append(CaseFailure(case_id, f"unexpected {type(error).__name__}: {error}"))
@@ -92,8 +87,8 @@ def run_batch(
     Parameters
     ----------
     cases
-        The cases, each with a unique id. If `place` is a cluster, the paths of their files must be
-        absolute.
+        The cases, each with a unique id. If `place` has a scheduler, the paths of their files must
+        be absolute.
     work
         The function to run, with its settings; independent of `place`.
     place
@@ -116,10 +111,10 @@ def run_batch(
     CaseError
         If an id occurs twice.
     ClusterError
-        If the scheduler of `place` cannot be reached, or its workers cannot be started.
+        If the scheduler of `place` cannot be reached, or worker processes cannot be started.
     MissingExtraError
-        If `place` is a cluster and dask is not installed, or a case's files need a package that is
-        missing. Earlier results are kept.
+        If `place` has a scheduler and dask is not installed, or a case's files need a package that
+        is missing. Earlier results are kept.
     SaveConflictError
         If `store` exists and `existing` is REFUSE, or another run is writing it.
     SaveError
@@ -190,19 +185,21 @@ def _gather_outcomes(
     waiting: Callable[[str], AbstractContextManager[None]],
     within: Callable[[str], AbstractContextManager[None]],
 ) -> Generator[Outcome[T] | None, None, None]:
-    """Yield the outcome of each case, and None while waiting for the cluster.
+    """Yield the outcome of each case, and None while waiting for other processes.
 
     The progress of a case is reported to `within` if `here` runs the case, and to `waiting`
     otherwise.
     """
     if not cases:
         return
-    if place.is_cluster:
-        place = replace(place, workers=min(place.workers, len(cases)))
+    if place.workers:
+        yield from on_workers(cases, work, place.workers, place.time_limit_s)
+        return
+    if place.scheduler:
         try:
             from napari_mamamia.services.batch.cluster import on_cluster
         except ImportError as error:
-            raise MissingExtraError("distributed", "cluster") from error
+            raise errors.MissingExtraError("distributed", "cluster") from error
         yield from on_cluster(cases, work, place)
         return
     telling = waiting
@@ -229,7 +226,7 @@ def _sort_in(
     kept: ResultStore[T] | None,
 ) -> None:
     if outcome.missing_extra is not None:
-        raise MissingExtraError(*outcome.missing_extra)
+        raise errors.MissingExtraError(*outcome.missing_extra)
     if kept is not None:
         kept.add(outcome)
     if outcome.result is None:
@@ -249,7 +246,7 @@ def _require_unique(cases: Sequence[CaseInputs]) -> None:
     seen: set[str] = set()
     for inputs in cases:
         if inputs.case_id in seen:
-            raise CaseError(
+            raise errors.CaseError(
                 f"expected each case id to occur once, but {inputs.case_id} occurs twice: rename "
                 "one case"
             )

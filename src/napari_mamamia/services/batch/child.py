@@ -2,7 +2,7 @@
 
 The process runs this module as a program: it reads pickled requests from standard input, writes
 answers to standard output, and ends when its parent process ends. It is not a `multiprocessing`
-process, because a dask worker is not allowed to start one.
+process, because a daemon process is not allowed to start one.
 """
 
 import os
@@ -10,22 +10,19 @@ import pickle
 import sys
 import threading
 import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from types import MappingProxyType
 from typing import IO, Any, Final, TypeVar
 
 from napari_mamamia.core.plugins import be_quiet
-from napari_mamamia.core.program.child_process import (
-    Errors,
-    Process,
-    end_group,
-    end_silent,
-    python_command,
-    start,
-)
+from napari_mamamia.core.program import child_process
+from napari_mamamia.core.program.child_environment import child_environment
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.records import FailureCause
 from napari_mamamia.services.batch.work import POLL_S, CaseInputs, CaseWork, Outcome, attempt
@@ -47,10 +44,14 @@ class _TooLong(Exception):  # noqa: N818 - an outcome, caught in this module
 
 
 class Child:
-    """A process that can be killed; it is started on first use and reused for the next case."""
+    """A process that can be killed; it is started on first use and reused for the next case.
 
-    def __init__(self) -> None:
-        self._process: Process | None = None
+    `environment` has environment variables that the process gets in addition.
+    """
+
+    def __init__(self, environment: Mapping[str, str] = MappingProxyType({})) -> None:
+        self._environment = environment
+        self._process: child_process.Process | None = None
         self._answers: SimpleQueue[Any] = SimpleQueue()
         self._is_closed = False
 
@@ -59,8 +60,29 @@ class Child:
         """The id of the running process, or None."""
         return None if self._process is None else self._process.pid
 
-    def ask(self, work: CaseWork[R], inputs: CaseInputs, limit_s: float) -> Outcome[R]:
-        """Return the child's answer; report progress at least every `POLL_S` seconds while waiting.
+    def send(self, work: CaseWork[Any], cases: Iterable[CaseInputs]) -> None:
+        """Send cases to the process, which is started if necessary; it runs them in this order.
+
+        Raises
+        ------
+        _Ended
+            If the process does not start.
+        """
+        if self._process is None:
+            self._start_process()
+        process = self._process
+        if process is None or process.stdin is None:
+            raise _Ended("it was stopped")
+        # If the process has ended, its answers up to that point are still received.
+        with suppress(OSError, ValueError):
+            for inputs in cases:
+                # Pickled twice, so that data that the child cannot unpickle fail one case and do
+                # not end the pipe.
+                pickle.dump(_pack_request(work, inputs), process.stdin)
+            process.stdin.flush()
+
+    def receive(self, case_id: str, limit_s: float) -> Outcome[Any]:
+        """Return the next answer; report progress at least every `POLL_S` seconds while waiting.
 
         Raises
         ------
@@ -70,28 +92,15 @@ class Child:
             If the case takes longer than `limit_s`, not counting the start of the process. The
             process is then killed.
         """
-        if self._process is None:
-            self._start_process()
-        process = self._process
-        if process is None or process.stdin is None:
-            raise _Ended("it was stopped")
-        try:
-            # Pickled twice, so that data that the child cannot unpickle fail one case and do not
-            # end the pipe.
-            pickle.dump(_pack_request(work, inputs), process.stdin)
-            process.stdin.flush()
-        except OSError as error:
-            raise _Ended(self._how_it_ended()) from error
-        packed = self._wait_for_answer(limit_s)
-        answer: Outcome[R] = pickle.loads(packed)  # noqa: S301 - our own child's pipe
+        answer: Outcome[Any] = pickle.loads(self._wait_for_answer(limit_s))  # noqa: S301 - our own child's pipe
         # A request that could not be unpickled belongs to no known case.
-        return answer if answer.case_id else replace(answer, case_id=inputs.case_id)
+        return answer if answer.case_id else replace(answer, case_id=case_id)
 
     def kill(self) -> None:
         """End the process and its descendants, and wait until they have ended."""
         process, self._process = self._process, None
         if process is not None:
-            end_group(process)
+            child_process.end_group(process)
 
     def close(self) -> None:
         """End the process permanently; no new process is started afterwards."""
@@ -102,7 +111,11 @@ class Child:
         if self._is_closed:
             raise _Ended("it was stopped")
         self._answers = SimpleQueue()
-        self._process = start(python_command(_MODULE), errors=Errors.SHOWN)
+        self._process = child_process.start(
+            child_process.python_command(_MODULE),
+            errors=child_process.Errors.SHOWN,
+            environment=child_environment(**self._environment),
+        )
         reader = threading.Thread(
             target=_pass_on, args=(self._process.stdout, self._answers), daemon=True
         )
@@ -130,7 +143,7 @@ class Child:
 
     def _how_it_ended(self) -> str:
         process, self._process = self._process, None
-        code = None if process is None else end_silent(process)
+        code = None if process is None else child_process.end_silent(process)
         if code is None:
             return "it was stopped"
         return f"signal {-code}" if code < 0 else f"exit code {code}"
@@ -144,20 +157,41 @@ def attempt_in_child(
     A case that takes longer than `limit_s` is stopped and fails. If the process dies, the case is
     tried once more in a new process.
     """
-    how = ""
-    for _ in range(_TRIES):
+    return next(attempt_all_in_child(child, work, (inputs,), limit_s))
+
+
+def attempt_all_in_child(
+    child: Child, work: CaseWork[R], cases: Sequence[CaseInputs], limit_s: float | None
+) -> Iterator[Outcome[R]]:
+    """Yield the outcome of each case in order; see `attempt_in_child`.
+
+    All cases are sent at once. If the process dies or is killed, only the case in progress is
+    affected, and the remaining cases are sent again.
+    """
+    waiting, tries, is_sent = deque(cases), 0, False
+    while waiting:
+        case_id = waiting[0].case_id
         try:
-            return child.ask(work, inputs, limit_s or float("inf"))
+            if not is_sent:
+                child.send(work, waiting)
+                is_sent = True
+            outcome = child.receive(case_id, limit_s or float("inf"))
         except _TooLong:
+            is_sent = False
             reason = f"expected an answer within the time limit of {limit_s:g} s, but the case took"
             reason += " longer"
             reason += ": check its files or allow more time"
-            return Outcome(inputs.case_id, reason=reason, cause=FailureCause.TIME_LIMIT)
+            outcome = Outcome(case_id, reason=reason, cause=FailureCause.TIME_LIMIT)
         except _Ended as error:
-            how = str(error)
-    reason = f"the process of the case ended {_TRIES} times without an answer ({how})"
-    reason += ": check its files and the free memory"
-    return Outcome(inputs.case_id, reason=reason, cause=FailureCause.WORKER_LOST)
+            is_sent, tries = False, tries + 1
+            if tries < _TRIES:
+                continue
+            reason = f"the process of the case ended {_TRIES} times without an answer ({error})"
+            reason += ": check its files and the free memory"
+            outcome = Outcome(case_id, reason=reason, cause=FailureCause.WORKER_LOST)
+        waiting.popleft()
+        tries = 0
+        yield outcome
 
 
 class _AbsolutePickler(pickle.Pickler):

@@ -1,4 +1,4 @@
-"""Run cases on a dask cluster: processes of this machine, or the workers of a scheduler.
+"""Run cases on the workers of a dask scheduler.
 
 Only this module uses dask. It connects to the cluster, sends the cases, and holds the code that
 runs in the workers. Results are sent to this process, which alone writes them. If a worker dies,
@@ -12,8 +12,6 @@ was the cause, and also counts the failure for the next waiting task. Each case 
 therefore run alone at the end.
 """
 
-import logging
-import signal
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -22,27 +20,21 @@ from concurrent.futures import wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from math import ceil
-from pathlib import Path
-from threading import Lock, Thread, current_thread, get_ident, main_thread
+from threading import Lock, Thread, get_ident
 from typing import Any, Final, Generic, TypeVar, cast
 
-from dask import config
 from distributed import (
     Client,
     Future,
     KilledWorker,
-    LocalCluster,
     WorkerPlugin,
     as_completed,
     get_worker,
 )
-from distributed.security import Security
 
-from napari_mamamia.core.errors import ClusterError, MissingExtraError, Remedy
+from napari_mamamia.core.errors import ClusterError, Remedy
 from napari_mamamia.core.plugins import be_quiet
-from napari_mamamia.core.program.system import end_process
 from napari_mamamia.core.records import FailureCause
-from napari_mamamia.io.files.own_paths import own_folder
 from napari_mamamia.services.batch.child import Child, attempt_in_child
 from napari_mamamia.services.batch.work import POLL_S, CaseInputs, CaseWork, Outcome, Place, attempt
 
@@ -52,8 +44,6 @@ T = TypeVar("T")
 _CONNECT_S: Final = 10.0
 _CLOSE_S: Final = 1.0
 _HOLD_S: Final = 1.0
-_DEATHS_FORGIVEN: Final = 1
-"""Number of workers that may die during a task before the cases of the task are run alone."""
 _LOOK_EVERY_S: Final = 2.0
 _SHORT_S: Final = 0.01
 _AHEAD_PER_THREAD: Final = 4
@@ -62,17 +52,6 @@ _SILENCE_S: Final = 1.0
 _TASK_S: Final = 0.25
 _MOST_CASES: Final = 64
 _PLUGIN: Final = "mamamia-children"
-_WORKER_ENVIRONMENT: Final = {
-    "OMP_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "PYTHONSAFEPATH": "1",
-}
-"""Environment of a dask worker, which does not import modules from the current folder.
-
-MALLOC_TRIM_THRESHOLD_ is removed: if it is set, glibc maps every large array anew, and the page
-faults double the time of scoring (benchmarks/batch.py).
-"""
 
 
 def on_cluster(
@@ -80,38 +59,22 @@ def on_cluster(
 ) -> Generator[Outcome[R] | None, None, None]:
     """Yield the outcome of each case as it arrives, and None at least every 0.2 s while waiting.
 
-    Closing the generator ends local workers with all their processes at once. On a remote cluster,
-    waiting cases are withdrawn, running cases with a time limit are stopped, and all other cases
-    run to their end.
+    If the generator is closed, waiting cases are withdrawn, running cases with a time limit are
+    stopped, and all other cases run to their end.
 
     Raises
     ------
     ClusterError
-        If the scheduler cannot be reached, or local workers cannot be started.
+        If the scheduler cannot be reached.
     """
     with connection(place) as opening:
         end = time.monotonic() + place.patience_s
         while not opening.done():
             if time.monotonic() > end:
-                raise _too_late(place)
+                raise _make_connect_error(place, f"no answer within {place.patience_s:g} s")
             yield None
             time.sleep(POLL_S)
         yield from _Run(opening.result(), work, place).outcomes(cases)
-
-
-def _too_late(place: Place) -> ClusterError:
-    if place.scheduler:
-        return ClusterError(
-            f"expected a dask scheduler at {place.scheduler}, but none answered within "
-            f"{place.patience_s:g} s: check the address and whether the scheduler is running, or "
-            "omit it and use workers on this computer",
-            remedies=(Remedy("workers"),),
-        )
-    return ClusterError(
-        f"expected {place.workers} worker processes to start within {place.patience_s:g} s, but "
-        "none started: this computer may be too busy; use fewer workers, or none",
-        remedies=(Remedy("workers"),),
-    )
 
 
 class _Run(Generic[R]):
@@ -211,8 +174,8 @@ class _Run(Generic[R]):
         """Return why the unfinished cases cannot be run, or "" if they can."""
         if self._is_lost or self._client.status != "running":
             return (
-                f"the scheduler {self._place.scheduler or 'of the local workers'} was lost before "
-                "the case was done: start it again, then continue this run"
+                f"the scheduler {self._place.scheduler} was lost before the case was done: start "
+                "it again, then continue this run"
             )
         alone = self._census.seconds_without_workers()
         if alone > self._place.patience_s:
@@ -261,116 +224,50 @@ def _fail_cases(cases: Sequence[CaseInputs], reason: str) -> Iterator[Outcome[An
 
 @contextmanager
 def connection(place: Place) -> Iterator[LocalFuture[Client]]:
-    """Yield the pending client; finally disconnect, or end a cluster that was started here.
+    """Yield the pending client, and disconnect from the cluster at the end.
 
     The future holds a `ClusterError` if the scheduler cannot be reached.
     """
-    with own_folder() as folder:
-        opening = aside(lambda: _connect_client(place, folder))
-        try:
-            yield opening
-        finally:
-            wait([opening], timeout=_CLOSE_S)
-            opening.add_done_callback(_close_opened)
+    opening = aside(lambda: _connect_client(place))
+    try:
+        yield opening
+    finally:
+        wait([opening], timeout=_CLOSE_S)
+        opening.add_done_callback(_close_opened)
 
 
-def _connect_client(place: Place, folder: Path) -> Client:
+def _connect_client(place: Place) -> Client:
     limit_s = min(_CONNECT_S, place.patience_s)
     try:
-        if place.scheduler:
-            client = Client(place.scheduler, timeout=limit_s, set_as_default=False)
-        else:
-            client = _start_workers(place.workers, folder)
+        client = Client(place.scheduler, timeout=limit_s, set_as_default=False)
     except (OSError, ValueError, TimeoutError, RuntimeError) as error:
         raise _make_connect_error(place, error) from error
-    if place.workers or place.time_limit_s is not None:
-        client.register_plugin(_Children(is_ours=bool(place.workers)))
+    if place.time_limit_s is not None:
+        client.register_plugin(_Children())
     return client
 
 
-def _make_connect_error(place: Place, error: Exception) -> ClusterError:
-    if place.scheduler:
-        return ClusterError(
-            f"expected a dask scheduler at {place.scheduler}, but it cannot be reached ({error}): "
-            "check the address and whether the scheduler is running, or omit it and use workers "
-            "on this computer",
-            remedies=(Remedy("workers"),),
-        )
+def _make_connect_error(place: Place, problem: object) -> ClusterError:
     return ClusterError(
-        f"expected {place.workers} worker processes to start on this computer, but they cannot be "
-        f"started ({error}): use no workers to run in this process"
+        f"expected a dask scheduler at {place.scheduler}, but it cannot be reached ({problem}): "
+        "check the address and whether the scheduler is running, or omit the address and use "
+        "workers on this computer",
+        remedies=(Remedy("workers"),),
     )
-
-
-def _start_workers(workers: int, folder: Path) -> Client:
-    settings = {
-        "distributed.nanny.pre-spawn-environ": _WORKER_ENVIRONMENT,
-        "distributed.scheduler.allowed-failures": _DEATHS_FORGIVEN,
-        "temporary-directory": str(
-            folder
-        ),  # This is the scheduler's environment; the workers' environment is set below.
-    }
-    with config.set(settings):
-        cluster = LocalCluster(
-            n_workers=0,
-            threads_per_worker=1,
-            processes=True,
-            host="127.0.0.1",
-            protocol="tls://",
-            security=_key_of_this_run(),
-            dashboard_address="127.0.0.1:0",
-            local_directory=str(folder),
-            silence_logs=logging.CRITICAL,
-        )
-        cluster.scale(workers)
-        return Client(cluster, set_as_default=False)
-
-
-def _key_of_this_run() -> Security:
-    """Return a new certificate for the workers of this run, so that nobody else can connect.
-
-    A scheduler without a certificate runs any code that a user of this machine sends.
-    """
-    try:
-        return Security.temporary()
-    except ImportError as error:
-        raise MissingExtraError("cryptography", "cluster") from error
 
 
 def _close_opened(opening: LocalFuture[Client]) -> None:
     if opening.exception() is None:
-        _close_client(opening.result())
+        wait([aside(lambda: _close_client(opening.result()))], timeout=_CLOSE_S)
 
 
 def _close_client(client: Client) -> None:
-    """Disconnect from the cluster within seconds, even if it no longer responds."""
-    cluster = client.cluster
-    nannies = list(cluster.workers.values()) if cluster is not None else []
-    closing = aside(lambda: _say_goodbye(client))
-    end = time.monotonic() + _CLOSE_S
-    while not closing.done() and time.monotonic() < end:
-        time.sleep(POLL_S)
-        # Repeated at every check: a nanny replaces a worker that dies until the nanny is told to
-        # end.
-        for nanny in nannies:
-            _kill_worker(nanny.pid)
-
-
-def _say_goodbye(client: Client) -> None:
-    if client.cluster is None and client.status == "running":
+    """Withdraw all tasks, and disconnect from the cluster."""
+    if client.status == "running":
         client.cancel(list(client.futures), asynchronous=False)
         with suppress(Exception):  # A case without a time limit needs no subprocess.
             client.unregister_worker_plugin(_PLUGIN)
     client.close(timeout=_CLOSE_S)
-    if client.cluster is not None:
-        client.cluster.close(timeout=_CLOSE_S)
-
-
-def _kill_worker(pid: int | None) -> None:
-    """End a local worker, which would otherwise finish its case first."""
-    with suppress(OSError):
-        if pid:
-            end_process(pid)
 
 
 class _Children(WorkerPlugin):
@@ -378,15 +275,8 @@ class _Children(WorkerPlugin):
 
     name = _PLUGIN
 
-    def __init__(self, *, is_ours: bool) -> None:
-        self._is_ours = is_ours
-
     def setup(self, worker: Any) -> None:
         be_quiet()
-        if self._is_ours and current_thread() is main_thread():
-            signal.signal(
-                signal.SIGINT, signal.SIG_IGN
-            )  # Ctrl-C is for the driver, which ends this worker.
         self._lock = Lock()
         self._children: dict[int, Child] = {}
 

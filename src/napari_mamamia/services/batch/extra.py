@@ -1,8 +1,8 @@
-"""Check for the optional packages for processes and clusters without importing them."""
+"""Check for the optional package for clusters without importing it."""
 
 from importlib.util import find_spec
 
 
 def cluster_installed() -> bool:
-    """Return whether dask.distributed and cryptography (extra ``cluster``) are installed."""
-    return all(find_spec(package) is not None for package in ("distributed", "cryptography"))
+    """Return whether dask.distributed (extra ``cluster``) is installed."""
+    return find_spec("distributed") is not None

@@ -54,8 +54,8 @@ def _require_no_reader(target: Path) -> None:
         return  # If the provenance cannot be read, the mask is not a reader's mask.
     if target.exists() and history.maker is Maker.READER:
         raise SaveConflictError(
-            f"expected {target} not to be a reader's mask, but {history.name} drew it, so it was "
-            "kept: choose a different folder for the model's masks"
+            f"{target} is a mask that {history.name} drew, so it was not replaced: choose a "
+            "different folder for the model's masks"
         )
 
 
@@ -70,8 +70,8 @@ def _second_name(target: Path) -> Path:
         except OSError as error:
             name.unlink(missing_ok=True)
             raise SaveError(
-                f"expected to replace {target}, but a backup cannot be kept until the new mask is "
-                f"complete ({error.strerror or error}): free some space or check the folder; the "
-                "mask is unchanged"
+                f"{target} cannot be replaced, because its backup cannot be kept until the new "
+                f"mask is complete ({error.strerror or error}): free some space or check the "
+                "folder; the mask is unchanged"
             ) from error
     return name

@@ -203,7 +203,7 @@ def _read_recalls(
             recalls[index] = np.nan if recall is None else recall
         except ValueError as error:
             raise FormatError(
-                f"expected column {reader} of {clinical} to contain only 0 or 1, but for case "
-                f"{record.case_id} it {error}: correct the table"
+                f"column {reader} of {clinical} {error} for case {record.case_id}: correct the "
+                "table"
             ) from error
     return recalls

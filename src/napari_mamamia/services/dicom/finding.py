@@ -244,9 +244,10 @@ def _require_that_selectors_fit(
     if not idle:
         return tuple(found)
     problem = (
-        f"expected every selector to match an image, but {' and '.join(sorted(idle))} matches "
-        f"nothing in {'the study' if len(found) == 1 else 'the studies'}: check the series of the "
-        "source, and correct or remove the selector"
+        f"expected every selector to match an image, but {' and '.join(sorted(idle))} "
+        f"{'matches' if len(idle) == 1 else 'match'} nothing in "
+        f"{'the study' if len(found) == 1 else 'the studies'}: check the series of the source, "
+        "and correct or remove the selector"
     )
     remedies = (Remedy("dry_run"),)
     return tuple(replace(study, exam=None, problem=problem, remedies=remedies) for study in found)
@@ -423,8 +424,8 @@ def _require_impersonal(name: str, study: Study, place: Path, is_named: bool) ->
     if is_named or not tells_the_patient(study, name):
         return
     raise CaseError(
-        "expected the folder name not to identify the patient, but it contains a word from the "
-        f"patient's elements ({place}): enter an id",
+        "the folder name cannot be used as the case id, because it contains a word from the "
+        f"patient's DICOM elements ({place}) and may identify the patient: enter a case id",
         remedies=[Remedy("case", ("ID",))],
     )
 

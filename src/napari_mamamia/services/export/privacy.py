@@ -83,9 +83,7 @@ def require_source(study: Path) -> None:
         If `study` is missing, or contains no DICOM files, volumes or JSON files.
     """
     if not study.exists():
-        raise FormatError(
-            f"expected {study} to be the source study, but it does not exist: check the path"
-        )
+        raise FormatError(f"the source study {study} does not exist: check the path")
     if not any(_may_tell(file) or is_dicom_file(file) for file in _list_files([study])):
         raise FormatError(
             f"expected {study} to be the source study, but it contains no DICOM file: choose the "

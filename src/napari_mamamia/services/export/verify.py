@@ -47,7 +47,7 @@ class Verification:
         return not self.problems
 
 
-@reads("a bundle", "get the bundle again")
+@reads("a bundle", "get another copy of the bundle")
 def verify_bundle(
     root: Path,
     images: Path | None = None,
@@ -82,9 +82,7 @@ def verify_bundle(
         case.
     """
     if not root.is_dir():
-        raise FormatError(
-            f"expected {root} to be the folder of a bundle, but it does not exist: check the path"
-        )
+        raise FormatError(f"the bundle folder {root} does not exist: check the path")
     report_progress(0, 1, "Reading the manifest")
     try:
         manifest = read_manifest(root)

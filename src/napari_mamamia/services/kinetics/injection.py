@@ -74,8 +74,8 @@ def vessel_arrival_s(case: Case, folder: str) -> float:
     vessel = read_mask(path, case)
     if not vessel.any():
         raise CaseError(
-            f"expected the vessel or heart mask for {case.case_id} in {folder} to have voxels, "
-            "but it is empty; draw the mask, or enter the injection time in seconds"
+            f"expected the vessel or heart mask for {case.case_id} in {folder} to have foreground "
+            "voxels, but it is empty; draw the mask, or enter the injection time in seconds"
         )
     unmeasured_voxels(case.signal, vessel, f"the vessel's mask of {case.case_id}")
     curve = region_curve(case.signal, vessel)

@@ -80,8 +80,7 @@ def keep_prediction(
     provenance = prediction.mask.provenance
     if provenance is None:
         raise ModelError(
-            "expected the prediction to have a provenance, but it has none, so it cannot be "
-            "saved; use predict_case"
+            "the prediction cannot be saved, because it has no provenance; use predict_case"
         )
     name = provenance.name if replaces is None else replaces.name
     if beside:
@@ -112,6 +111,7 @@ def _require_same(
     if there is None or (replaces is not None and there.sha256 == replaces.sha256):
         return
     raise SaveConflictError(
-        f"expected {'that ' if replaces else 'no '}prediction of {name} for {case_id}, but there "
-        f"is {there}, which was kept; replace it, or keep both"
+        f"{there} is not the prediction to be replaced, so it was kept; replace it, or keep both"
+        if replaces
+        else f"there is already {there}, which was kept; replace it, or keep both"
     )

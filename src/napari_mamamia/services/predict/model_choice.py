@@ -276,15 +276,15 @@ def _require_no_network_choices(name: str, choices: RunChoices) -> None:
         "no mirroring": not choices.mirroring,
         "no postprocessing": not choices.postprocessing,
         "a recipe": bool(choices.recipe),
-        "a time to fit in": bool(choices.give_up),
+        "a time limit": bool(choices.give_up),
         "fast": choices.fast,
         "a probability map": choices.keep_probability,
     }
     flags = ", ".join(option for option, is_asked in asked.items() if is_asked)
     if flags:
         raise ModelError(
-            f"expected no settings for {name} that apply only to trained models, but got {flags}; "
-            "omit these settings, because this model takes only seconds on the CPU"
+            f"these settings apply only to trained models, not to {name}: {flags}; omit them, "
+            "because this model takes only seconds on the CPU"
         )
 
 

@@ -112,8 +112,7 @@ def save_prediction(
     base_provenance = prediction.mask.provenance
     if base_provenance is None:
         raise ModelError(
-            "expected the prediction to have a provenance, but it has none, so it cannot be "
-            "saved; use predict_case"
+            "the prediction cannot be saved, because it has no provenance; use predict_case"
         )
     provenance = replace(base_provenance, inputs=tuple(inputs))
     mask = prediction.mask
@@ -163,7 +162,7 @@ def save_probability(prediction: Prediction, target: Path, *, overwrite: bool = 
     if prediction.probability is None:
         raise ModelError(
             f"expected a probability map of {prediction.case_id} to save, but the model returned "
-            "none; do not save the map, or choose a trained model",
+            "none; choose a trained model, or do not save the map",
             remedies=(Remedy("model"),),
         )
     steps = np.rint(prediction.probability.astype(np.float32) * _STEPS_OF_ONE)

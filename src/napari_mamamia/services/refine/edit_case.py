@@ -117,7 +117,7 @@ class Opening:
                 if not is_own or time.monotonic() > end:
                     where = "another window" if is_own else "another program"
                     raise SaveConflictError(
-                        f"expected the mask of {self.case.case_id} not to be open elsewhere, but "
+                        f"the mask of {self.case.case_id} cannot be opened for editing, because "
                         f"{self.reader}'s mask is open in {where}. Close it there, or change the "
                         "reader."
                     ) from error

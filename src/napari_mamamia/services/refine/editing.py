@@ -57,8 +57,8 @@ class RecoveredWork:
     def warnings(self) -> tuple[str, ...]:
         """Warnings to show before the user keeps the recovered mask."""
         n_lost = tr_n(
-            "{n} later record of the journal is lost",
-            "{n} later records of the journal are lost",
+            "{n} later record in the edit journal was lost",
+            "{n} later records in the edit journal were lost",
             self.n_lost,
         )
         changed = "another program has since changed or removed the mask file"

@@ -72,7 +72,7 @@ def require_dicom(choice: DicomChoice) -> None:
     load_highdicom()
     if choice.study is not None and not choice.study.is_dir():
         raise CaseError(
-            f"expected {choice.study} to be a DICOM folder, but it does not exist: check the path",
+            f"the DICOM folder {choice.study} does not exist: check the path",
             remedies=(Remedy("study", ("DICOM_FOLDER",)),),
         )
 

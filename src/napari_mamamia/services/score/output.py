@@ -66,6 +66,8 @@ def task1_content(result: SegmentationResult) -> Content:
         **_list_values(numbers),
         "n_dsc": performance.n_dsc,
         "n_norm_hd": performance.n_norm_hd,
+        "mean_hausdorff95_mm": result.mean_hausdorff95_mm,
+        "n_hausdorff95_mm": result.n_hausdorff95_mm,
         "fairness_by_variable": _list_values(by_variable),
         "weight_of_fairness": cohort.weight_of_fairness,
         "reasons": _list_reasons(numbers, "fairness_by_variable", by_variable),

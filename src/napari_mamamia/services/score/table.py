@@ -69,7 +69,14 @@ def score_of_row(row: ScoreRow, profile: str) -> CaseScore:
         return CaseScore(row.case_id, ScoreStatus.UNREADABLE, profile=profile, reason=reason)
     is_unusable = unusable_reason(CaseScore(row.case_id, row.status)) is not None
     status = row.status if is_unusable else ScoreStatus.OK
-    return CaseScore(row.case_id, status, dsc=row.dsc, norm_hd=row.norm_hd, profile=profile)
+    return CaseScore(
+        row.case_id,
+        status,
+        dsc=row.dsc,
+        hausdorff95_mm=row.hausdorff95_mm,
+        norm_hd=row.norm_hd,
+        profile=profile,
+    )
 
 
 def score_rows(

@@ -18,15 +18,8 @@ from napari_mamamia.scoring.cohort.results import (
     n_text,
 )
 from napari_mamamia.scoring.cohort.segmentation_cohort import VariableFairness
-from napari_mamamia.scoring.report.tables import (
-    RESAMPLING_RANGE,
-    coverage_notes,
-    gap_notes,
-    range_table,
-    say_disparity,
-    say_without,
-)
-from napari_mamamia.scoring.report.text import ReportTable
+from napari_mamamia.scoring.report import tables
+from napari_mamamia.scoring.report.text import ReportTable, p_said
 from napari_mamamia.scoring.statistics.bootstrap import (
     Interval,
     IntervalMethod,
@@ -91,9 +84,8 @@ def comparison_lines(comparison: ModelComparison) -> tuple[str, ...]:
     for test in comparison.against_baseline or comparison.tests:
         lines.append(
             f"  {test.metric}: {test.model_a} - {test.model_b} = {_to_text(test.mean_difference)} "
-            f"(n {test.n}), p {_to_text(test.p_t_test_holm)} t-test, "
-            f"{_to_text(test.p_wilcoxon_holm)} "
-            "Wilcoxon, both after Holm"
+            f"({_to_text(test.low)} to {_to_text(test.high)}, n {test.n}); after Holm, t-test "
+            f"{p_said(test.p_t_test_holm)}, Wilcoxon {p_said(test.p_wilcoxon_holm)}"
         )
     return (*lines, *(f"  note: {note}" for note in comparison.notes))
 
@@ -145,6 +137,10 @@ def _describe_task1(result: SegmentationResult) -> list[str]:
         ("mean NormHD", "mean_norm_hd", performance.mean_norm_hd, performance.reason),
         ("performance", "performance", performance.value, performance.reason),
     ]
+    if result.n_hausdorff95_mm:
+        n_cases = count_of(result.n_hausdorff95_mm, "case")
+        text = f"mean HD95 in mm ({n_cases})"
+        numbers.insert(2, (text, "mean_hausdorff95_mm", result.mean_hausdorff95_mm, ""))
     numbers += [
         (f"fairness over {v.variable}", f"fairness_{v.variable}", v.value, v.reason)
         for v in cohort.fairness.variables
@@ -153,7 +149,7 @@ def _describe_task1(result: SegmentationResult) -> list[str]:
     score = f"ranking score (weight {cohort.weight_of_fairness:g})"
     numbers.append((score, "ranking_score", cohort.ranking_score, cohort.reason))
     lines = [_format_line(*item, result, "fairness_") for item in numbers]
-    lines += [f"  {note}" for note in coverage_notes(result)]
+    lines += [f"  {note}" for note in tables.coverage_notes(result)]
     lines += _describe_gaps(result, ("dsc", "norm_hd"))
     for variable in cohort.fairness.variables:
         if variable.unassigned:
@@ -235,7 +231,7 @@ def _format_line(
         return f"{start}  (no interval: {interval.reason})"
     level = f"{100 * interval.level:.0f} %"
     parts = (f"{_to_text(interval.low)} to {_to_text(interval.high)}", level)
-    notes = gap_notes(contrasts) if contrasts else ()
+    notes = tables.gap_notes(contrasts) if contrasts else ()
     return f"{start}  ({', '.join((*parts, *notes))})"
 
 
@@ -250,21 +246,21 @@ def _describe_gaps(
     values: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for disparity in uncertainty.disparities:
         if disparity.measure in measures:
-            value, *rest = say_disparity(disparity, uncertainty.minimum_group)
+            value, *rest = tables.say_disparity(disparity, uncertainty.minimum_group)
             values.setdefault((disparity.variable, tuple(rest)), []).append(value)
     lines = [
         f"  {variable}: {' '.join((*first, *rest))}" for (variable, rest), first in values.items()
     ]
-    return lines + [f"  {text}" for text in say_without(uncertainty)]
+    return lines + [f"  {text}" for text in tables.say_without(uncertainty)]
 
 
 def _list_ranges(result: SegmentationResult | ResponseResult) -> list[str]:
     """Return the resampling ranges with their label, if the profile shows them."""
-    table = range_table(result)
+    table = tables.range_table(result)
     if table is None:
         return []
     ranges = [f"    {name}: {value}, {ends}" for name, value, ends in _cells_of(table)]
-    return [f"  {RESAMPLING_RANGE}", *ranges]
+    return [f"  {tables.RESAMPLING_RANGE}", *ranges]
 
 
 def _cells_of(table: ReportTable) -> list[tuple[str, ...]]:

@@ -84,7 +84,8 @@ class Outline:
         if self.axis not in (0, 1, 2) or not 0 <= self.index < grid.shape[self.axis]:
             raise CaseError(
                 f"expected the outline to be on a plane of the case, but got plane {self.index} "
-                f"across axis {self.axis} of shape {grid.shape} (z, y, x): draw the outline again"
+                f"across axis {self.axis} of a grid of shape {grid.shape} (z, y, x): draw the "
+                "outline again"
             )
         plane = tuple(n for axis, n in enumerate(grid.shape) if axis != self.axis)
         if self.mask.shape != plane:

@@ -217,14 +217,14 @@ class BatchOptions(QWidget):
         self.body.hide()
 
     def show_cluster(self, installed: bool) -> None:
-        """Show whether a run can use worker processes or a cluster."""
+        """Show whether a run can use a cluster."""
         self._has_cluster = installed
         self._follow_place()
 
     def problem(self) -> str:
         """Return why a run cannot start with these settings, or "" if it can start."""
         chosen = self.settings()
-        if chosen.where is not Where.HERE and not self._has_cluster:
+        if chosen.where is Where.CLUSTER and not self._has_cluster:
             return str(MissingExtraError("distributed", "cluster"))
         if chosen.where is Where.CLUSTER and "://" not in chosen.scheduler:
             return tr(
@@ -245,7 +245,7 @@ class BatchOptions(QWidget):
         where = self.settings().where
         self.form.rows["workers"].setVisible(where is Where.WORKERS)
         self.form.rows["scheduler"].setVisible(where is Where.CLUSTER)
-        missing = where is not Where.HERE and not self._has_cluster
+        missing = where is Where.CLUSTER and not self._has_cluster
         if missing:
             self.place_note.setText(str(MissingExtraError("distributed", "cluster")))
         elif where is Where.CLUSTER:

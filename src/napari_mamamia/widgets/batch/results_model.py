@@ -11,7 +11,8 @@ from qtpy.QtGui import QColor
 from napari_mamamia.core.records import CaseScore, ScoreStatus
 from napari_mamamia.core.texts import tr
 from napari_mamamia.metrics.registry import MetricSpec, Place, metrics_at
-from napari_mamamia.services.score.case_table import WORST_FIRST, CaseTable, Selection, name_status
+from napari_mamamia.scoring.report.text import name_status
+from napari_mamamia.services.score.case_table import WORST_FIRST, CaseTable, Selection
 from napari_mamamia.widgets.controls.colours import QUIET_COLOUR, TINTS
 
 _UNKNOWN: Final = "–"

@@ -64,11 +64,11 @@ class LayoutDialog(QDialog):
         self.text: QPlainTextEdit = named(
             QPlainTextEdit(text),
             "layout_text",
-            tr("Which files are phases and masks, as patterns of their paths."),
+            tr("Patterns for the paths of the phases and masks."),
         )
         self.text.setFrameShape(QFrame.Shape.Box)
         self.text.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
-        self.result = label("layout_result", tip=tr("The cases that this description yields."))
+        self.result = label("layout_result", tip=tr("The cases that match this description."))
         self.result.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.problems = label("layout_problems", tip=tr("What does not fit this description."))
         self.open = button(

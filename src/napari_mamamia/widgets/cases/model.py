@@ -138,7 +138,7 @@ class CaseTableModel(QAbstractTableModel):
         self._repaint_rows()
 
     def set_current(self, case_id: str) -> None:
-        """Show a case as the open one, in bold."""
+        """Mark a case as the open case, in bold."""
         self._current = case_id
         self._repaint_rows()
 

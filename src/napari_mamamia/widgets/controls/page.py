@@ -19,7 +19,9 @@ class Page(QWidget):
     def __init__(self, name: str) -> None:
         super().__init__()
         self.setObjectName(name)
-        self.missing = label(f"{name}_missing", tip=tr("What this page requires first."))
+        self.missing = label(
+            f"{name}_missing", tip=tr("What must be done before this page can be used.")
+        )
         self.to_cases = button(
             f"{name}_to_cases",
             tr("Choose a case…"),

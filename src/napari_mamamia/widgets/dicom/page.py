@@ -48,8 +48,8 @@ _TITLES: Final = (
     (
         tr("Contents"),
         tr(
-            "Number of phases and size, or that the study cannot be imported; click "
-            "to show the reason below."
+            "Number of phases and size, or a note that the study cannot be imported; click to "
+            "show the reason below."
         ),
     ),
 )

@@ -44,7 +44,7 @@ _BAR: Final = 12
 
 
 class KineticLegend(QWidget):
-    """Legend of the displayed map; empty without a map."""
+    """Legend of the displayed map; empty if there is no map."""
 
     def __init__(self) -> None:
         super().__init__()

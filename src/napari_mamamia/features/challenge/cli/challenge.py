@@ -255,7 +255,7 @@ def score(
     Example: mamamia challenge score TEAM --challenge odelia-2025 --reference TRUTH
     """
     from napari_mamamia.features.challenge.io.definition import definition_named
-    from napari_mamamia.features.challenge.services.challenge.answers import score_answers
+    from napari_mamamia.features.challenge.services.challenge.single import score_answers
     from napari_mamamia.io.tables.tables import write_json
 
     chosen = run(partial(definition_named, definition))

@@ -170,8 +170,7 @@ class Challenge:
             raise ValueError("expected each case of a challenge once, but one is listed twice")
         if set(self.express) - set(ids):
             raise ValueError(
-                "expected every express-lane case to be in the list of cases, but "
-                "found some that are not"
+                "expected every express-lane case to be in the list of cases, but some are not"
             )
 
     @property
@@ -248,7 +247,7 @@ _CHALLENGE: Final = RecordCodec(Challenge, _REMEDY)
 _PLACES: Final = RecordCodec(ChallengePlaces, "correct places.json: it may hold only paths")
 
 
-@reads("a challenge", "create a challenge there, or choose the folder of one")
+@reads("a challenge", "create a challenge there, or choose the folder of a challenge")
 def read_challenge(folder: Path) -> OpenChallenge:
     """Return the challenge in `folder`.
 
@@ -263,7 +262,7 @@ def read_challenge(folder: Path) -> OpenChallenge:
     if not path.is_file():
         raise FormatError(
             f"expected a challenge in {folder}, but found no {CHALLENGE_FILE}: create a challenge "
-            "there, or choose the folder of one"
+            "there, or choose the folder of a challenge"
         )
     challenge = _CHALLENGE.record(read_json(path), path)
     if challenge.schema != SCHEMA:

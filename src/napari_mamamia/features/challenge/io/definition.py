@@ -22,7 +22,7 @@ from napari_mamamia.core.names import name_some
 from napari_mamamia.core.plugins import Registry
 from napari_mamamia.io.files.foreign import open_plain, reads
 from napari_mamamia.io.files.json_text import read_json
-from napari_mamamia.io.files.record_codec import RecordCodec
+from napari_mamamia.io.files.record_codec import Form, Layout, RecordCodec
 from napari_mamamia.io.tables.tables import write_json
 
 GROUP: Final = "napari_mamamia.challenges"
@@ -41,7 +41,7 @@ Argument: TypeAlias = bool | int | float | str
 
 
 class AnswerKind(StrEnum):
-    """What a team submits."""
+    """The answers that a team submits."""
 
     MASKS = "masks"
     """A mask for each case, scored under a profile; programs are run too."""
@@ -80,7 +80,16 @@ MISSING_TEXTS: Final[Mapping[MissingAnswer, str]] = MappingProxyType(
         MissingAnswer.LEAVE_OUT: "do not count",
     }
 )
-"""What cases without a usable answer do, as the end of a sentence."""
+"""The treatment of cases without a usable answer, as the end of a sentence."""
+
+
+class AbsentLabel(StrEnum):
+    """The treatment of a case whose reference does not have a label."""
+
+    LEAVE_OUT = "leave-out"
+    """The case counts for no team in measures of this label."""
+    EMPTY_IS_BEST = "empty-is-best"
+    """A mask without the label has the best value (1, or 0 if low is better), others the worst."""
 
 
 class Average(StrEnum):
@@ -103,6 +112,11 @@ class RankBy(StrEnum):
     """Rank in each case, average over each site, and rank over sites (FeTS 2022)."""
 
 
+def _refuse(text: str) -> FormatError:
+    """Return the error of a definition that contradicts itself."""
+    return FormatError(f"{text}: {_REMEDY}")
+
+
 @dataclass(frozen=True, slots=True)
 class Measure:
     """A measure of a challenge.
@@ -122,6 +136,8 @@ class Measure:
         the value of a team that lacks a case. None for that of the registered measure.
     title
         Its name on the leaderboard.
+    label
+        The label of masks that is compared, one of `Answer.labels`; "" for the whole mask.
     """
 
     id: str
@@ -130,6 +146,7 @@ class Measure:
     args: Mapping[str, Argument] = field(default_factory=lambda: MappingProxyType({}))
     worst: float | None = None
     title: str = ""
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +172,7 @@ class Truth:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a team submits.
+    """The answers that a team submits.
 
     Parameters
     ----------
@@ -169,6 +186,10 @@ class Answer:
         Names of the classes in the order of their codes 0, 1, ...; for a table, its columns.
     part
         The table's column that names the part of a case, "" without parts.
+    labels
+        By name of a label of masks: the values of its voxels, which several labels may share.
+    absent
+        The treatment of a case whose reference does not have a label.
     """
 
     kind: AnswerKind
@@ -176,6 +197,12 @@ class Answer:
     id: str = "id"
     classes: tuple[str, ...] = ()
     part: str = ""
+    labels: Mapping[str, tuple[int, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    absent: AbsentLabel = AbsentLabel.LEAVE_OUT
+
+    def __post_init__(self) -> None:
+        if self.labels and self.kind is not AnswerKind.MASKS:
+            raise _refuse(f"expected labels only for masks, but found them for {self.kind.value}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,13 +232,13 @@ class Ranking:
 
     def __post_init__(self) -> None:
         if self.by is RankBy.SCORE and not self.score:
-            raise ValueError(
+            raise _refuse(
                 "ranking by the score needs a formula in ranking.score, but there is none"
             )
         if self.by is RankBy.SITES and not self.sites:
-            raise ValueError(
-                "expected ranking.sites, the column of the sites in the clinical table, to rank by "
-                "sites, but found none"
+            raise _refuse(
+                "ranking by sites needs ranking.sites, the column of the clinical table that "
+                "names the site, but it is missing"
             )
 
 
@@ -254,33 +281,33 @@ class ChallengeDefinition:
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
-            raise ValueError(
+            raise _refuse(
                 "expected a name of letters, digits, '-' and '_' without spaces, but found "
                 f"{self.name!r}"
             )
         ids = [measure.id for measure in self.measures]
         wrong = [name for name in ids if not name.isidentifier()]
         if wrong:
-            raise ValueError(
+            raise _refuse(
                 "expected an id of letters, digits and '_' that does not begin with a digit, but "
                 f"found {wrong[0]!r}"
             )
         if not ids or len(set(ids)) < len(ids):
-            raise ValueError(
+            raise _refuse(
                 "expected at least one measure, and a different id for each, but "
                 "found no measure or the same id twice"
             )
         grouped = [name for group in self.ranking.within for name in group]
         if unknown := sorted(set(grouped) - set(ids)):
-            raise ValueError(
-                f"expected ids of measures in ranking.within, but found {unknown[0]!r}"
-            )
+            raise _refuse(f"expected ids of measures in ranking.within, but found {unknown[0]!r}")
+        labels = {measure.label for measure in self.measures} - {"", *self.answer.labels}
+        if labels:
+            named = name_some(list(self.answer.labels), 20) or "which names none"
+            raise _refuse(f"expected a label of answer.labels ({named}), but found {min(labels)!r}")
         if self.has_own_files and not (self.truth.files or self.truth.table):
-            raise ValueError("expected truth.files or truth.table, but found neither")
+            raise _refuse("expected truth.files or truth.table, but found neither")
         if self.has_own_files and not self.answer.file:
-            raise ValueError(
-                "expected the pattern of a submitted file in answer.file, but found none"
-            )
+            raise _refuse("expected the pattern of a submitted file in answer.file, but found none")
 
     @property
     def is_by_profile(self) -> bool:
@@ -306,7 +333,24 @@ class ChallengeDefinition:
         return self.answer.kind not in (AnswerKind.MASKS, AnswerKind.RESPONSES)
 
 
-_DEFINITION: Final = RecordCodec(ChallengeDefinition, _REMEDY)
+def _read_labels(content: Any) -> dict[str, tuple[int, ...]]:
+    """Return labels by name; a label with a single value needs no list."""
+    labels = {}
+    for name, values in content.items():
+        codes = tuple(values) if isinstance(values, list) else (values,)
+        if not name or not codes or any(type(code) is not int or code < 1 for code in codes):
+            raise _refuse(
+                f"expected whole numbers above 0 for the label {name!r}, but found {values!r}"
+            )
+        labels[str(name)] = codes
+    return labels
+
+
+_LABELS: Final = Form(lambda labels: {name: list(codes) for name, codes in labels.items()},
+                      _read_labels)  # fmt: skip
+_DEFINITION: Final = RecordCodec(
+    ChallengeDefinition, _REMEDY, [Layout(Answer, forms={"labels": _LABELS})]
+)
 
 
 @reads("the definition of a challenge", _REMEDY)
@@ -337,7 +381,7 @@ def parse_definition(text: str, name: str) -> ChallengeDefinition:
         except FormatError as error:
             raise FormatError(f"cannot extend the definition in {name}: {error}") from error
         content = _merge(tomllib.loads(base), content)
-    return _DEFINITION.record(content, name)
+    return definition_of(content, name)
 
 
 def _parse_yaml(text: str, name: str) -> Any:
@@ -345,13 +389,39 @@ def _parse_yaml(text: str, name: str) -> Any:
         import yaml  # type: ignore[import-untyped]
     except ImportError as error:
         raise FormatError(
-            f"expected the package PyYAML to read {name}, but it is not installed: install it, or "
+            f"reading {name} needs the package PyYAML, which is not installed: install PyYAML, or "
             "write the definition as TOML"
         ) from error
     try:
+        _refuse_repeated_keys(yaml.compose(text, Loader=yaml.SafeLoader))
         return yaml.safe_load(text)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        raise ValueError(f"{where}{error.problem or error.context}") from error
     except yaml.YAMLError as error:
-        raise ValueError(str(error)) from error
+        raise ValueError(" ".join(str(error).split())) from error
+
+
+def _refuse_repeated_keys(node: Any) -> None:
+    """Raise `ValueError` if a mapping of a YAML tree has a key twice; YAML would take the last."""
+    nodes, seen = [node], set()
+    while nodes:
+        current = nodes.pop()
+        # An alias refers to a node that was already visited.
+        if current is None or isinstance(current.value, str) or id(current) in seen:
+            continue
+        seen.add(id(current))
+        if current.id == "sequence":
+            nodes += current.value
+            continue
+        lines: dict[str, int] = {}
+        for key, value in current.value:
+            name, line = str(key.value), key.start_mark.line + 1
+            if name in lines:
+                raise ValueError(f"line {line}: the key {name!r} is already in line {lines[name]}")
+            lines[name] = line
+            nodes.append(value)
 
 
 def _merge(base: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -409,26 +479,39 @@ def definition_text(name: str) -> str:
 
 
 def definition_named(name: str) -> ChallengeDefinition:
-    """Return a definition by its name, or by the path of a .toml or .yaml file.
+    """Return a definition by its name, or by the path of a .toml, .yaml or frozen .json file.
 
     Raises
     ------
     FormatError
         As `definition_text` and `parse_definition`.
     """
+    if name.endswith(".json"):
+        return read_frozen(Path(name))
     if name.endswith((".toml", *_YAML)):
         return parse_definition(read_definition_text(Path(name)), Path(name).name)
     return parse_definition(definition_text(name), f"{name}.toml")
 
 
+def definition_content(definition: ChallengeDefinition) -> dict[str, Any]:
+    """Return a definition, complete, as JSON values."""
+    content: dict[str, Any] = _DEFINITION.plain(definition)
+    return content
+
+
+def definition_of(content: object, where: object) -> ChallengeDefinition:
+    """Return the definition of JSON values; error messages name the file as `where`."""
+    return _DEFINITION.record(content, where)
+
+
 @reads("the frozen definition of a challenge", "restore it from a copy of the challenge's folder")
 def read_frozen(path: Path) -> ChallengeDefinition:
     """Return a definition that a challenge froze."""
-    return _DEFINITION.record(read_json(path), path)
+    return definition_of(read_json(path), path)
 
 
 def freeze_definition(definition: ChallengeDefinition, folder: Path) -> Path:
     """Write a definition, complete and as JSON, into a challenge's folder; return its path."""
     path = folder / DEFINITIONS / f"{definition.name}.json"
-    write_json(_DEFINITION.plain(definition), path)
+    write_json(definition_content(definition), path)
     return path

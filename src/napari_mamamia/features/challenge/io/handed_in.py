@@ -1,4 +1,4 @@
-"""Submissions of teams: list, hash and seal their files; their manifest and inputs.
+"""List, hash and seal the files of teams' submissions; read their manifests and inputs.
 
 A submission is an untrusted folder, zip archive or table. Links are not followed, because a link
 may lead to the references. Names in a zip archive cannot leave the folder, and the unpacked bytes
@@ -544,7 +544,7 @@ def look_inside(sealed: Path) -> Contents:
     if programs:
         names = name_some([program.name for program in programs])
         return _say_nothing(
-            folder, f"expected only one {_MODEL}, but found it in {names}: submit one"
+            folder, f"expected only one {_MODEL}, but found several, in {names}: submit only one"
         )
     responses, scores, problem = _sort_tables(folder)
     masks = inner_folder(folder, MASK_FOLDERS)

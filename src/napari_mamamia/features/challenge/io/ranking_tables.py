@@ -103,8 +103,8 @@ def read_value_tables(path: Path) -> ValueTables:
     cells = _read_long(table, names) if is_long else _read_wide(table, names, not_ranked)
     if not cells:
         raise FormatError(
-            f"expected a row for each case in {path}, but there is none below its header: check "
-            "whether the program that wrote it finished"
+            f"expected a row for each case in {path}, but there are no rows below the header: "
+            "check whether the program that wrote the file finished"
         )
     notes = _list_notes(table)
     if not_ranked:
@@ -268,8 +268,8 @@ def _part_cells(
             if rows[place]:
                 raise FormatError(
                     f"expected only one value of {cell.algorithm} for case {names[cell.case]} in "
-                    f"{path}, but found it in rows {rows[place]} and {cell.row}: keep the right "
-                    "one"
+                    f"{path}, but found values in rows {rows[place]} and {cell.row}: keep the "
+                    "correct row"
                 )
             rows[place] = cell.row
             values[place] = cell.value
@@ -301,7 +301,7 @@ def _choose_column(table: Table) -> list[str]:
 
 
 def _read_values(table: Table, name: str) -> list[float]:
-    """Return a column of finite numbers, NaN for an empty cell; refuse any other cell."""
+    """Return a column of finite numbers, or NaN for an empty cell; refuse any other cell."""
     for row in table.rows:
         if row.problem:
             raise FormatError(
@@ -315,7 +315,7 @@ def _read_values(table: Table, name: str) -> list[float]:
         raise FormatError(
             f"expected a finite number{' from 0 to 1' if is_share else ''} or an empty cell in "
             f"column {name}, row {row.number} of {table.path}, but got {str(cell).strip()!r}: "
-            "correct it, or leave the cell empty and choose a rule for missing values",
+            "correct the cell, or leave it empty and choose a rule for missing values",
             remedies=(Remedy("missing", ("RULE",)),),
         )
     return values
@@ -330,6 +330,6 @@ def _parse_name(path: Path, number: int, what: str, cell: object) -> str:
         return parse_id(cell)
     except ValueError:
         raise FormatError(
-            f"expected the {what}'s name in row {number} of {path}, but got {cell!r}: write it, "
-            "or delete the row"
+            f"expected the name of the {what} in row {number} of {path}, but got {cell!r}: enter "
+            "the name, or delete the row"
         ) from None

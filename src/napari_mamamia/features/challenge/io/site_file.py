@@ -103,13 +103,19 @@ class SiteFile:
     def __post_init__(self) -> None:
         names = [model.name for model in self.models]
         if not names or len(set(names)) < len(names) or not self.site.strip():
-            raise ValueError("expected a site with a name and at least one model, each listed once")
+            raise ValueError(
+                "expected a named site with at least one model, and no model listed twice"
+            )
         strangers = {number.model for number in self.numbers} | {row.model for row in self.rows}
         strangers -= set(names)
         if strangers or {number.metric for number in self.numbers} - set(self.metrics):
-            raise ValueError("expected numbers only for the site's own models and metrics")
+            raise ValueError(
+                "expected numbers only for the site's own models and metrics, but found others"
+            )
         if any(len(row.values) != len(self.metrics) for row in self.rows):
-            raise ValueError("expected a value for each metric in each row")
+            raise ValueError(
+                "expected a value for each metric in each row, but the numbers of values differ"
+            )
 
 
 _REMEDY: Final = "ask the site for the original file that it wrote"

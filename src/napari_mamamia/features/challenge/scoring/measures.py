@@ -1,4 +1,4 @@
-"""The measures of a challenge: what a case contributes, and how cases are combined.
+"""The measures of a challenge: the values of each case, and how they are combined.
 
 A measure is one function of a case, which returns a number or rows of numbers, and for measures of
 the whole set a second function of all rows.
@@ -75,12 +75,13 @@ class ChallengeMeasure:
     kind
         The kind of answer.
     of_case
-        Returns a number or rows of numbers of a `CaseAnswer` (with the definition's arguments).
+        Returns a number or rows of numbers of a `CaseAnswer` (with the definition's arguments); for
+        masks, of a prediction, a reference, both (z, y, x), and their spacing (z, y, x) in mm.
         It raises `NotDefinedError` or `NoTruthError` where it has no value.
     of_rows
         Returns the measure from the rows of all cases, (n, d); None averages the numbers.
     worst
-        The number, or a function of a `CaseAnswer` that returns the number or rows, of a case
+        The number, or a function of the same arguments that returns the number or rows, of a case
         without a usable answer; it is also the limit of all values. None: a team with such a case
         is ranked last by this measure.
     is_resampled
@@ -199,13 +200,13 @@ def _root_mean_square(rows: Rows) -> float:
 
 
 def _correlation(rows: Rows) -> float:
-    """Return Pearson's correlation, nan if all answers or all true numbers are equal."""
+    """Return Pearson's correlation, or nan if all answers or all true numbers are equal."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return float(np.asarray(np.corrcoef(rows.T))[0, 1]) if len(rows) > 1 else np.nan
 
 
 def _determination(rows: Rows) -> float:
-    """Return R2, 1 - residual / total sum of squares, nan if all true numbers are equal."""
+    """Return R2, 1 - residual / total sum of squares, or nan if all true numbers are equal."""
     answer, true = rows.T
     total = np.sum((true - true.mean()) ** 2)
     return float(1 - np.sum((true - answer) ** 2) / total) if total > 0 else np.nan

@@ -63,7 +63,9 @@ def public_page(site: Site, draws: Sequence[PublicDraws]) -> Page:
     if site.overall:
         sections.append(_describe_overall(site))
     for task, drawn in zip(site.tasks, draws, strict=True):
-        title = f"{f'{task.challenge}: ' if several else ''}{_TITLES.get(task.task, task.task)}"
+        title = title_of(task)
+        if several and task.challenge != title:
+            title = f"{task.challenge}: {title}"
         sections += _describe_task(task, drawn, title)
     facts = (
         f"Every number is over {site.minimum_group} cases or more. Intervals are 95 %. Select a "
@@ -81,10 +83,15 @@ def public_page(site: Site, draws: Sequence[PublicDraws]) -> Page:
     )
 
 
+def title_of(task: PublicTask) -> str:
+    """Return the heading of a task."""
+    return task.title or _TITLES[task.task]
+
+
 def _answer_leader(task: PublicTask) -> Answer:
     first = [row for row in task.rows if row.rank == 1]
     if not first:
-        return Answer(f"{_TITLES.get(task.task, task.task)}: who leads", ("No team has a rank.",))
+        return Answer(f"{title_of(task)}: who leads", ("No team has a rank.",))
     names = ", ".join(row.team for row in first)
     score = _find(first[0], "Score")
     text = f"{names} {'leads' if len(first) == 1 else 'share the first rank'}"
@@ -93,7 +100,7 @@ def _answer_leader(task: PublicTask) -> Answer:
         text += f" First in {100 * first[0].first:.0f} % of the resamples of the cases."
     if any(row.is_better_than_chance is False for row in first):
         text += " Its balanced accuracy is no better than chance."
-    return Answer(f"{_TITLES.get(task.task, task.task)}: who leads", (text,))
+    return Answer(f"{title_of(task)}: who leads", (text,))
 
 
 def _describe_overall(site: Site) -> PageSection:
@@ -151,16 +158,17 @@ def _tabulate(
         "Rank, 95 %: interval of the rank over the resamples; first: share of resamples in which "
         "no team is better. Grey: not ranked."
     )
-    yield ReportTable("Leaderboard", tuple(columns), tuple(rows), (note,))
+    notes = (note, *_list_coverage(task))
+    yield ReportTable("Leaderboard", tuple(columns), tuple(rows), notes)
     team, ranked = Column("Team", is_number=False), [row for row in task.rows if row.rank]
     others = [name for name in names if name not in main]
     if others and ranked:
         lines = tuple(Row((row.team, *_show_numbers(row, others))) for row in ranked)
         columns = [team, *_list_columns(task, others, titles)]
         title = "Metrics, and fairness by variable" if task.task in _TITLES else "Measures"
-        notes = ["SD: over the cases."] * any("± SD" in column.label for column in columns)
-        notes += ["↑: larger is better; ↓: smaller is better."] * bool(titles)
-        yield ReportTable(title, tuple(columns), lines, tuple(notes))
+        texts = ["SD: over the cases."] * any("± SD" in column.label for column in columns)
+        texts += ["↑: larger is better; ↓: smaller is better."] * bool(titles)
+        yield ReportTable(title, tuple(columns), lines, tuple(texts))
     if task.parts and ranked:
         heads = [
             Column(f"{part} {what} ({n:,} cases)")
@@ -173,6 +181,12 @@ def _tabulate(
             for row in ranked
         )  # fmt: skip
         yield ReportTable("Public and private part", (team, *heads), lines)
+
+
+def _list_coverage(task: PublicTask) -> Iterator[str]:
+    """Yield each note on the coverage of intervals once, with the teams it is about."""
+    for text in dict.fromkeys(row.coverage for row in task.rows if row.coverage):
+        yield f"{', '.join(row.team for row in task.rows if row.coverage == text)}: {text}"
 
 
 def _list_columns(

@@ -119,8 +119,8 @@ class LeaderboardFlow(WindowPart):
         if own_id is None:
             self._notifier.warn(
                 tr(
-                    "{case_id} is not in the open data set: open the data set that was ranked (on "
-                    "the Cases page).",
+                    "{case_id} is not in the open data set: open the ranked data set on the Cases "
+                    "page.",
                     case_id=case_id,
                 )
             )
@@ -172,14 +172,11 @@ class LeaderboardFlow(WindowPart):
         if not cases or n_there == len(cases):
             text = ""
         elif opened is None:
-            text = tr(
-                "Open the data set that was ranked (on the Cases page) to open its cases by a "
-                "click."
-            )
+            text = tr("Open the ranked data set on the Cases page to open its cases with a click.")
         else:
             text = tr(
                 "{n_there:,} of these {n_cases:,} cases are in the open data set {name}; only "
-                "these can be opened by a click.",
+                "these can be opened with a click.",
                 n_there=n_there,
                 n_cases=len(cases),
                 name=opened.data_set.name,

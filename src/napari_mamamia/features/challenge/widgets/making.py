@@ -43,7 +43,7 @@ class RankingForm(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("ranking_form")
-        self.state = label("ranking_state", tip=tr("What a ranking needs."))
+        self.state = label("ranking_state", tip=tr("Requirements for a ranking."))
         self.tables: QListWidget = named(
             QListWidget(), "ranking_tables", tr("Score tables to rank; ticked tables are included.")
         )

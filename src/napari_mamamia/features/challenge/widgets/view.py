@@ -261,7 +261,7 @@ class LeaderboardTab(QWidget):
         self.cases.verticalHeader().setTextElideMode(Qt.TextElideMode.ElideMiddle)
         self.cases.opened.connect(self._choose_cell)
         self.no_cases = label(
-            "leaderboard_no_cases", tip=tr("Says why there are no cases to show.")
+            "leaderboard_no_cases", tip=tr("Explains why there are no cases to show.")
         )
         self.no_cases.setAlignment(Qt.AlignmentFlag.AlignTop)
 
@@ -291,7 +291,7 @@ class LeaderboardTab(QWidget):
 
     def _lay_out(self) -> None:
         self.cases_note = label(
-            "leaderboard_cases_note", tip=tr("Says which of the cases can be opened.")
+            "leaderboard_cases_note", tip=tr("Shows which of the cases can be opened.")
         )
         set_level(self.cases_note, "warning")
         self.notes = label("leaderboard_notes", tip=tr("Shows notes on this ranking."))

@@ -94,7 +94,9 @@ def score_classifier(
     draws: Annotated[
         Path | None,
         typer.Option(
-            "--draws", metavar="FILE", help="Resamples as row numbers from 0, one per line."
+            "--draws",
+            metavar="FILE",
+            help="CSV of resamples to use instead: one per line, row numbers from 0, no header.",
         ),
     ] = None,
     missing: Annotated[

@@ -94,8 +94,8 @@ def read_detection_cases(path: Path) -> DetectionCases:
         centres.append(centre)
     if not ids:
         raise FormatError(
-            f"expected {path} to have a row for each case, but there is none below its header: "
-            "list every case, including those without a lesion"
+            f"expected {path} to have a row for each case, but there are no rows below the "
+            "header: list every case, including those without a lesion"
         )
     return DetectionCases(
         tuple(ids), tuple(centres) if table.has("centre") else (), _list_notes(table)

@@ -74,8 +74,8 @@ def _make_no_arrival_error(
             f"but it rises by {rise:.0f} % in phase {peak}; check T1, TR and the flip angle"
         )
     return CaseError(
-        "expected the mask's mean curve to rise after its first phase, but it does not; enter the "
-        "arrival in seconds, or choose another mask",
+        "the mask's mean curve does not rise after the first phase; enter the arrival in seconds, "
+        "or choose another mask",
         remedies=(Remedy("arrival", ("SECONDS",)),),
     )
 

@@ -619,9 +619,7 @@ def fit_files(inputs: CaseInputs, settings: PerfusionSettings) -> PerfusionRow:
     CaseError, FormatError, GridMismatchError, SaveConflictError, SaveError
     """
     if not isinstance(inputs, PerfusionInputs) or inputs.sources is None:
-        raise CaseError(
-            f"expected {inputs.case_id} to have files, but found none; list the cases again"
-        )
+        raise CaseError(f"no files are listed for {inputs.case_id}; list the cases again")
     if inputs.may_replace:
         _remove_own_maps(inputs, settings)
     case = open_case(inputs.sources, inputs.record)

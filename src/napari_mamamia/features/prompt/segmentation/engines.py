@@ -58,8 +58,8 @@ def find_python(environment: Path | None) -> Path:
                 return Path(os.path.abspath(candidate))  # noqa: PTH100 - the link is the environment
     found = "none was named" if chosen is None else f"found none at {chosen}"
     raise CaseError(
-        f"expected a Python environment with the package nninteractive, but {found}: make one and "
-        f"name it, or set {ENVIRONMENT}",
+        f"expected a Python environment with the package nninteractive, but {found}: create one "
+        f"and choose it, or set {ENVIRONMENT}",
         remedies=(Remedy("environment", ("DIR",)),),
     )
 
@@ -162,7 +162,7 @@ def _find_weights(folder: Path, fold: str) -> tuple[str, Path]:
             return chosen, path
     raise ModelError(
         f"expected fold_{chosen or 'N'}/checkpoint_final.pth in {folder}, but found the folds "
-        f"{', '.join(names) or 'none'}: name one of them",
+        f"{', '.join(names) or 'none'}: choose one of them",
         remedies=(Remedy("fold", ("N",)),),
     )
 
@@ -201,8 +201,8 @@ def check_server(server: str, *, allow_plain_http: bool = False) -> str:
     if address.scheme == "http" and not is_loopback(server) and not allow_plain_http:
         raise PlainConnectionError(
             f"expected an encrypted connection (https) to {address.hostname}, but found http: "
-            "anybody on the way can read and change the images; use a tunnel or https, or "
-            "confirm it once more",
+            "anybody on the network path can read and change the images; use https or a tunnel, "
+            "or confirm the unencrypted connection",
             remedies=(Remedy("allow_plain_http"),),
         )
     return server.rstrip("/")

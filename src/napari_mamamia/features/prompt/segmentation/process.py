@@ -88,7 +88,7 @@ class WorkerEngine:
             process = start(self._command, environment=self._environment)
         except OSError as error:
             raise ModelError(
-                f"expected a Python at {self._command[0]}, but it cannot be started "
+                f"expected a Python interpreter at {self._command[0]}, but it cannot be started "
                 f"({error.strerror or error}): choose the environment of the model's package",
                 remedies=(Remedy("environment", ("DIR",)),),
             ) from error
@@ -151,7 +151,7 @@ class WorkerEngine:
             raise self._refuse_answer(str(error)) from error
 
     def undo(self, checksum: int) -> bool:
-        """Take back the last prompt; return whether the mask then has this CRC-32."""
+        """Undo the last prompt; return whether the mask then has this CRC-32."""
         answer, _ = self._ask({"do": "undo"}, None, "Taking back the last prompt")
         return answer.get("undone") is True and answer.get("crc") == checksum
 
@@ -208,7 +208,7 @@ class WorkerEngine:
         code = None if process is None else end_silent(process)
         last = f"; its last message was: {printable(self._printed[-1])}" if self._printed else ""
         return EngineLostError(
-            f"expected an answer of {self._where}, but the process of the prompt model ended "
+            f"expected an answer from {self._where}, but the process of the prompt model ended "
             f"({code if code is not None else 'it was stopped'}){last}; {_KEPT}: prompt again to "
             "start it from the mask"
         )
@@ -226,11 +226,11 @@ class WorkerEngine:
         detail = printable(str(answer.get("detail", "")))[:300]
         if kind in _LOST:
             return EngineLostError(
-                f"expected an answer of {where}, but {_LOST[kind]} ({detail}); {_KEPT}"
+                f"expected an answer from {where}, but {_LOST[kind]} ({detail}); {_KEPT}"
             )
         if kind == "key":
             return EngineLostError(
-                f"expected {where} to accept the key, but it refused it ({detail}); {_KEPT}",
+                f"expected {where} to accept the key, but the key was refused ({detail}); {_KEPT}",
                 remedies=(Remedy("api_key", ("KEY",)),),
             )
         if kind == "RefusedCheckpointError":
@@ -240,11 +240,11 @@ class WorkerEngine:
         if kind == "ImportError":
             return ModelError(
                 f"expected the package of the model in its environment, but found {detail}: "
-                "choose an environment that has it",
+                "choose an environment that has the package",
                 remedies=(Remedy("environment", ("DIR",)),),
             )
         return EngineLostError(
-            f"expected an answer of {where}, but it failed ({detail}); {_KEPT}: prompt again to "
+            f"expected an answer from {where}, but it failed ({detail}); {_KEPT}: prompt again to "
             "start it from the mask"
         )
 

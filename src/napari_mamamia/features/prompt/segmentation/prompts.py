@@ -1,4 +1,4 @@
-"""Prompts: what a reader points at, and its place on an image."""
+"""Prompts: the points, boxes, scribbles and outlines that a reader draws on an image."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -78,7 +78,8 @@ class Prompt:
         if not low <= len(points) <= high or not all(isfinite(c) for p in points for c in p):
             wanted = count_of(low, "voxel") if low == high else f"at least {low} voxels"
             raise CaseError(
-                f"expected {wanted} of a {self.kind} with finite numbers, but found {len(points)}"
+                f"expected {wanted} with finite coordinates for a {self.kind}, but found "
+                f"{len(points)}"
             )
 
     @property

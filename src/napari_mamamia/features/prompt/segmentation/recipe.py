@@ -1,4 +1,4 @@
-"""The recipe of a prompt model in one file: what the network takes and returns.
+"""The recipe of a prompt model in one file: the inputs and outputs of its network.
 
 It is the file ``mamamia_prompt.json`` next to a TorchScript or ONNX file.
 """
@@ -23,7 +23,7 @@ _MOST_VOXELS: Final = 2**27
 
 
 class InputKind(StrEnum):
-    """What one input of the network holds."""
+    """The content of one input of the network."""
 
     CHANNELS = "channels"
     """Volumes ``(1, channel, z, y, x)``."""
@@ -36,7 +36,7 @@ class InputKind(StrEnum):
 
 
 class ChannelKind(StrEnum):
-    """What one volume holds."""
+    """The content of one volume."""
 
     IMAGE = "image"
     MASK = "mask"
@@ -53,7 +53,7 @@ class NumberType(StrEnum):
 
 
 class Normalisation(StrEnum):
-    """How the image is scaled before the network."""
+    """The scaling of the image before the network."""
 
     NONE = "none"
     Z_SCORE = "z-score"
@@ -124,7 +124,7 @@ class PointCode:
 
 @dataclass(frozen=True, slots=True)
 class PromptRecipe:
-    """What a prompt model takes and returns.
+    """The inputs and outputs of a prompt model.
 
     Parameters
     ----------
@@ -235,7 +235,10 @@ def read_prompt_recipe(path: Path) -> PromptRecipe:
         with open_plain(path) as stream:
             content = parsed_json(stream.read().decode("utf-8"))
         if not isinstance(content, dict) or content.get("format") != _FORMAT:
-            raise ModelError(f'expected "format": "{_FORMAT}" in {path}: {_REPAIR}')
+            raise ModelError(
+                f'expected "format": "{_FORMAT}" in {path}, but found a different '
+                f"format or none: {_REPAIR}"
+            )
         if content.get("version") != _VERSION:
             raise ModelError(
                 f"expected version {_VERSION} of {path}, but found {content.get('version')!r}: "

@@ -85,7 +85,7 @@ class PromptWork:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PromptAnswer:
-    """What the engine answered: a region, and which prompts it knew."""
+    """The engine's answer: a region, and the prompts on which it is based."""
 
     region: Region
     history: History
@@ -94,7 +94,7 @@ class PromptAnswer:
 
 @dataclass(frozen=True, slots=True)
 class PromptOutcome:
-    """The recorded step, None if no voxel changed, and notes to show."""
+    """The recorded step, or None if no voxel changed, and notes to show."""
 
     step: Step | None
     notes: tuple[str, ...] = ()
@@ -143,15 +143,15 @@ class PromptSession:
             locked.
         """
         if self._is_closed or self._current is not None:
-            raise CaseError(
-                "expected a prompt model that waits for a prompt, but it is busy or closed: wait "
-                "for its answer, or cancel it"
-            )
+            raise CaseError("the prompt model is busy or closed: wait for its answer, or cancel it")
         self.live.record_pending()
         placed = place_prompt(prompt, self.live.grid.shape, self.info.abilities)
         label = self.live.label
         if label in self.live.locked:
-            raise CaseError(f"expected a label that may be painted, but label {label} is locked")
+            raise CaseError(
+                f"expected a label that may be painted, but label {label} is locked: "
+                "unlock it, or choose a different label"
+            )
         revision = self.live.history.revision
         mask, history = None, History.CONTINUED
         state = self._states[-1] if self._states else None

@@ -111,7 +111,7 @@ class PromptFlow(WindowPart):
 
     @property
     def prompts(self) -> PromptSession | None:
-        """The prompts on the open mask, None while no model runs."""
+        """The prompts on the open mask, or None while no model runs."""
         return self._prompts
 
     # ------------------------------------------------------------ start and stop
@@ -254,7 +254,9 @@ class PromptFlow(WindowPart):
         if prompts is None:
             return
         if prompts.is_waiting:
-            page.say(tr("The model still works on the last prompt: wait or cancel."), "warning")
+            page.say(
+                tr("The model is still working on the last prompt: wait or cancel."), "warning"
+            )
             return
         self._editing.mask.release()
         work = prompts.prepare(prompt)

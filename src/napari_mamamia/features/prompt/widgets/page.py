@@ -60,7 +60,7 @@ _REMEDIES: Final = MappingProxyType(
         "server": tr("Enter the address under Server."),
         "api_key": tr("Enter the key under Key."),
         "allow_plain_http": tr("Tick Send without encryption, if you accept that."),
-        "channel": tr("Choose another image under Sees."),
+        "channel": tr("Choose another image under Input image."),
         "accept_licence": tr("Accept the licence."),
     }
 )
@@ -76,7 +76,7 @@ _ENGINE_TEXTS: Final = MappingProxyType(
 
 
 class State(Enum):
-    """What the page waits for."""
+    """The state of the page."""
 
     IDLE = auto()
     STARTING = auto()
@@ -87,7 +87,7 @@ class State(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """The settings of all engines; each engine's rows are shown alone."""
+    """The settings of all engines; only the rows of the chosen engine are shown."""
 
     model: Path | None = option(
         None,
@@ -173,29 +173,29 @@ class PromptPage(Page):
         self.start = button(
             "prompt_start",
             tr("Start the model"),
-            tr("Loads the model or connects to the server, and gives it the image."),
+            tr("Loads the model or connects to the server, and sends the image to it."),
             self.start_wanted.emit,
             primary=True,
         )
         self.stop = button(
             "prompt_stop",
             tr("Stop the model"),
-            tr("Ends the model; your mask stays."),
+            tr("Stops the model and keeps your mask."),
             self.stop_wanted.emit,
         )
         self.setup = column(
-            row(row_name(tr("Runs"), [tr("Environment")]), self.engine, 1),
+            row(row_name(tr("Runs on"), [tr("Environment")]), self.engine, 1),
             *self.form.rows.values(),
-            row(row_name(tr("Sees"), [tr("Environment")]), self.channel, 1),
+            row(row_name(tr("Input image"), [tr("Environment")]), self.channel, 1),
             self.leaving,
         )
         self.licence = self._make_licence()
         self.tools = self._make_tools()
-        self.state = label("prompt_state", tip=tr("What the prompt model does, or what is wrong."))
+        self.state = label("prompt_state", tip=tr("State of the prompt model, or the problem."))
         self.cancel = button(
             "prompt_cancel",
             tr("Cancel"),
-            tr("Stops waiting for the model; your mask stays."),
+            tr("Stops waiting for the model and keeps your mask."),
             self.cancel_wanted.emit,
         )
         buttons = (self.start, self.cancel, self.stop)
@@ -311,7 +311,7 @@ class PromptPage(Page):
         self.accept = button(
             "prompt_accept",
             tr("Accept the licence"),
-            tr("Stores that you accept the licence of this model, and starts it."),
+            tr("Records that you accept the licence of this model, and starts the model."),
             self.accept_wanted.emit,
             primary=True,
         )
@@ -327,18 +327,18 @@ class PromptPage(Page):
             True: self._make_choice(
                 "prompt_include",
                 tr("+ Lesion"),
-                tr("Prompts mark the lesion (right button: the other)."),
+                tr("Prompts mark the lesion; the right button marks areas outside it."),
                 True,
             ),
             False: self._make_choice(
                 "prompt_exclude",
                 tr("− Not lesion"),
-                tr("Prompts mark what does not belong to the lesion (right button: the other)."),
+                tr("Prompts mark areas outside the lesion; the right button marks the lesion."),
                 False,
             ),
         }
         self.signs[True].setChecked(True)
-        text = tr("The right button swaps + and −. Undo takes a prompt back")
+        text = tr("The right button swaps + and −. Undo removes the last prompt")
         self.hint = label("prompt_hint", with_key(text, "undo"), tr("How to use the tools."))
         rows = row(*self.kinds.values(), 1), row(*self.signs.values(), 1)
         return column(self.model, *rows, self.hint)
@@ -368,9 +368,9 @@ class PromptPage(Page):
         if not is_remote:
             self.form.rows["allow_plain_http"].hide()
         settings = self.settings
-        text = tr("Nothing leaves this computer.")
+        text = tr("No data are sent from this computer.")
         if is_remote and not settings.server:
-            text = tr("The image, your prompts and your mask are sent to the server; no names.")
+            text = tr("The image, your prompts and your mask are sent to the server, but no names.")
         elif spec := PROMPT_ENGINES.get(self.engine_name):
             text = spec.leaves(settings) or text
         self.leaving.setText(text)

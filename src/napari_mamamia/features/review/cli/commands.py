@@ -511,7 +511,8 @@ def init(
         )
     if 0 < volume_ratio < 1:
         raise typer.BadParameter(
-            f"expected a ratio of at least 1, or 0 for none, but found {volume_ratio:g}: give 1.5"
+            f"expected a ratio of at least 1, or 0 for none, but found {volume_ratio:g}: enter a "
+            "ratio such as 1.5"
         )
     triggers = Triggers(
         dice_below or None,
@@ -690,7 +691,8 @@ def agreement(
 
     if (honeypots is None) is not (truth is None):
         raise typer.BadParameter(
-            "expected --honeypots and --truth together, but found only one: add the other option"
+            "expected --honeypots and --truth together, but found only one of them: add the other "
+            "option"
         )
     store = open_study(study, out)
     _require_sight(store, reader, unblind, passphrase_file, "agreement")

@@ -142,9 +142,9 @@ def sign_with(path: Path, passphrase: str, message: bytes) -> str:
         )
     except InvalidTag as error:
         raise WrongPassphraseError(
-            f"expected the passphrase of the key {path.name}, but found a different passphrase: "
-            "try again. The passphrase cannot be recovered. If it is lost, create a new key and "
-            "ask the lead to countersign it; earlier signatures remain valid",
+            f"the passphrase of the key {path.name} is wrong: try again. The passphrase cannot be "
+            "recovered. If it is lost, create a new key and ask the lead to countersign it; "
+            "earlier signatures remain valid",
             remedies=(Remedy(command="review key new"),),
         ) from error
     return str(curve.Ed25519PrivateKey.from_private_bytes(secret).sign(message).hex())
@@ -192,8 +192,8 @@ def require_whole_key(path: Path) -> str:
     content = _read_key_file(path)
     if content.get("sha256") != _hash_content(content):
         raise FormatError(
-            f"expected the key file {path} to be unchanged, but its content was changed: restore "
-            "it from a copy, or create a new key"
+            f"the content of the key file {path} was changed: restore the file from a copy, or "
+            "create a new key"
         )
     return str(content["public"])
 
@@ -214,7 +214,7 @@ def _read_key_file(path: Path) -> dict[str, Any]:
         ) from error
     if not isinstance(content, dict) or content.get("mamamia_review_key") != _VERSION:
         raise FormatError(
-            f"expected a key for review studies at {path}, but found something else: make a new "
+            f"expected a key for review studies at {path}, but found something else: create a new "
             "key",
             remedies=(Remedy(command="review key new"),),
         )

@@ -73,7 +73,8 @@ def deal_cases(
     if not cases or len(readers) < plan.n_readers:
         raise CaseError(
             f"expected at least 1 case and {count_of(plan.n_readers, 'reader')}, but found "
-            f"{len(cases)} and {len(readers)}: add readers, or request fewer readings per case"
+            f"{count_of(len(cases), 'case')} and {count_of(len(readers), 'reader')}: add readers, "
+            "or request fewer readings per case"
         )
     children = np.random.SeedSequence(plan.seed).spawn(_TRIES)
     places = {case: index for index, case in enumerate(order)}

@@ -551,8 +551,7 @@ class StudyClient:
             self.require_same_study()
             if not is_possible(self.session.refresh(), task):
                 raise CaseError(
-                    "expected a case that is not in adjudication, but this case is: only an "
-                    "adjudicator or the lead can reopen it"
+                    "this case is in adjudication: only an adjudicator or a lead can reopen it"
                 )
             before = self.take(task)
             self.session.read_again(task, reason)

@@ -395,8 +395,8 @@ def accept_case(client: StudyClient, case: str) -> None:
         agrees = view.comparison is None or view.comparison.agrees
         if not client.is_judge or view.state is not CaseState.READ or not agrees:
             raise CaseError(
-                "expected an adjudicator and a case whose readings agree, but its state is "
-                f"{view.state}: open the case and decide"
+                "only an adjudicator can accept a case from the list, and only if its readings "
+                f"are complete and agree (its state is {view.state}): open the case and decide"
             )
         client.session.accept(case)
 
@@ -415,8 +415,8 @@ def reopen_case(client: StudyClient, case: str, reason: str) -> None:
         ends = (CaseState.ACCEPTED, CaseState.REJECTED, CaseState.SIGNED)
         if not client.is_judge or view.state not in ends:
             raise CaseError(
-                f"expected an adjudicator and a decided case, but its state is {view.state}: check "
-                "the list again"
+                "only an adjudicator can reopen a case, and only if it is decided (its state is "
+                f"{view.state}): check the list again"
             )
         client.session.reopen(case, reason)
 

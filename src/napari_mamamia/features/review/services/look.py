@@ -63,8 +63,8 @@ def read_whole(store: EventStore) -> StoreReading:
     reading = store.read()
     if reading.away:
         raise FormatError(
-            f"expected all events of the study to be readable, but some are not ({reading.away}): "
-            "check that the folder is reachable, then try again"
+            f"some events of the study cannot be read ({reading.away}): check that the folder is "
+            "reachable, then try again"
         )
     return reading
 
@@ -150,7 +150,8 @@ def find_person(state: ReviewState, who: str) -> StudyReader:
             return one
     names = ", ".join(state.name(reader.reader_id) for reader in state.study.readers)
     raise CaseError(
-        f"expected the name of a person in the study, but found {who!r}: the study has {names}"
+        f"expected the name of a person in the study, but found {who!r}: the names in the study "
+        f"are {names}"
     )
 
 

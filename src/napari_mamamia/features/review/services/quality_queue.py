@@ -29,7 +29,7 @@ from napari_mamamia.io.clinical.sites import find_site
 from napari_mamamia.io.files.save import write_text_atomically
 from napari_mamamia.io.tables.flat_tables import write_flat_table
 from napari_mamamia.io.tables.tables import read_case_scores, write_json
-from napari_mamamia.services.score.case_table import STATUS_TEXTS
+from napari_mamamia.scoring.report.text import STATUS_TEXTS
 from napari_mamamia.services.score.output import SCORE_TABLE
 
 QUEUE: Final = "queue"

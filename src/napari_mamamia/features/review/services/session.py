@@ -450,7 +450,7 @@ class ReviewSession:
         subject = find_subject(view, self.reader.reader_id, meaning, occasion)
         if subject is None or not subject.hash:
             raise CaseError(
-                f"expected something to sign as {meaning} of {self._id_of(case)}, but its state is "
+                f"{self._id_of(case)} cannot be signed as {meaning}, because its state is "
                 f"{view.state}: read or accept it first"
             )
         thing = SignedThing(

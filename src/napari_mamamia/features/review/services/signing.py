@@ -175,9 +175,7 @@ def _find_key_to_revoke(
     """Return the key to revoke; raise `CaseError` if this person may not revoke it."""
     target = next((one for one in state.keys if one.key == key), None)
     if target is None:
-        raise CaseError(
-            "expected a key in the study, but found another key: check the list of keys"
-        )
+        raise CaseError("the key is not in the study: check the list of keys")
     if key == own_key:
         return target
     is_lead = Role.LEAD in session.reader.roles
@@ -449,9 +447,7 @@ def countersign_key(client: StudyClient, name: str, digits: str, passphrase: str
     """
     with client.turn:
         if Role.LEAD not in client.reader.roles:
-            raise CaseError(
-                "expected a lead to countersign a key, but found somebody else: ask a lead"
-            )
+            raise CaseError("only a lead can countersign a key: ask a lead")
         if not client.has_key:
             raise CaseError(
                 "expected your own key on this computer, but found none: create your key first"

@@ -50,7 +50,7 @@ _AGREED: Final = (CaseState.READ, CaseState.ACCEPTED)
 _TABS: Final = (
     (tr("Read"), tr("The cases assigned to you for reading.")),
     (tr("Judge"), tr("Cases with disagreement, and cases to be accepted or signed.")),
-    (tr("Sign"), tr("Your key, and what you may sign as author, reviewer or approver.")),
+    (tr("Sign"), tr("Your key, and the items that you may sign as author, reviewer or approver.")),
     (tr("Study"), tr("Progress and agreement of the readers, and quality control.")),
 )
 
@@ -139,7 +139,7 @@ class ReviewPage(QWidget):
         self.secret: QLineEdit = named(
             QLineEdit(),
             "review_secret",
-            tr("Passphrase of your key, so that nobody else can use your name."),
+            tr("Passphrase of your key, which prevents other people from using your name."),
         )
         self.secret.setEchoMode(QLineEdit.EchoMode.Password)
         self.secret.setPlaceholderText(tr("passphrase of your key"))

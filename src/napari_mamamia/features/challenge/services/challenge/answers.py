@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import partial
-from math import isfinite, nan
+from math import isfinite
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
@@ -45,7 +45,6 @@ from napari_mamamia.features.challenge.scoring.defined_ranking import (
     MeasureRule,
     ValueState,
     evaluate_formula,
-    measure_team,
 )
 from napari_mamamia.features.challenge.scoring.measure_registry import MEASURES, MODELS
 from napari_mamamia.features.challenge.scoring.measures import (
@@ -101,7 +100,7 @@ def find_definition(opened: OpenChallenge, kind: AnswerKind) -> ChallengeDefinit
 
 
 def require_measures(definition: ChallengeDefinition) -> tuple[str, ...]:
-    """Return notes on the measures of a definition.
+    """Return notes on a definition's measures after checking them.
 
     Raises
     ------
@@ -117,18 +116,26 @@ def require_measures(definition: ChallengeDefinition) -> tuple[str, ...]:
         OF_PROFILE + name for name in PROFILE_NUMBERS
     }
     for measure in definition.measures:
+        if find_measure(definition, measure) is not None:
+            continue
         if "label" in measure.args:
             raise FormatError(
-                f"definition {definition.name}: masks are scored with all labels as one region, so "
-                f"{measure.id} takes no label: make a challenge for each label, or submit images "
-                'and rank by measures of a package (answer.kind = "images")'
+                f"definition {definition.name}: expected the label of {measure.id} as its key "
+                "`label`, with the label's values in answer.labels, but found it in args: correct "
+                "the definition"
             )
         if measure.of not in known or measure.args:
+            own = [name for name, spec in MEASURES.items() if spec.kind is definition.answer.kind]
             raise FormatError(
-                "expected a column of the scores without arguments "
-                f"({name_some(sorted(known), 40)}), but found {measure.of!r} in the definition "
-                f"{definition.name}: correct the definition"
+                f"expected a measure of a package ({name_some(own) or 'none is installed'}) or a "
+                f"score column without arguments ({name_some(sorted(known), 40)}), but "
+                f"found {measure.of!r} in the definition {definition.name}: correct the definition"
             )
+    if definition.is_by_profile and has_mask_measures(definition):
+        raise FormatError(
+            f"definition {definition.name}: {OF_PROFILE}* is defined for masks without labels and "
+            "without measures of packages: rank by other measures"
+        )
     names = [
         measure.id for measure in definition.measures
         if measure.of.startswith(OF_PROFILE) or not definition.is_by_profile
@@ -136,7 +143,8 @@ def require_measures(definition: ChallengeDefinition) -> tuple[str, ...]:
     if definition.is_by_profile and definition.ranking.by is not RankBy.SCORE:
         raise FormatError(
             f'expected ranking.by = "score" with measures {OF_PROFILE}*, but found '
-            f"{definition.ranking.by.value!r}: rank by a formula of them, or by other measures"
+            f"{definition.ranking.by.value!r}: rank by a formula of these measures, or use other "
+            "measures"
         )
     _require_formula(definition, names)
     return () if definition.is_by_profile else _require_worst(definition)
@@ -149,7 +157,7 @@ def _require_worst(definition: ChallengeDefinition) -> tuple[str, ...]:
     of_cases: list[str] = []
     of_sets: list[str] = []
     for measure in definition.ranking_measures:
-        spec = MEASURES[measure.of] if definition.has_own_files else None
+        spec = find_measure(definition, measure)
         if measure.worst is None and (spec is None or spec.worst is None):
             (of_cases if spec is None or spec.of_rows is None else of_sets).append(measure.id)
     if of_cases:
@@ -241,13 +249,36 @@ def measure_rules(definition: ChallengeDefinition) -> tuple[MeasureRule, ...]:
     """
     rules = []
     for measure in definition.measures:
-        spec = _find_spec(definition, measure)
+        spec = find_measure(definition, measure)
+        if spec is None:
+            rules.append(MeasureRule(measure))
+            continue
         of_rows = None
         if spec.of_rows is not None:
             of_rows = partial(spec.of_rows, **_take_arguments(spec.of_rows, measure))
         rules.append(MeasureRule(measure, of_rows, spec.is_resampled))
     _require_formula(definition, [rule.measure.id for rule in rules])
     return tuple(rules)
+
+
+def find_measure(definition: ChallengeDefinition, measure: Measure) -> ChallengeMeasure | None:
+    """Return a registered measure, None for a number of masks or responses that a profile defines.
+
+    Raises
+    ------
+    FormatError
+        If the measure is not registered, or is for other answers.
+    """
+    if not definition.has_own_files and measure.of not in MEASURES:
+        return None
+    return _find_spec(definition, measure)
+
+
+def has_mask_measures(definition: ChallengeDefinition) -> bool:
+    """Return whether masks are measured by label, or by measures of packages."""
+    return definition.answer.kind is AnswerKind.MASKS and bool(
+        definition.answer.labels or any(measure.of in MEASURES for measure in definition.measures)
+    )
 
 
 def _find_spec(definition: ChallengeDefinition, measure: Measure) -> ChallengeMeasure:
@@ -265,7 +296,7 @@ def _find_spec(definition: ChallengeDefinition, measure: Measure) -> ChallengeMe
     if unknown := sorted(set(measure.args) - taken):
         raise FormatError(
             f"definition {definition.name}: {measure.of} takes no argument {unknown[0]!r}: "
-            "correct it"
+            "correct the definition"
         )
     return spec
 
@@ -299,8 +330,8 @@ def list_truth(
         ids = tuple(case_id for case_id in there if case_id in ids) if truth.table else there
     if not ids:
         raise CaseError(
-            f"expected cases in {folder} ({truth.table or patterns[0]}), but found none: give the "
-            "folder in which the definition's paths begin"
+            f"expected cases in {folder} ({truth.table or patterns[0]}), but found none: choose "
+            "the folder to which the definition's paths are relative"
         )
     paths = [file_of(folder, pattern, case_id) for pattern in patterns for case_id in ids]
     names = [path.relative_to(folder).as_posix() for path in paths if path.is_file()]
@@ -320,7 +351,7 @@ def freeze_code(
         Texts of its models, such as ``threshold:1.75``.
     """
     used: list[tuple[Registry[Any], str]] = [
-        (MEASURES if definition.has_own_files else METRIC_REGISTRY, measure.of)
+        (MEASURES if measure.of in MEASURES else METRIC_REGISTRY, measure.of)
         for definition in definitions
         for measure in definition.measures
     ]
@@ -447,62 +478,6 @@ def measure_folder(
     return AnswerValues(definition.name, team.finish(), tuple(team.unusable))
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerNumbers:
-    """A submission's measures by id (nan if undefined), and its score (nan if there is no formula).
-
-    `problems` says by id why a measure was not computed.
-    """
-
-    numbers: Mapping[str, float]
-    score: float
-    problems: Mapping[str, str]
-    unusable: tuple[tuple[str, str], ...]
-    n: int
-
-
-def score_answers(
-    definition: ChallengeDefinition, root: Path, folder: Path, models: Mapping[str, str]
-) -> AnswerNumbers:
-    """Return the measures of one submission, without a challenge.
-
-    Parameters
-    ----------
-    definition
-        The definition, whose files are its own.
-    root
-        The folder of the truth.
-    folder
-        The folder of the submission's files.
-    models
-        Kinds of models by role.
-
-    Raises
-    ------
-    MamamiaError
-        As `list_truth`, `load_models`, `measure_rules` and `measure_folder`.
-    """
-    if not definition.has_own_files:
-        raise FormatError(
-            f"expected a definition with its own files, but {definition.name} is about "
-            f"{definition.answer.kind.value}: score them with `mamamia score`"
-        )
-    rules, (case_ids, _) = measure_rules(definition), list_truth(definition, root)
-    values = measure_folder(definition, root, folder, case_ids, load_models(models, Path()))
-    problems = {measure.id: measure.problem for measure in values.measures if measure.problem}
-    full = np.ones((1, len(case_ids)), dtype=np.int64)
-    numbers = {
-        rule.measure.id: float(
-            measure_team(rule, values.by_id[rule.measure.id].values, definition)(full)[0]
-        )
-        for rule in rules
-        if rule.measure.id not in problems
-    }
-    formula = definition.ranking.score
-    score = float(evaluate_formula(formula, numbers)) if formula and not problems else nan
-    return AnswerNumbers(numbers, score, problems, values.unusable, len(case_ids))
-
-
 @dataclass(slots=True)
 class _TeamMeasures:
     """The values of a team by measure, while its cases are measured."""
@@ -518,7 +493,7 @@ class _TeamMeasures:
             if measure.id in self.problems:
                 continue
             try:
-                value = _measure_case(spec, measure, case)
+                value = measure_case(spec, measure, case.case_id, case.answer, (case,))
             except NotComputedError as error:
                 self.problems[measure.id] = str(error)
                 continue
@@ -574,26 +549,41 @@ def _find_misfit(image: Any, truth: Mapping[str, Any]) -> str:
     return "" if np.isfinite(image).all() else "the image has values that are not finite"
 
 
-def _measure_case(spec: ChallengeMeasure, measure: Measure, case: CaseAnswer) -> CaseValue:
+def measure_case(
+    spec: ChallengeMeasure, measure: Measure, case_id: str, answer: Any, inputs: Sequence[Any]
+) -> CaseValue:
+    """Return the value of a case.
+
+    Parameters
+    ----------
+    spec, measure
+        The registered measure, and its entry in the definition.
+    case_id
+        The case.
+    answer
+        The answer; None if there is none.
+    inputs
+        The arguments of the measure's functions.
+    """
     worst = measure.worst if measure.worst is not None else spec.worst
     worst_rows: tuple[tuple[float, ...], ...] = ()
     try:
         if callable(worst):
-            worst = worst(case, **_take_arguments(worst, measure))
+            worst = worst(*inputs, **_take_arguments(worst, measure))
         worst_rows = () if worst is None else _as_rows(worst)
-        if case.answer is None:
+        if answer is None:
             # A model that is missing is noticed at a case with an answer.
-            return CaseValue(case.case_id, (), worst_rows, ValueState.FAILED)
-        rows = _as_rows(spec.of_case(case, **_take_arguments(spec.of_case, measure)))
+            return CaseValue(case_id, (), worst_rows, ValueState.FAILED)
+        rows = _as_rows(spec.of_case(*inputs, **_take_arguments(spec.of_case, measure)))
     except NotComputedError:
         raise
     except NoTruthError as error:
-        return CaseValue(case.case_id, (), (), ValueState.NO_TRUTH, str(error))
+        return CaseValue(case_id, (), (), ValueState.NO_TRUTH, str(error))
     except NotDefinedError as error:
-        return CaseValue(case.case_id, (), worst_rows, ValueState.NOT_DEFINED, str(error))
+        return CaseValue(case_id, (), worst_rows, ValueState.NOT_DEFINED, str(error))
     except (ValueError, KeyError, IndexError, TypeError) as error:
-        return CaseValue(case.case_id, (), worst_rows, ValueState.FAILED, str(error))
-    return CaseValue(case.case_id, rows, worst_rows)
+        return CaseValue(case_id, (), worst_rows, ValueState.FAILED, str(error))
+    return CaseValue(case_id, rows, worst_rows)
 
 
 def _as_rows(value: Any) -> tuple[tuple[float, ...], ...]:

@@ -5,7 +5,7 @@ cases: ids are replaced by numbers, and text that looks like a secret is removed
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from io import StringIO
@@ -30,12 +30,15 @@ from napari_mamamia.features.challenge.io.handed_in import (
 )
 from napari_mamamia.features.challenge.io.ledger import AttemptOutcome
 from napari_mamamia.features.challenge.services.challenge.answers import (
+    AnswerValues,
     find_changed_code,
     find_definition,
+    has_mask_measures,
     measure_answers,
     read_definitions,
     write_values,
 )
+from napari_mamamia.features.challenge.services.challenge.mask_answers import measure_masks
 from napari_mamamia.features.challenge.services.submission.run_submission import (
     LOGS,
     TABLE,
@@ -109,11 +112,28 @@ def pair_masks(
     """
     references = {case.case_id: case.reference for case in opened.challenge.cases}
     root = opened.reference
-    pairs: Pairs = {}
+    paths: dict[str, Path | None] = {}
     for case_id in case_ids:
         reference = references[case_id]
-        path = root / reference.name if root is not None and reference is not None else None
-        pairs[case_id] = (path, handed.masks.get(case_id))
+        paths[case_id] = root / reference.name if root is not None and reference else None
+    return pair_files(paths, handed, unknown)
+
+
+def pair_files(
+    references: Mapping[str, Path | None], handed: MaskListing, unknown: tuple[str, ...] = ()
+) -> FoundPairs:
+    """Return reference and mask of each case; None for a mask that was not submitted.
+
+    Parameters
+    ----------
+    references
+        The reference of each case.
+    handed, unknown
+        As in `pair_masks`.
+    """
+    pairs: Pairs = {
+        case_id: (path, handed.masks.get(case_id)) for case_id, path in references.items()
+    }
     reasons = (
         (ScoreStatus.UNREADABLE, handed.others),
         (ScoreStatus.SEVERAL_FILES, handed.problems),
@@ -155,7 +175,7 @@ def score_readable(score: Callable[[], Scored], pairs: Pairs) -> ModelScores:
         raise CaseError(
             f"expected an answer for each of {len(model.rows)} cases, but {len(unscored)} have "
             f"none ({first.case_id}: {first.reason}): the submission was not scored; free memory, "
-            "use fewer processes or a longer time limit, and run it again"
+            "use fewer processes or a longer time limit, and run the submission again"
         )
     return model
 
@@ -544,11 +564,12 @@ def _evaluate_defined(
 
 
 def _find_refusal(opened: OpenChallenge, contents: Contents) -> str:
-    """Return why a submission cannot be scored in this challenge, "" if it can."""
+    """Return why a submission cannot be scored in this challenge, or "" if it can."""
     challenge, kind = opened.challenge, contents.kind
     if kind is SubmissionKind.NOTHING:
         return contents.problem
-    if kind is SubmissionKind.SCORES and not (challenge.takes_tables and challenge.wants_masks):
+    takes_scores = challenge.takes_tables and challenge.wants_masks and not has_own_measures(opened)
+    if kind is SubmissionKind.SCORES and not takes_scores:
         return (
             "expected masks, a program or responses, but found a table of scores that the team "
             "computed itself: this challenge computes scores from masks"
@@ -635,19 +656,26 @@ def _score_answers(
     breaches = list(answers.failures)
     notes = [*answers.notes, *manifest.left_out]
     results: list[str] = []
-    if answers.masks is not None and challenge.wants_masks:
+    if answers.masks is not None and has_own_measures(opened):
+        values, unknown = measure_team_masks(opened, answers.masks, settings, folder / SCORES)
+        reasons = {failure.case_id: failure.reason for failure in breaches}
+        breaches = [CaseFailure(case_id, reasons.get(case_id, reason))
+                    for case_id, reason in values.unusable]  # fmt: skip
+        notes += _note_masks(opened, manifest, unknown)
+        if settings.is_express:
+            reason = _say_express(len(breaches), len(challenge.express))
+            return Evaluation(AttemptOutcome.STOPPED, reason, tuple(breaches), tuple(notes))
+        results.append(write_values(values, folder))
+    elif answers.masks is not None and challenge.wants_masks:
         model, unknown = _score_masks(opened, folder, manifest.team, answers.masks, settings)
-        reasons = _explain_missing(opened, model.rows)
-        reasons |= {failure.case_id: failure.reason for failure in breaches}
+        reasons = {failure.case_id: failure.reason for failure in breaches}
         breaches = [
             CaseFailure(
                 failure.case_id, reasons.get(failure.case_id, failure.reason), failure.cause
             )
             for failure in model.failures
         ]
-        if unknown:
-            notes.append(f"masks of unknown cases, ignored: {len(unknown)}")
-        notes += _find_copies(opened, manifest)
+        notes += _note_masks(opened, manifest, unknown)
         results += [f"{SCORES}/{SCORE_TABLE}"]
         if settings.is_express:
             reason = _say_express(len(breaches), len(model.rows))
@@ -665,13 +693,21 @@ def _score_answers(
     return Evaluation(AttemptOutcome.SCORED, problem, tuple(breaches), tuple(notes), files)
 
 
-def _explain_missing(opened: OpenChallenge, rows: Iterable[CaseScore]) -> dict[str, str]:
-    """Return why cases lack a mask, and what they count, in a challenge with its own measures."""
+def _explain_missing(opened: OpenChallenge, model: ModelScores) -> ModelScores:
+    """Return scores that explain how missing masks count, in a challenge with its own measures."""
     definition = find_definition(opened, AnswerKind.MASKS)
     if definition.is_by_profile:
-        return {}
+        return model
     text = f"there is no mask; such cases {MISSING_TEXTS[definition.missing]}"
-    return {row.case_id: text for row in rows if row.status is ScoreStatus.PREDICTION_MISSING}
+    rows = tuple(
+        replace(row, reason=text) if row.status is ScoreStatus.PREDICTION_MISSING else row
+        for row in model.rows
+    )
+    reasons = {row.case_id: row.reason for row in rows}
+    failures = tuple(
+        replace(failure, reason=reasons[failure.case_id]) for failure in model.failures
+    )
+    return replace(model, rows=rows, failures=failures)
 
 
 def _score_masks(
@@ -685,20 +721,53 @@ def _score_masks(
     rules = score_settings(opened)
     if settings.is_express:
         plain = replace(rules, clinical=None, n_resamples=0)
-        return score_readable(partial(score_pairs, team, pairs, plain, None), pairs.pairs), ()
+        model = score_readable(partial(score_pairs, team, pairs, plain, None), pairs.pairs)
+        return _explain_missing(opened, model), ()
     cohort, store = read_table(opened.clinical, rules.columns), scores_folder / STORE_NAME
     more: dict[str, Any] = {"place": settings.place, "store": store, "existing": Existing.RESUME}
     score = partial(score_pairs, team, pairs, rules, cohort, **more)
-    model = score_readable(score, pairs.pairs)
+    model = _explain_missing(opened, score_readable(score, pairs.pairs))
     write_scores(model, scores_folder, overwrite=True)
     return model, unknown
 
 
-def _find_copies(opened: OpenChallenge, manifest: Manifest) -> list[str]:
-    """Return a note if masks are byte-for-byte copies of the references."""
+def has_own_measures(opened: OpenChallenge) -> bool:
+    """Return whether the challenge measures masks by label, or by measures of packages."""
+    return any(has_mask_measures(definition) for definition in read_definitions(opened))
+
+
+def measure_team_masks(
+    opened: OpenChallenge, masks: Path, settings: ProgramSettings, scratch: Path | None = None
+) -> tuple[AnswerValues, tuple[str, ...]]:
+    """Return the values of masks by the definition's own measures, and masks of other cases.
+
+    Parameters
+    ----------
+    opened
+        The challenge.
+    masks
+        The folder of the masks.
+    settings
+        Where cases are measured, and whether only those of the express lane are.
+    scratch
+        Folder in which finished cases are stored, so that an interrupted run can be continued.
+    """
+    challenge = opened.challenge
+    case_ids = challenge.express if settings.is_express else challenge.case_ids
+    handed, unknown = find_handed_masks(masks, challenge.case_ids)
+    store = None if scratch is None or settings.is_express else scratch / STORE_NAME
+    definition = find_definition(opened, AnswerKind.MASKS)
+    pairs, profile = pair_masks(opened, handed, case_ids), profile_named(challenge.profile)
+    return measure_masks(definition, pairs, profile, settings.place, store), unknown
+
+
+def _note_masks(opened: OpenChallenge, manifest: Manifest, unknown: Sequence[str]) -> list[str]:
+    """Return notes on masks of unknown cases, and on byte-for-byte copies of the references."""
+    others = [f"masks of unknown cases, ignored: {len(unknown)}"] if unknown else []
     sums = {case.reference.sha256 for case in opened.challenge.cases if case.reference is not None}
     n_same = sum(file.sha256 in sums for file in manifest.files)
-    return [f"masks identical to the references, byte for byte: {n_same}"] if n_same else []
+    copies = [f"masks identical to the references, byte for byte: {n_same}"] if n_same else []
+    return [*others, *copies]
 
 
 def _score_responses(
@@ -710,7 +779,7 @@ def _score_responses(
         return answer.problem, answer.failures
     if opened.clinical is None:
         raise FormatError(
-            "expected a clinical table, but found none: create the challenge with one"
+            "expected a clinical table, but found none: create the challenge with a clinical table"
         )
     target = folder / RESPONSES
     own_table = target / RESPONSE_TABLE

@@ -10,7 +10,7 @@ import numpy as np
 
 from napari_mamamia.core.choices import Task, UnusableRule
 from napari_mamamia.core.errors import CaseError, FormatError, Remedy, SaveConflictError
-from napari_mamamia.core.names import name_some
+from napari_mamamia.core.names import count_of, name_some
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.features.challenge.io.challenge_file import (
@@ -32,12 +32,14 @@ from napari_mamamia.features.challenge.io.definition import (
     OF_PROFILE,
     AnswerKind,
     ChallengeDefinition,
+    RankBy,
     definition_named,
     freeze_definition,
 )
 from napari_mamamia.features.challenge.services.challenge.answers import (
     find_sites,
     freeze_code,
+    has_mask_measures,
     list_truth,
     load_models,
     require_measures,
@@ -169,7 +171,7 @@ def begin_challenge(folder: Path, settings: ChallengeSettings) -> BegunChallenge
     sweep_below(folder)
     if (folder / CHALLENGE_FILE).exists():
         raise SaveConflictError(
-            f"{folder} already holds a challenge, which is never changed: choose a new folder"
+            f"{folder} already contains a challenge, which cannot be changed: choose a new folder"
         )
     if settings.definition is not None and settings.definition.has_own_files:
         return _begin_defined(folder, settings, settings.definition)
@@ -178,7 +180,14 @@ def begin_challenge(folder: Path, settings: ChallengeSettings) -> BegunChallenge
     data_set = None if settings.images is None else find_data_set(settings.images)
     references = _find_references(settings, data_set)
     case_ids = _choose_cases(settings, references)
-    volumes, notes = _measure_references(case_ids, references)
+    measured = settings.definition if has_mask_measures(definitions[0]) else None
+    if measured is not None and not references:
+        raise CaseError(
+            "expected reference masks, because the definition has measures of masks that teams "
+            "cannot compute themselves, but found none",
+            remedies=(Remedy("reference", ("DIR",)),),
+        )
+    volumes, notes = _measure_references(case_ids, references, measured)
     clinical, columns = _copy_clinical(folder, settings, case_ids)
     cases = []
     for number, case_id in enumerate(case_ids):
@@ -193,7 +202,7 @@ def begin_challenge(folder: Path, settings: ChallengeSettings) -> BegunChallenge
         seed=settings.seed,
         n_resamples=settings.n_resamples,
         metrics=tuple(
-            measure.of
+            measure.id if measured else measure.of
             for definition in definitions
             for measure in definition.measures
             if not measure.of.startswith(OF_PROFILE)
@@ -224,6 +233,7 @@ def begin_challenge(folder: Path, settings: ChallengeSettings) -> BegunChallenge
 def choose_definitions(settings: ChallengeSettings) -> tuple[ChallengeDefinition, ...]:
     """Return the definition that was chosen, or the MAMA-MIA definition of each task."""
     if settings.definition is not None:
+        _refuse_ladder(settings.definition, settings)
         require_measures(settings.definition)
         return (settings.definition,)
     names = [MAMA_MIA_TASK1] * settings.wants_masks + [MAMA_MIA_TASK2] * settings.wants_responses
@@ -245,6 +255,7 @@ def _begin_defined(
     folder: Path, settings: ChallengeSettings, definition: ChallengeDefinition
 ) -> BegunChallenge:
     """Create a challenge whose files the definition names."""
+    _refuse_ladder(definition, settings)
     notes = require_measures(definition)
     honest = (definition_named(definition.honest),) if definition.honest else ()
     root = settings.reference
@@ -259,8 +270,8 @@ def _begin_defined(
         unknown = [one for one in settings.case_ids if case_key(one) not in spelled]
         if unknown:
             raise CaseError(
-                f"expected listed cases to have a truth, but found {name_some(unknown)}: add it, "
-                "or remove the case from the list"
+                "expected every listed case to have a truth, but found none for "
+                f"{name_some(unknown)}: add the truth, or remove the case from the list"
             )
         case_ids = tuple(spelled[case_key(one)] for one in settings.case_ids)
     clinical, columns = _copy_clinical(folder, settings, case_ids)
@@ -289,6 +300,7 @@ def _begin_defined(
         express=(),
         clinical=clinical,
         columns=columns,
+        ladder=settings.ladder,
         limits=settings.limits,
         definitions=_freeze_definitions(folder, (definition, *honest)),
         code=freeze_code((definition, *honest), tuple(models.values())),
@@ -306,6 +318,16 @@ def _begin_defined(
     return BegunChallenge(opened, (*definition.notes, *notes))
 
 
+def _refuse_ladder(definition: ChallengeDefinition, settings: ChallengeSettings) -> None:
+    """Raise `CaseError` if attempts without a score of their own should climb a ladder."""
+    if settings.ladder and definition.ranking.by is not RankBy.SCORE:
+        raise CaseError(
+            f"expected a ranking by a score for the ladder, but {definition.name} ranks by "
+            f"{definition.ranking.by.value}, which also depends on the other teams: rank by a "
+            "score, or leave the ladder out"
+        )
+
+
 def _require_enough(settings: ChallengeSettings) -> None:
     if settings.rule is UnusableRule.LEAVE_OUT:
         raise CaseError(
@@ -321,8 +343,8 @@ def _require_enough(settings: ChallengeSettings) -> None:
         )
     if settings.wants_masks and not has_masks and not settings.case_ids:
         raise CaseError(
-            "expected reference masks or a list of cases, but found neither: give the masks, the "
-            "images' data set, or, for a challenge with tables only, the case ids",
+            "expected reference masks or a list of cases, but found neither: choose the masks, "
+            "the data set of the images, or, for a challenge with tables only, enter the case ids",
             remedies=(
                 Remedy("reference", ("DIR",)),
                 Remedy("images", ("DATASET",)),
@@ -344,12 +366,14 @@ def _find_references(
         masks = {case.case_id: case.reference for case in data_set.cases if case.reference}
         if not masks and settings.wants_masks:
             raise FormatError(
-                f"expected reference masks in {data_set.root}, but found none: give their folder",
+                f"expected reference masks in {data_set.root}, but found none: choose the folder "
+                "of the masks",
                 remedies=(Remedy("reference", ("DIR",)),),
             )
     if len({mask.parent for mask in masks.values()}) > 1:
         raise FormatError(
-            "expected all reference masks in one folder, but found several: give their folder",
+            "expected all reference masks in one folder, but found several: choose the folder of "
+            "the masks",
             remedies=(Remedy("reference", ("DIR",)),),
         )
     return {case_key(case_id): (case_id, path) for case_id, path in masks.items()}
@@ -373,8 +397,8 @@ def _choose_cases(
         if references and missing:
             raise CaseError(
                 "expected a reference mask for each case, but found none for "
-                f"{', '.join(missing[:5])}{' …' if len(missing) > 5 else ''}: add it, or remove "
-                "the case from the list"
+                f"{', '.join(missing[:5])}{' …' if len(missing) > 5 else ''}: add the mask, or "
+                "remove the case from the list"
             )
         spelled = {key: case_id for key, (case_id, _) in references.items()}
         return tuple(
@@ -390,19 +414,49 @@ def _choose_cases(
 
 
 def _measure_references(
-    case_ids: tuple[str, ...], references: dict[str, tuple[str, Path]]
+    case_ids: tuple[str, ...],
+    references: dict[str, tuple[str, Path]],
+    measured: ChallengeDefinition | None = None,
 ) -> tuple[dict[str, float], tuple[str, ...]]:
-    """Return the tumour's volume of each case in mm³, and warnings about the references."""
+    """Return the tumour's volume of each case in mm³, and notes about the references.
+
+    Parameters
+    ----------
+    case_ids
+        The cases.
+    references
+        The id and the mask of each reference.
+    measured
+        A definition with labels or measures of its own; the volume is that of all its values.
+
+    Raises
+    ------
+    FormatError
+        If no reference has a label of the definition.
+    """
     volumes = {}
+    values: dict[str, set[int]] = {}
     for number, case_id in enumerate(case_ids):
         report_progress(number, len(case_ids), f"Reading the reference of {case_id}")
         if case_key(case_id) in references:
             labels = read_labels(references[case_key(case_id)][1])
-            n_voxels = int(labels.foreground().sum())
+            region = labels.foreground() if measured is None else labels.crop != 0
+            n_voxels = int(region.sum())
+            values[case_id] = set() if measured is None else set(map(int, labels.values))
             volumes[case_id] = n_voxels * labels.grid.voxel_volume_mm3
     empty = [case_id for case_id, volume in volumes.items() if not volume]
-    text = f"empty references: {len(empty)} ({', '.join(empty[:5])})"
-    return volumes, (text,) if empty else ()
+    notes = [f"empty references: {len(empty)} ({', '.join(empty[:5])})"] if empty else []
+    for label, codes in measured.answer.labels.items() if measured else ():
+        n_cases = sum(bool(of_case & set(codes)) for of_case in values.values())
+        if not n_cases:
+            there = sorted(set().union(*values.values()))
+            raise FormatError(
+                f"expected the label {label} ({name_some([str(code) for code in codes])}) in a "
+                f"reference, but they only have the values {name_some([*map(str, there)], 20)}: "
+                "correct answer.labels in the definition"
+            )
+        notes.append(f"label {label}: in {n_cases} of {count_of(len(case_ids), 'reference')}")
+    return volumes, tuple(notes)
 
 
 def _choose_express(
@@ -416,8 +470,8 @@ def _choose_express(
         ]
         if missing:
             raise CaseError(
-                "expected the express-lane cases to be in the challenge, but found "
-                f"{name_some(missing)}: choose from its list"
+                "expected the express-lane cases to be in the challenge, but it does not list "
+                f"{name_some(missing)}: choose cases of the challenge"
             )
         return tuple(
             dict.fromkeys(spelled[case_key(express_id)] for express_id in settings.express)

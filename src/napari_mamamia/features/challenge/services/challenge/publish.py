@@ -1,5 +1,6 @@
 """Publish leaderboards as a site without case ids, values of cases, or groups of cases."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isnan, nan
@@ -16,6 +17,15 @@ from napari_mamamia.core.names import name_some
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.features.challenge.io.challenge_file import OpenChallenge, read_challenge
+from napari_mamamia.features.challenge.io.codabench import (
+    FOLDER,
+    ScoringProgram,
+    write_competition,
+)
+from napari_mamamia.features.challenge.io.definition import (
+    Better,
+    definition_content,
+)
 from napari_mamamia.features.challenge.io.leaderboard_file import (
     Board,
     read_leaderboard,
@@ -29,8 +39,13 @@ from napari_mamamia.features.challenge.io.site_files import (
     write_site_files,
 )
 from napari_mamamia.features.challenge.scoring.defined_ranking import DefinedRanking
-from napari_mamamia.features.challenge.scoring.public_page import PublicDraws, public_page
+from napari_mamamia.features.challenge.scoring.public_page import (
+    PublicDraws,
+    public_page,
+    title_of,
+)
 from napari_mamamia.features.challenge.scoring.site_aggregates import SMALLEST_GROUP
+from napari_mamamia.features.challenge.services.challenge.answers import read_definitions
 from napari_mamamia.features.challenge.services.challenge.attempt import score_settings
 from napari_mamamia.features.challenge.services.challenge.board_pages import find_stability
 from napari_mamamia.features.challenge.services.challenge.leaks import find_leaks, split_ids
@@ -54,7 +69,8 @@ from napari_mamamia.scoring.cohort.response_cohort import (
 from napari_mamamia.scoring.cohort.results import ModelScores, ResponseResult
 from napari_mamamia.scoring.ranking.ranking import seeded_weights
 from napari_mamamia.scoring.report.page import write_page
-from napari_mamamia.scoring.statistics.bootstrap import interval_named
+from napari_mamamia.scoring.report.tables import coverage_notes
+from napari_mamamia.scoring.statistics.bootstrap import Interval, interval_named
 from napari_mamamia.services.batch.output_folder import Existing, claim_folder
 from napari_mamamia.services.score.clinical_table import matched, read_table
 from napari_mamamia.services.score.report import count_model, make_composite
@@ -110,7 +126,7 @@ def publish(
     """Write a public site from verified leaderboards, and search it for the ids of their cases.
 
     Writes ``index.html``, ``leaderboard.json`` with its schema, ``metrics/TEAM.json`` as
-    grand-challenge expects, and a scoring program for Codabench. Nothing is written if a file
+    grand-challenge expects, and a competition for Codabench. Nothing is written if a file
     contains an id.
 
     Parameters
@@ -138,6 +154,7 @@ def publish(
     draws: list[PublicDraws] = []
     case_ids: list[str] = []
     beside: set[str] = set()
+    programs: dict[str, ScoringProgram] = {}
     for folder in boards:
         _require_unchanged(folder)
         board = read_leaderboard(folder)
@@ -151,6 +168,9 @@ def publish(
             task, drawn = _publish_task(opened, ranking, task_board, settings)
             tasks.append(task)
             draws.append(drawn)
+            program = _make_program(opened, task, ranking)
+            if program is not None and task.task not in beside:
+                programs.setdefault(task.task, program)
     teams = {row.team for task in tasks for row in task.rows}
     if unknown := sorted(set(settings.links) - teams):
         raise CaseError(
@@ -164,7 +184,7 @@ def publish(
         software_version(),
         now_utc(),
     )
-    _write_searched(site, draws, out, boards, case_ids, existing)
+    _write_searched(site, draws, tuple(programs.values()), out, boards, case_ids, existing)
     return Published(site, split_ids(case_ids)[1])
 
 
@@ -176,14 +196,15 @@ def _require_unchanged(folder: Path) -> None:
     ]
     if differences:
         raise FormatError(
-            f"expected an unchanged leaderboard in {folder}, but {differences[0].text}: make it "
-            "again, then publish it"
+            f"expected an unchanged leaderboard in {folder}, but {differences[0].text}: create "
+            "the leaderboard again, then publish it"
         )
 
 
 def _write_searched(
     site: Site,
     draws: Sequence[PublicDraws],
+    programs: Sequence[ScoringProgram],
     out: Path,
     boards: Sequence[Path],
     case_ids: Sequence[str],
@@ -194,6 +215,8 @@ def _write_searched(
     claim_folder(out, "challenge publish", parameters, existing, boards)
     with own_folder(out) as temporary:
         write_site_files(site, temporary)
+        if programs:
+            write_competition(site.title, site.created[:10], programs, temporary / FOLDER)
         write_page(public_page(site, draws), temporary / PAGE)
         report_progress(0, 1, "Searching for case ids")
         leaks = find_leaks(temporary, case_ids)
@@ -210,6 +233,23 @@ def _write_searched(
     report_progress(1, 1, "Finished")
 
 
+def _make_program(
+    opened: OpenChallenge, task: PublicTask, ranking: ChallengeRanking
+) -> ScoringProgram | None:
+    """Return the scoring program of a task; None if it needs model files, which are not public."""
+    if task.task not in ranking.defined:
+        return ScoringProgram(task.task, title_of(task), opened.challenge.profile)
+    if opened.challenge.model_files:
+        return None
+    definition = next(one for one in read_definitions(opened) if one.name == task.task)
+    score = (("score", "Score", True),) if definition.ranking.score else ()
+    measures = tuple((measure.id, measure.title or measure.id, measure.better is Better.HIGH)
+                     for measure in definition.measures)  # fmt: skip
+    text = json.dumps(definition_content(definition), indent=1)
+    return ScoringProgram(task.task, task.title, opened.challenge.profile, score + measures, text,
+                          opened.challenge.models)  # fmt: skip
+
+
 def _publish_task(
     opened: OpenChallenge, ranking: ChallengeRanking, board: Board, settings: PublishSettings
 ) -> tuple[PublicTask, PublicDraws]:
@@ -219,21 +259,26 @@ def _publish_task(
     results = dict(ranking.responses.results) if ranking.responses else {}
     is_masks = board.task == SEGMENTATION
     names, stable = find_stability(board, ranking)
-    parts = () if board.task in ranking.defined else _split_cases(opened, settings)
+    title = next((definition.title or definition.name for definition in read_definitions(opened)
+                  if definition.name == board.task), "")  # fmt: skip
+    parts = _split_cases(opened, settings)
+    part_scores = _score_defined(ranking, board.task, parts)
     rows, drawn = [], {}
     for row in board.rows:
         numbers: tuple[PublicNumber, ...] = ()
         parted: tuple[float | None, ...] = ()
+        coverage = ""
         if row.rank is not None and is_masks:
             model = models[row.team]
             _require_many(row.n, settings, board.task)
-            numbers = _number_masks(opened, model, cohort)
+            numbers, coverage = _number_masks(opened, model, cohort)
             drawn[row.team] = _draw_masks(opened, model, cohort)
             parted = tuple(_score_masks(model, cohort, part) for part in parts)
         elif row.rank is not None and board.task in ranking.defined:
             _require_many(row.n, settings, board.task)
             numbers = _number_defined(ranking.defined[board.task], row.team)
             drawn[row.team] = ranking.defined[board.task].draw_scores(row.team)
+            parted = part_scores[row.team]
         elif row.rank is not None:
             result = results[row.team]
             _require_many(row.n, settings, board.task)
@@ -263,9 +308,11 @@ def _publish_task(
                 numbers,
                 public_score=parted[0] if parted else None,
                 private_score=parted[1] if parted else None,
+                coverage=coverage,
             )
         )
-    rows = _rank_parts(rows) if parts else rows
+    own = ranking.defined.get(board.task)
+    rows = _rank_parts(rows, 1 if own is None or own.is_high else -1) if parts else rows
     ranked = [row.team for row in sorted(rows, key=lambda row: row.rank or 0) if row.rank]
     shares = None
     if stable is not None:
@@ -273,6 +320,7 @@ def _publish_task(
     task = PublicTask(
         ranking.board.challenge,
         board.task,
+        title,
         ranking.board.profile,
         board.ranked_by,
         len(opened.challenge.cases),
@@ -306,12 +354,29 @@ def _split_cases(opened: OpenChallenge, settings: PublishSettings) -> tuple[froz
     return public, private
 
 
-def _rank_parts(rows: Sequence[PublicRow]) -> list[PublicRow]:
+def _score_defined(
+    ranking: ChallengeRanking, task: str, parts: Sequence[frozenset[str]]
+) -> dict[str, tuple[float | None, ...]]:
+    """Return the scores of each team on the parts, {} for the tasks of MAMA-MIA."""
+    defined = ranking.defined.get(task)
+    if defined is None or defined.score_part is None:
+        return {}
+    scores = [defined.score_part(part) for part in parts]
+    return {
+        team: tuple(find_number(float(of_part[index])) for of_part in scores)
+        for index, team in enumerate(defined.teams)
+    }
+
+
+def _rank_parts(rows: Sequence[PublicRow], sign: int) -> list[PublicRow]:
+    """Return the rows with the ranks of both parts; `sign` is 1 if larger scores are better."""
     ranked = []
     for name in ("public", "private"):
         scores = [getattr(row, f"{name}_score") for row in rows]
         values = np.array([nan if score is None else score for score in scores])
-        ranked.append([None if isnan(rank) else int(rank) for rank in ranks(values).tolist()])
+        ranked.append(
+            [None if isnan(rank) else int(rank) for rank in ranks(sign * values).tolist()]
+        )
     return [
         replace(row, public_rank=public, private_rank=private)
         for row, public, private in zip(rows, *ranked, strict=True)
@@ -320,25 +385,23 @@ def _rank_parts(rows: Sequence[PublicRow]) -> list[PublicRow]:
 
 def _number_masks(
     opened: OpenChallenge, model: ModelScores, cohort: Cohort | None
-) -> tuple[PublicNumber, ...]:
-    """Return the published numbers of a team's masks with their 95 % intervals."""
+) -> tuple[tuple[PublicNumber, ...], str]:
+    """Return the published numbers of a team's masks with 95 % intervals, and their coverage."""
     settings = score_settings(opened)
     whole = cohort_numbers(
         model.name, model.rows, model.failures, model.n_cases, settings, cohort
     ).segmentation
     if whole is None:
-        return ()
+        return (), ""
     counted = whole.counted
     performance, fairness = whole.cohort.performance, whole.cohort.fairness
     values = (("Dice", "mean_dsc", counted.dsc), ("NormHD", "mean_norm_hd", counted.norm_hd))
     numbers = []
     for label, name, column in values:
-        interval = interval_named(whole.intervals, name)
-        ends = (nan, nan) if interval is None else (interval.low, interval.high)
+        ends = _find_ends(whole.intervals, name)
         sd = float(np.nanstd(column, ddof=1)) if np.isfinite(column).sum() > 1 else nan
         numbers.append(_make_number(label, float(np.nanmean(column)), *ends, sd))
-    interval = interval_named(whole.intervals, "performance")
-    ends = (nan, nan) if interval is None else (interval.low, interval.high)
+    ends = _find_ends(whole.intervals, "performance")
     numbers.append(_make_number("Performance", performance.value, *ends))
     gaps = whole.uncertainty.by_name("fairness_")
     for variable in fairness.variables:
@@ -349,7 +412,12 @@ def _number_masks(
     numbers.append(_make_number("Fairness", fairness.value, gap.low, gap.high))
     gap = whole.uncertainty.ranking_score
     numbers.append(_make_number("Score", whole.cohort.ranking_score, gap.low, gap.high))
-    return tuple(numbers)
+    return tuple(numbers), " ".join(coverage_notes(whole))
+
+
+def _find_ends(intervals: Sequence[Interval], name: str) -> tuple[float, float]:
+    interval = interval_named(intervals, name)
+    return (nan, nan) if interval is None else (interval.low, interval.high)
 
 
 def _number_defined(ranking: DefinedRanking, team: str) -> tuple[PublicNumber, ...]:
@@ -367,8 +435,7 @@ def _number_defined(ranking: DefinedRanking, team: str) -> tuple[PublicNumber, .
 def _number_responses(result: ResponseResult) -> tuple[PublicNumber, ...]:
     """Return the published numbers of a team's responses with their 95 % intervals."""
     cohort, sure = result.cohort, result.uncertainty
-    interval = interval_named(result.intervals, "balanced_accuracy")
-    ends = (nan, nan) if interval is None else (interval.low, interval.high)
+    ends = _find_ends(result.intervals, "balanced_accuracy")
     numbers = [_make_number("Performance", cohort.balanced_accuracy, *ends)]
     auc = result.delong
     numbers.append(_make_number("AUC", auc.auc, auc.low, auc.high))

@@ -158,8 +158,8 @@ def run_challenge(
     listed = find_submissions(opened.submissions, tuple(teams))
     if not listed.teams and not listed.problems:
         raise CaseError(
-            f"expected submissions in {opened.submissions}, but found none: put each team's there "
-            "as TEAM/, TEAM.zip or TEAM.csv"
+            f"expected submissions in {opened.submissions}, but found none: put each team's "
+            "submission there as TEAM/, TEAM.zip or TEAM.csv"
         )
     require_inputs(opened)
     references = (case.reference for case in opened.challenge.cases)

@@ -139,8 +139,8 @@ def evaluate_site(
         )
     if site.share is SiteShare.CASES and site.key is None:
         raise CaseError(
-            "expected a key for the case codes, but found none: give the key file, which stays at "
-            "the site",
+            "expected a key for the case codes, but found none: choose the key file, which stays "
+            "at the site",
             remedies=(Remedy("key", ("FILE",)),),
         )
     digests = [
@@ -201,7 +201,7 @@ def _find_digest(model: PredictionFolder, pairs: Pairs, given: Mapping[str, str]
     if digest and (len(digest) != 64 or set(digest) - _HEX):
         raise CaseError(
             f"expected 64 hexadecimal digits as the checksum of {model.name}, but found "
-            f"{digest!r}: give the SHA-256 of the model"
+            f"{digest!r}: enter the SHA-256 of the model"
         )
     from_masks = next(iter(from_files), "")
     if digest and from_masks and digest != from_masks:
@@ -211,8 +211,9 @@ def _find_digest(model: PredictionFolder, pairs: Pairs, given: Mapping[str, str]
         )
     if not digest and not from_masks:
         raise CaseError(
-            f"expected to know which model wrote the masks of {model.name}, but no file next to "
-            "them names the model: give the model's SHA-256, the same at every site",
+            f"it is unknown which model wrote the masks of {model.name}, because no file next to "
+            "them names the model: enter the model's SHA-256, which must be the same at every "
+            "site",
             remedies=(Remedy("digest", (f"{model.name}=SHA256",)),),
         )
     return digest or from_masks
@@ -502,7 +503,7 @@ def require_equal(files: Sequence[SiteFile]) -> None:
     names = [file.site.strip().casefold() for file in files]
     if not files or len(set(names)) < len(names):
         listed = name_some([file.site for file in files]) or "none"
-        raise CaseError(f"expected one file per site, but found {listed}: give each once")
+        raise CaseError(f"expected one file per site, but found {listed}: pass each file once")
     first = files[0]
     for file in files[1:]:
         for name, words in _COMPARED:
@@ -540,7 +541,8 @@ def _require_own_cases(files: Sequence[SiteFile]) -> None:
             if code in codes:
                 raise CaseError(
                     "expected each case at only one site, but found the same cases at "
-                    f"{codes[code]} and {file.site} (code {code[:12]}…): give each site once"
+                    f"{codes[code]} and {file.site} (code {code[:12]}…): pass the file of each "
+                    "site once"
                 )
             codes[code] = file.site
 
@@ -556,8 +558,8 @@ def _require_sums(file: SiteFile) -> None:
         set(model) != set(codes) for model in of_models
     ):
         raise CaseError(
-            f"expected the file of {file.site} to contain each case once for each of its models, "
-            "but it does not: ask the site for the original file that it wrote"
+            f"the file of {file.site} does not contain each case exactly once for each of its "
+            "models: ask the site for the original file that it wrote"
         )
     values = {
         metric: np.array([[model[code][index] for code in codes] for model in of_models])

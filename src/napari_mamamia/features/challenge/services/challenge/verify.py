@@ -18,6 +18,7 @@ from napari_mamamia.features.challenge.io.challenge_file import (
     find_changes,
     read_challenge,
 )
+from napari_mamamia.features.challenge.io.definition import ChallengeDefinition
 from napari_mamamia.features.challenge.io.file_list import (
     LIST_FILE,
     find_differences,
@@ -53,7 +54,9 @@ from napari_mamamia.features.challenge.services.challenge.attempt import (
     RESPONSES,
     RUN,
     SCORES,
+    ProgramSettings,
     find_changed_inputs,
+    measure_team_masks,
     pair_masks,
     read_given_scores,
     read_responses,
@@ -132,7 +135,7 @@ def _draw_nothing(_: Drawing) -> Drawn:
 
 
 def _find_line(there: str, here: str) -> str:
-    """Return the first line in which two texts differ, "" if none does."""
+    """Return the first line in which two texts differ, or "" if none does."""
     if there == here:
         return ""
     lines = zip_longest(there.split("\n"), here.split("\n"), fillvalue="")
@@ -415,9 +418,13 @@ def _walk_files(folder: Path) -> list[Path]:
 
 def _score_again(opened: OpenChallenge, folder: Path, sealed: Path, attempt: Attempt) -> list[str]:
     names = {name for name, _ in attempt.files}
+    texts = []
+    for definition in read_definitions(opened):
+        if values_name(definition) in names:
+            texts += _measure_again(opened, folder, sealed, attempt, definition)
     if opened.challenge.task is None:
-        return _measure_again(opened, folder, names)
-    contents, texts = look_inside(sealed), []
+        return texts
+    contents = look_inside(sealed)
     if f"{SCORES}/{SCORE_TABLE}" in names:
         rows = _compute_rows(opened, folder, contents, attempt.team)
         texts += list(_compare_rows(rows, read_case_scores(folder / SCORES / SCORE_TABLE)))
@@ -435,18 +442,26 @@ def _score_again(opened: OpenChallenge, folder: Path, sealed: Path, attempt: Att
     return texts
 
 
-def _measure_again(opened: OpenChallenge, folder: Path, names: set[str]) -> list[str]:
-    """Return the measures and cases whose values differ from the recorded ones."""
-    texts = []
-    for definition in read_definitions(opened):
-        if values_name(definition) not in names:
-            continue
-        then = read_values(folder / values_name(definition))
-        now = measure_answers(opened, definition, inner_folder(folder / SEALED))
-        for before, after in zip(then.measures, now.measures, strict=True):
-            if _compare_content(plain_content(before), plain_content(after), ""):
-                texts.append(f"{before.id} differs from the recorded values")
-    return texts
+def _measure_again(
+    opened: OpenChallenge,
+    folder: Path,
+    sealed: Path,
+    attempt: Attempt,
+    definition: ChallengeDefinition,
+) -> list[str]:
+    """Return the measures whose values differ from the recorded ones."""
+    then = read_values(folder / values_name(definition))
+    if definition.has_own_files:
+        now = measure_answers(opened, definition, inner_folder(sealed))
+    else:
+        is_program = attempt.kind == SubmissionKind.PROGRAM
+        masks = folder / RUN / MASKS if is_program else look_inside(sealed).folder
+        now, _ = measure_team_masks(opened, masks, ProgramSettings())
+    return [
+        f"{before.id} differs from the recorded values"
+        for before, after in zip(then.measures, now.measures, strict=True)
+        if _compare_content(plain_content(before), plain_content(after), "")
+    ]
 
 
 def _compute_rows(

@@ -83,12 +83,12 @@ class RankInputs:
         if bool(self.algorithms) == (self.table is not None):
             raise ValueError(
                 "expected tables of algorithms, or one table of all, but found "
-                f"{'both' if self.algorithms else 'neither'}: give one of them"
+                f"{'both' if self.algorithms else 'neither'}: pass one of them"
             )
         if self.table is not None and (self.metrics or self.clinical):
             raise ValueError(
-                "expected a metric and a clinical table only with a table for each algorithm, but "
-                "found them with one table of all: add a column metric to it, or give one table "
+                "a metric and a clinical table need one table per algorithm, but there is one "
+                "table of all algorithms: add a column metric to that table, or pass one table "
                 "per algorithm"
             )
 
@@ -196,8 +196,8 @@ def _read_algorithms(inputs: RankInputs) -> tuple[list[RankingTable], list[str]]
     for name in names:
         if not name or names.count(name) > 1:
             raise CaseError(
-                f"expected a different name for each algorithm, but found {', '.join(names)}: give "
-                "them as NAME=FILE"
+                f"expected a different name for each algorithm, but found {', '.join(names)}: "
+                "pass the tables as NAME=FILE"
             )
     read = [read_case_columns(algorithm.path, inputs.metrics) for algorithm in inputs.algorithms]
     if len({table_columns.columns for table_columns in read}) > 1:

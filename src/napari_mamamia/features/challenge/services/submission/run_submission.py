@@ -170,7 +170,9 @@ def _read_rows(table: Iterable[list[str]]) -> Iterator[tuple[int, dict[str, str]
             elif cells:
                 yield number, dict(zip(header, cells, strict=False))
     except csv.Error as error:
-        raise ModelError(f"expected {TABLE} to be a table, but {error}: inspect it") from error
+        raise ModelError(
+            f"expected {TABLE} to be a table, but {error}: inspect the file"
+        ) from error
 
 
 def _read_response(number: int, row: Mapping[str, str]) -> Response:

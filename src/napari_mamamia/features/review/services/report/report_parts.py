@@ -252,7 +252,7 @@ def _make_time_row(name: str, readings: Sequence[ReadingView]) -> Row:
 
 
 def make_sites(state: ReviewState, pairs: Iterable[MaskPair]) -> tuple[PageSection, ...]:
-    """Return the progress and agreement of each site; empty without sites.
+    """Return the progress and agreement of each site; empty if there are no sites.
 
     The agreement is the median Dice of all pairs of readings of a site's cases.
     """
