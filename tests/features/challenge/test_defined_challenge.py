@@ -843,6 +843,7 @@ def test_board_and_site_name_measures_by_title_and_direction(pairs):
     for label in ("Error ↓", "Correlation ↑", "Deviation ↓", MISSING_TEXTS[MissingAnswer.WORST]):
         assert label in page
     assert "definition clinical" not in page.lower()
+    assert "Pairs of numbers: who leads" in page
     team = (board / "teams" / "team.html").read_text()
     assert "C_11" in team
     assert "the table has no row for this case" in team

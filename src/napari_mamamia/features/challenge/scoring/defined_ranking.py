@@ -182,7 +182,8 @@ class DefinedRanking:
     of cases, `not_computed` the problems of measures by id. `draws` (B, m) are the resampled
     measures and the "Score", `titles` the titles of measures by id, with an arrow in the better
     direction. `notes` say by team and case why there is no usable answer. `score_part` returns the
-    scores (m,) on some of the cases. `is_high` is True if larger scores are better.
+    scores (m,) on some of the cases. `is_high` is True if larger scores are better. `title` is the
+    title of the definition.
     """
 
     teams: tuple[str, ...]
@@ -197,6 +198,7 @@ class DefinedRanking:
     notes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     score_part: Callable[[frozenset[str]], _FLOAT] | None = None
     is_high: bool = True
+    title: str = ""
 
     def draw_scores(self, team: str) -> _FLOAT:
         """Return a team's score in each resample, () without resamples."""
@@ -267,6 +269,7 @@ def rank_by_definition(
     ranked = DefinedRanking(
         names, numbers, sign * scores, places, None, tables, problems, titles=titles,
         score_part=score_part, is_high=sign > 0,
+        title=definition.title or definition.name,
     )  # fmt: skip
     draws = _draw_measures(computed, measured, len(cases), n_resamples, seed)
     if ranking.by is RankBy.SITES or not draws:

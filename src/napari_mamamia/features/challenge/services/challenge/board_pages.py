@@ -286,7 +286,8 @@ def _answer_defined(board: Board, ranking: ChallengeRanking) -> Answer:
     if len(first) == 1 and stable is not None:
         share = stable.first[names.index(first[0].team)]
         text += f", and is first in {100 * share:.0f} % of the resamples of the cases"
-    return Answer(f"{board.task}: who leads", (f"{text}.", f"Ranked by {board.ranked_by}."))
+    title = ranking.defined[board.task].title
+    return Answer(f"{title}: who leads", (f"{text}.", f"Ranked by {board.ranked_by}."))
 
 
 def _describe_defined(
@@ -317,7 +318,7 @@ def _describe_defined(
         ordered = [row.team for row in board.rows if row.team in defined.teams]
         claims = [[factors.get((row, column), "") for column in ordered] for row in ordered]
         tables.append(make_matrix(_FACTORS, ordered, claims, _OF_FACTORS))
-    return PageSection(f"{board.task}: the board", tuple(tables))
+    return PageSection(f"{defined.title}: the board", tuple(tables))
 
 
 def _describe_board(

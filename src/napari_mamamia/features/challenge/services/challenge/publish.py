@@ -259,8 +259,8 @@ def _publish_task(
     results = dict(ranking.responses.results) if ranking.responses else {}
     is_masks = board.task == SEGMENTATION
     names, stable = find_stability(board, ranking)
-    title = next((definition.title or definition.name for definition in read_definitions(opened)
-                  if definition.name == board.task), "")  # fmt: skip
+    own = ranking.defined.get(board.task)
+    title = own.title if own else ""
     parts = _split_cases(opened, settings)
     part_scores = _score_defined(ranking, board.task, parts)
     rows, drawn = [], {}
@@ -311,7 +311,6 @@ def _publish_task(
                 coverage=coverage,
             )
         )
-    own = ranking.defined.get(board.task)
     rows = _rank_parts(rows, 1 if own is None or own.is_high else -1) if parts else rows
     ranked = [row.team for row in sorted(rows, key=lambda row: row.rank or 0) if row.rank]
     shares = None
@@ -329,8 +328,7 @@ def _publish_task(
         tuple(len(part) for part in parts),
         tuple(rows),
     )
-    defined = ranking.defined.get(board.task)
-    titles = defined.titles if defined else {}
+    titles = own.titles if own else {}
     return task, PublicDraws({team: drawn[team] for team in ranked}, shares or {}, titles)
 
 
