@@ -87,7 +87,7 @@ class BottomDock:
         dock = self._find_dock()
         if dock is None:
             return 1 - _LEAST_OF_LIST
-        return 1 - self._find_width(dock) / max(dock.window().width(), 1)
+        return 1 - self._find_width(dock) / max(int(dock.window().width()), 1)
 
     def follow_width(self) -> None:
         """Give the results next to the work list their part of the window's current width."""
