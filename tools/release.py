@@ -5,11 +5,12 @@ Usage::
     .venv/bin/python tools/release.py                  # `make release`: all of it, 10 minutes, 5 GB
     .venv/bin/python tools/release.py --only build base  # some of the checks
 
-Checks, in this order: ``build`` (two builds, compared; the sdist holds all that git tracks),
-``base`` (the wheel without extras: no Qt, no torch, no display; demo), ``all`` (the wheel
-with the extra ``all``: prediction, the window), ``sdist`` (its tests are found, and some of each
-room run, from the unpacked archive). What is built stays in ``dist``; environments are made in a
-temporary folder and removed. A tree with changes that are not committed is refused.
+Checks, in this order: ``build`` (two builds, compared; the sdist holds all that git tracks; twine
+and check-wheel-contents accept both), ``base`` (the wheel without extras: no Qt, no torch, no
+display; demo), ``all`` (the wheel with the extra ``all``: prediction, the window), ``sdist`` (its
+tests are found, and some of each room run, from the unpacked archive). What is built stays in
+``dist``; environments are made in a temporary folder and removed. A tree with changes that are not
+committed is refused.
 """
 
 import argparse
@@ -22,6 +23,7 @@ import tarfile
 import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -91,6 +93,7 @@ def build(scratch: Path) -> None:
             raise SystemExit(f"{name} differs between two builds of one commit")
         say(f"{name} twice {first}")
     require_whole(scratch / "one")
+    require_accepted(sorted((scratch / "one").iterdir()))
     shutil.rmtree(DIST, ignore_errors=True)
     shutil.copytree(scratch / "one", DIST)
 
@@ -112,6 +115,28 @@ def require_whole(folder: Path) -> None:
     if any(wrong.values()):
         raise SystemExit("\n".join(f"{what}: {sorted(names)}" for what, names in wrong.items()))
     say(f"the sdist holds the {len(tracked)} files of the commit, the wheel the package")
+
+
+def require_accepted(files: Sequence[Path]) -> None:
+    """Check the files as a package index does, by twine and check-wheel-contents.
+
+    Raises
+    ------
+    SystemExit
+        If a program rejects a file, or is not installed.
+    """
+    wheels = [path for path in files if path.suffix == ".whl"]
+    for module, words in (
+        ("twine", ("check", "--strict", *files)),
+        ("check_wheel_contents", wheels),
+    ):
+        if find_spec(module) is None:
+            raise SystemExit(
+                f"expected {module} to check the built files, but it is not installed: run "
+                "make .venv/release.done"
+            )
+        run(sys.executable, "-m", module, *words)
+        say(f"{module} accepts the built files")
 
 
 def built(pattern: str) -> Path:

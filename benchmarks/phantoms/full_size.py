@@ -9,9 +9,14 @@ from numpy.typing import NDArray
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import listening
 from napari_mamamia.phantom.acquisition import field_of_view
-from napari_mamamia.phantom.phantom_case import Phantom, phantom_of
+from napari_mamamia.phantom.phantom_case import (
+    Phantom,
+    Scene,
+    phantom_of,
+    render_scene,
+    whole_numbers,
+)
 from napari_mamamia.phantom.render import draw_anatomy, draw_curves
-from napari_mamamia.phantom.scene import Scene, render_scene, whole_numbers
 from napari_mamamia.phantom.spec import PhantomSpec, Side, TumourKind, TumourSpec
 from napari_mamamia.phantom.streams import Part, stream
 

@@ -11,7 +11,6 @@ from tests.cli.test_examples import COMMANDS
 
 WITHOUT_RESULT = {
     ("view",),
-    ("desktop",),
     ("models", "convert"),
     ("models", "wrap"),
     ("site", "evaluate"),

@@ -11,7 +11,13 @@ from tests.review_study import made
 from typer import BadParameter
 
 from napari_mamamia.cli import viewing
-from napari_mamamia.core.errors import CaseError, FormatError, UnknownLayoutError, list_remedies
+from napari_mamamia.core.errors import (
+    CaseError,
+    FormatError,
+    MamamiaError,
+    UnknownLayoutError,
+    list_remedies,
+)
 
 
 @pytest.fixture
@@ -37,7 +43,7 @@ def test_the_window_is_told_of_the_study_and_the_name_as_the_study_writes_it(tmp
 
 def test_a_name_that_the_study_has_not_and_a_folder_that_is_none_are_refused(tmp_path, told):
     viewing.view(study=made(tmp_path), reader="zoe")
-    with pytest.raises(CaseError, match="the study has Lea Lead, Jo Judge, Ana, Ben"):
+    with pytest.raises(CaseError, match="Lea Lead, Jo Judge, Ana, Ben"):
         checked(told)
     told.clear()
     viewing.view(study=tmp_path)
@@ -59,6 +65,13 @@ def test_a_name_that_the_study_has_not_and_a_folder_that_is_none_are_refused(tmp
 def test_options_that_contradict_each_other_are_refused(given, told):
     with pytest.raises(BadParameter, match="expected"):
         viewing.view(**given)
+    assert told == []
+
+
+def test_a_home_folder_that_does_not_exist_is_named(tmp_path, told, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "gone"))
+    with pytest.raises(MamamiaError, match=r"home folder .*gone to exist"):
+        viewing.view()
     assert told == []
 
 

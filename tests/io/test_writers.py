@@ -13,7 +13,7 @@ from tests.source import calls_of, modules_with, place_of
 ELSEWHERE = {
     "cli.scripting.run_with": "the system's null device",
     "features.challenge.codabench_score.main": "in Codabench's container, whose folder it is",
-    "features.challenge.io.site_files.codabench_bundle": "a zip in memory",
+    "features.challenge.io.codabench._zip_program": "a zip in memory",
     "features.prompt.segmentation.worker": "a buffer in memory",
     "io.files.foreign._open_at_once": "opens with the flags it is given, those of reading",
     "services.case.explained_mask._second_name": "a new name of ours for the mask that is there",

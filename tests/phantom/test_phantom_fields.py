@@ -5,7 +5,7 @@ import pytest
 from scipy import ndimage
 
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.phantom.body.points import (
+from napari_mamamia.phantom.body.geometry import (
     Points,
     distance_to_mask,
     ellipsoid,

@@ -1,5 +1,7 @@
 """`mamamia score` over a batch: broken files, workers, a time limit, going on where it stopped."""
 
+import shutil
+
 import nibabel as nib
 import numpy as np
 import pytest
@@ -88,3 +90,15 @@ def test_a_resumed_run_with_other_parameters_is_refused(folders):
 
 def test_workers_and_a_scheduler_at_once_are_a_usage_error(folders):
     assert score(folders, "--workers", "2", "--scheduler", "tcp://127.0.0.1:1").exit_code == 2
+
+
+@pytest.mark.parametrize("n_models", [1, 2])
+def test_a_refused_run_leaves_nothing(folders, n_models):
+    text = '{"labels": {"background": 0, "breast": 1, "tumour": 2}, "file_ending": ".nii.gz"}'
+    (folders / "reference" / "dataset.json").write_text(text)
+    shutil.copytree(folders / "model", folders / "second")
+    more = ("--prediction", str(folders / "second")) if n_models == 2 else ()
+    result = score(folders, *more)
+    assert result.exit_code == 1
+    assert "names the labels" in str(result.exception)
+    assert not (folders / "out").exists()

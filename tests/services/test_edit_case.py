@@ -259,7 +259,7 @@ def test_damage_in_the_middle_recovers_what_came_before_and_keeps_the_file(opene
     again = opened()
     assert (again.session.labels == one).all()
     assert again.recovered is not None
-    assert "2 later records are not in it" in again.notes[0]
+    assert "2 later records are not included" in again.notes[0]
     assert again.recovered.warnings == ("2 later records in the edit journal were lost",)
     assert path.with_name("A.set-aside-1.journal").read_bytes() == damaged
     two = paint(again, PLACES[2])

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 import typer
 
-from napari_mamamia.core.errors import Remedy, SaveConflictError, SaveError
+from napari_mamamia.core.errors import FormatError, Remedy, SaveConflictError, SaveError
 from napari_mamamia.core.program.owner import this_process
-from napari_mamamia.services.batch.output_folder import Existing, claim_folder
+from napari_mamamia.services.batch.output_folder import Existing, claim_folder, claimed_folder
 
 PARAMETERS = (("model", "kinetic"), ("label", None))
 
@@ -105,3 +105,36 @@ def test_what_a_killed_run_left_half_written_does_not_make_a_folder_taken(tmp_pa
     (tmp_path / f".mamamia-{dead}-0a1b2c3d.part").write_bytes(b"half")
     claim_folder(tmp_path, "export", (), Existing.REFUSE)
     assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
+
+
+def refuse(folder, existing=Existing.REFUSE, store=b""):
+    def run():
+        with claimed_folder(folder, "score", PARAMETERS, existing):
+            (folder / "m").mkdir(exist_ok=True)
+            (folder / "m" / "case_results.jsonl").write_bytes(store)
+            raise FormatError("expected masks, but found none: choose another folder")
+
+    with pytest.raises(FormatError):
+        run()
+
+
+def test_a_run_that_is_refused_leaves_no_folder(tmp_path):
+    refuse(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    (tmp_path / "empty").mkdir()
+    refuse(tmp_path / "empty")
+    assert list((tmp_path / "empty").iterdir()) == []
+
+
+def test_a_run_that_is_refused_leaves_an_earlier_run_as_it_was(tmp_path):
+    claim_folder(tmp_path, "score", (("model", "other"),), Existing.REFUSE)
+    (tmp_path / "case_scores.csv").write_text("a row")
+    before = (tmp_path / "run.json").read_bytes()
+    refuse(tmp_path, Existing.OVERWRITE)
+    assert (tmp_path / "run.json").read_bytes() == before
+    assert (tmp_path / "case_scores.csv").read_text() == "a row"
+
+
+def test_a_run_that_fails_after_its_first_result_can_be_resumed(tmp_path):
+    refuse(tmp_path, store=b"a result")
+    claim_folder(tmp_path, "score", PARAMETERS, Existing.RESUME)

@@ -36,7 +36,7 @@ def test_steps_are_undone_from_the_newest_to_the_oldest():
     history.back()
     assert not history.can_undo
     assert history.can_redo
-    with pytest.raises(CaseError, match="step to undo, but there is none"):
+    with pytest.raises(CaseError, match="no step to undo"):
         history.to_undo()
 
 

@@ -21,8 +21,7 @@ from napari_mamamia.services.export.export import (
 )
 from napari_mamamia.services.export.plan import LabelFile
 from napari_mamamia.widgets.dock.dock import MamamiaDock
-from napari_mamamia.widgets.export.options import ExportOptions
-from napari_mamamia.widgets.export.page import ExportPage
+from napari_mamamia.widgets.export.page import ExportOptions, ExportPage
 from napari_mamamia.widgets.report.page import ReportPage
 
 STATES = {

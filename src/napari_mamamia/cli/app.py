@@ -21,13 +21,7 @@ from typer.core import TyperCommand
 
 from napari_mamamia.cli.given import Group, Program
 from napari_mamamia.cli.scripting import is_verbose
-from napari_mamamia.core.errors import (
-    LayoutChoiceError,
-    MamamiaError,
-    ProposedLayoutError,
-    list_remedies,
-    refusal_text,
-)
+from napari_mamamia.core import errors
 from napari_mamamia.core.features import Command, add_named, list_features, load_attribute
 from napari_mamamia.core.names import printable, readable_name
 from napari_mamamia.core.plugins import PluginWarning
@@ -59,11 +53,6 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
             "view",
             "napari_mamamia.cli.viewing:view",
             "Open the window on exams, a data set or a review study, or on its start page.",
-        ),
-        Command(
-            "desktop",
-            "napari_mamamia.cli.viewing:desktop",
-            "Add the window to the desktop's menu of programs (Linux), for this account.",
         ),
         Command(
             "check-computer",
@@ -280,20 +269,20 @@ def report_errors() -> Iterator[None]:
     """Print an error that the user can fix as one line on the error stream, and end the program."""
     try:
         yield
-    except (MamamiaError, OSError) as error:
+    except (errors.MamamiaError, OSError) as error:
         if is_verbose():
             traceback.print_exc()
         _exit_with_error(error)
 
 
-def _exit_with_error(error: MamamiaError | OSError) -> NoReturn:
+def _exit_with_error(error: errors.MamamiaError | OSError) -> NoReturn:
     """End the program with the error's message, followed by its remedies as options."""
-    if isinstance(error, MamamiaError):
+    if isinstance(error, errors.MamamiaError):
         from napari_mamamia.cli.remedies import name_remedies
 
-        code = 2 if isinstance(error, LayoutChoiceError | ProposedLayoutError) else 1
-        _exit_with_message(f"error: {error}{name_remedies(list_remedies(error))}", code)
-    _exit_with_message(f"error: {refusal_text(error)}", 1)
+        code = 2 if isinstance(error, errors.LayoutChoiceError | errors.ProposedLayoutError) else 1
+        _exit_with_message(f"error: {error}{name_remedies(errors.list_remedies(error))}", code)
+    _exit_with_message(f"error: {errors.refusal_text(error)}", 1)
 
 
 def _format_warning(

@@ -6,21 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from napari_mamamia.cli import options
 from napari_mamamia.cli.given import ALWAYS, Where, refuse_idle
 from napari_mamamia.cli.opening import open_at
-from napari_mamamia.cli.options import (
-    CaseOption,
-    ColumnsOption,
-    DataSetArgument,
-    LayoutOption,
-    OutOption,
-    OverwriteOption,
-    PatientOption,
-    SegmentOption,
-    VisitOption,
-    existing_policy,
-    open_option,
-)
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, finish, run
 from napari_mamamia.cli.quantities import Quantity
 from napari_mamamia.cli.scripting import report_result, reports_result
@@ -57,7 +45,8 @@ MasksOption = Annotated[
 
 
 FormatOption = Annotated[
-    list[str] | None, open_option(EXPORT_FORMATS, "--format", "Format to write; repeatable.")
+    list[str] | None,
+    options.open_option(EXPORT_FORMATS, "--format", "Format to write; repeatable."),
 ]
 HarmoniseOption = Annotated[
     OrientationProfile,
@@ -114,14 +103,14 @@ OPTIONS: Final[dict[str, Where]] = dict.fromkeys(
 @reports_result
 def export(
     context: typer.Context,
-    data_set: DataSetArgument,
+    data_set: options.DataSetArgument,
     masks: MasksOption,
-    out: OutOption,
+    out: options.OutOption,
     harmonise: HarmoniseOption = OrientationProfile.AS_IS,
     formats: FormatOption = None,
     label_map: LabelMapOption = None,
-    label: SegmentOption = None,
-    case: CaseOption = None,
+    label: options.SegmentOption = None,
+    case: options.CaseOption = None,
     with_images: Annotated[
         bool, typer.Option("--with-images", help="Also write the phases.")
     ] = False,
@@ -161,11 +150,11 @@ def export(
         bool,
         typer.Option("--quality/--no-quality", help="Also compare the masks with the images."),
     ] = True,
-    columns: ColumnsOption = None,
-    layout: LayoutOption = "",
-    patient: PatientOption = None,
-    visit: VisitOption = None,
-    overwrite: OverwriteOption = False,
+    columns: options.ColumnsOption = None,
+    layout: options.LayoutOption = "",
+    patient: options.PatientOption = None,
+    visit: options.VisitOption = None,
+    overwrite: options.OverwriteOption = False,
 ) -> None:
     """Write masks as a verified bundle with exact geometry, provenance, checksums and quality.
 
@@ -197,7 +186,7 @@ def export(
         n_channels=channels,
         identified_seg=identified_seg,
     )
-    existing = existing_policy(False, overwrite)
+    existing = options.existing_policy(False, overwrite)
     opened = open_at(data_set, columns, layout, patient, visit)
     _print_summary(run(partial(export_bundle, opened, settings, out, existing)))
 
@@ -274,16 +263,16 @@ def _print_search(sentence: str) -> None:
 
 @reports_result
 def findings(
-    data_set: DataSetArgument,
-    out: OutOption,
+    data_set: options.DataSetArgument,
+    out: options.OutOption,
     reader: Annotated[
         str | None, typer.Option("--reader", metavar="NAME", help="Only findings of this reader.")
     ] = None,
-    columns: ColumnsOption = None,
-    layout: LayoutOption = "",
-    patient: PatientOption = None,
-    visit: VisitOption = None,
-    overwrite: OverwriteOption = False,
+    columns: options.ColumnsOption = None,
+    layout: options.LayoutOption = "",
+    patient: options.PatientOption = None,
+    visit: options.VisitOption = None,
+    overwrite: options.OverwriteOption = False,
 ) -> None:
     """Write the findings that readers entered to OUT/findings.csv (.parquet).
 
@@ -292,7 +281,7 @@ def findings(
     from napari_mamamia.services.findings.findings_table import write_findings
 
     opened = open_at(data_set, columns, layout, patient, visit)
-    existing = existing_policy(False, overwrite)
+    existing = options.existing_policy(False, overwrite)
     table = run(partial(write_findings, opened, out, reader=reader, existing=existing))
     report_result(lambda: table)
     n_cases = len({row[0] for row in table.rows})

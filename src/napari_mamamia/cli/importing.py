@@ -6,15 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from napari_mamamia.cli import options
 from napari_mamamia.cli.given import ALWAYS, Where, refuse_idle
-from napari_mamamia.cli.options import (
-    ColumnsOption,
-    OutOption,
-    OverwriteOption,
-    ResumeOption,
-    column_choice,
-    existing_policy,
-)
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, finish, print_grid, run
 from napari_mamamia.cli.quantities import INDEX, Quantity, numbers_of_text
 from napari_mamamia.cli.remedies import name_remedies
@@ -50,7 +43,7 @@ def import_(
     source: Annotated[
         Path, typer.Argument(metavar="DICOM", help="Folder (searched with its subfolders) or zip.")
     ],
-    out: OutOption,
+    out: options.OutOption,
     case: Annotated[
         str,
         typer.Option(
@@ -107,9 +100,9 @@ def import_(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the contents without writing any file.")
     ] = False,
-    columns: ColumnsOption = None,
-    resume: ResumeOption = False,
-    overwrite: OverwriteOption = False,
+    columns: options.ColumnsOption = None,
+    resume: options.ResumeOption = False,
+    overwrite: options.OverwriteOption = False,
 ) -> None:
     """Turn DICOM into cases: OUT/images/ID/ID_000k.nii.gz, patient info, a clinical row.
 
@@ -126,10 +119,10 @@ def import_(
         (*named_series(_parse_numbers(series, _SERIES)), *read_selectors(use or ())),
         read_selectors(leave_out or ()),
         dates,
-        existing_policy(resume, overwrite),
+        options.existing_policy(resume, overwrite),
         allow_thin,
         sides,
-        column_choice(columns),
+        options.column_choice(columns),
     )
     if dry_run:
         contents = run(partial(look_into, source, case, settings))

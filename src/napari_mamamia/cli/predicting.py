@@ -7,23 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from napari_mamamia.cli import options
 from napari_mamamia.cli.opening import open_at
-from napari_mamamia.cli.options import (
-    CaseOption,
-    ColumnsOption,
-    DataSetArgument,
-    LayoutOption,
-    OutOption,
-    OverwriteOption,
-    PatientOption,
-    RegistryOption,
-    ResumeOption,
-    SchedulerOption,
-    VisitOption,
-    WorkersOption,
-    existing_policy,
-    place_of,
-)
 from napari_mamamia.cli.printing import finish, run
 from napari_mamamia.cli.quantities import SECONDS, Quantity
 from napari_mamamia.cli.scripting import report_result, reports_result
@@ -53,8 +38,8 @@ def _read_device(text: str) -> str:
 
 @reports_result
 def predict(
-    data_set: DataSetArgument,
-    out: OutOption,
+    data_set: options.DataSetArgument,
+    out: options.OutOption,
     model: Annotated[
         list[str] | None,
         typer.Option(
@@ -78,7 +63,7 @@ def predict(
             ),
         ),
     ] = None,
-    case: CaseOption = None,
+    case: options.CaseOption = None,
     time_limit: Annotated[
         float | None,
         typer.Option(
@@ -178,15 +163,15 @@ def predict(
             rich_help_panel=_TRAINED,
         ),
     ] = False,
-    workers: WorkersOption = 0,
-    scheduler: SchedulerOption = "",
-    registry: RegistryOption = None,
-    resume: ResumeOption = False,
-    columns: ColumnsOption = None,
-    layout: LayoutOption = "",
-    patient: PatientOption = None,
-    visit: VisitOption = None,
-    overwrite: OverwriteOption = False,
+    workers: options.WorkersOption = 0,
+    scheduler: options.SchedulerOption = "",
+    registry: options.RegistryOption = None,
+    resume: options.ResumeOption = False,
+    columns: options.ColumnsOption = None,
+    layout: options.LayoutOption = "",
+    patient: options.PatientOption = None,
+    visit: options.VisitOption = None,
+    overwrite: options.OverwriteOption = False,
 ) -> None:
     """Segment the tumour, and write OUT/ID.nii.gz and OUT/ID.json for each case.
 
@@ -209,7 +194,7 @@ def predict(
     segmenter = _open_segmenter(models, fuse, choices, registry)
     opened = open_at(data_set, columns, layout, patient, visit)
     place = _find_place(workers, scheduler, time_limit, segmenter)
-    existing = existing_policy(resume, overwrite)
+    existing = options.existing_policy(resume, overwrite)
     job = partial(
         predict_data_set,
         opened,
@@ -329,7 +314,7 @@ def _find_place(
 
     keeps_time = isinstance(segmenter, PlannedSegmenter | FusedSegmenter)
     has_own_limit = keeps_time and not workers and not scheduler
-    return place_of(workers, scheduler, None if has_own_limit else limit_s)
+    return options.place_of(workers, scheduler, None if has_own_limit else limit_s)
 
 
 def _print_summary(summary: "PredictSummary", out: Path, segmenter: "Segmenter") -> None:

@@ -136,7 +136,7 @@ def finish(failures: "tuple[CaseFailure, ...]") -> None:
 def print_scores(rows: "tuple[CaseScore, ...]") -> None:
     """Print the table of cases, followed by the reason for each case that has one."""
     from napari_mamamia.metrics.registry import Place, metrics_at
-    from napari_mamamia.services.score.case_table import name_status
+    from napari_mamamia.scoring.report.text import name_status
 
     profile = rows[0].profile if rows else "clinical"
     columns = [(spec.name, spec.heading, spec.in_tables) for spec in metrics_at(Place.CASES)]

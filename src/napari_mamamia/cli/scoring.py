@@ -10,33 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from napari_mamamia.cli.options import (
-    BaselineOption,
-    BootstrapOption,
-    CasesOption,
-    ClinicalOption,
-    ColumnsOption,
-    CompositeOption,
-    GateOption,
-    ImagesOption,
-    MinimumGroupOption,
-    OutOption,
-    OverwriteOption,
-    ProfileOption,
-    ReportOption,
-    ResumeOption,
-    SchedulerOption,
-    SeedOption,
-    SegmentOption,
-    TimeLimitOption,
-    UnusableOption,
-    WorkersOption,
-    WorkspaceOption,
-    case_list,
-    column_choice,
-    existing_policy,
-    place_of,
-)
+from napari_mamamia.cli import options
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, finish, print_scores, run
 from napari_mamamia.cli.quantities import SENSITIVITY
 from napari_mamamia.cli.scripting import is_quiet, report_result, reports_result
@@ -62,7 +36,7 @@ def score(
             ),
         ),
     ],
-    out: OutOption,
+    out: options.OutOption,
     reference: Annotated[
         Path | None, typer.Option("--reference", help="Folder of reference masks.")
     ] = None,
@@ -75,26 +49,26 @@ def score(
             help="Review study whose accepted masks are the reference.",
         ),
     ] = None,
-    clinical: ClinicalOption = None,
-    columns: ColumnsOption = None,
-    profile: ProfileOption = ProfileName.CLINICAL,
-    bootstrap: BootstrapOption = 1000,
-    seed: SeedOption = 42,
-    minimum_group: MinimumGroupOption = None,
-    label: SegmentOption = None,
-    workers: WorkersOption = 0,
-    scheduler: SchedulerOption = "",
-    time_limit: TimeLimitOption = None,
-    images: ImagesOption = None,
-    workspace: WorkspaceOption = None,
-    baseline: BaselineOption = "",
-    gate: GateOption = None,
-    composite: CompositeOption = None,
-    unusable: UnusableOption = None,
-    cases: CasesOption = None,
-    resume: ResumeOption = False,
-    no_report: ReportOption = False,
-    overwrite: OverwriteOption = False,
+    clinical: options.ClinicalOption = None,
+    columns: options.ColumnsOption = None,
+    profile: options.ProfileOption = ProfileName.CLINICAL,
+    bootstrap: options.BootstrapOption = 1000,
+    seed: options.SeedOption = 42,
+    minimum_group: options.MinimumGroupOption = None,
+    label: options.SegmentOption = None,
+    workers: options.WorkersOption = 0,
+    scheduler: options.SchedulerOption = "",
+    time_limit: options.TimeLimitOption = None,
+    images: options.ImagesOption = None,
+    workspace: options.WorkspaceOption = None,
+    baseline: options.BaselineOption = "",
+    gate: options.GateOption = None,
+    composite: options.CompositeOption = None,
+    unusable: options.UnusableOption = None,
+    cases: options.CasesOption = None,
+    resume: options.ResumeOption = False,
+    no_report: options.ReportOption = False,
+    overwrite: options.OverwriteOption = False,
 ) -> None:
     """Compare folders of masks: OUT/case_scores.csv (.xlsx, .parquet), OUT/summary.json.
 
@@ -104,7 +78,10 @@ def score(
     from napari_mamamia.services.score.score import score_folders
     from napari_mamamia.services.score.text import comparison_lines
 
-    existing, place = existing_policy(resume, overwrite), place_of(workers, scheduler, time_limit)
+    existing, place = (
+        options.existing_policy(resume, overwrite),
+        options.place_of(workers, scheduler, time_limit),
+    )
     choice = _choose_composites(composite, gate, baseline)
     _require_groups(minimum_group, clinical)
     plain = _score_settings(
@@ -152,18 +129,18 @@ def score_table(
         Path,
         typer.Argument(metavar="SCORES", help="Table with case_id or patient_id, dsc, norm_hd."),
     ],
-    out: OutOption,
-    clinical: ClinicalOption = None,
-    columns: ColumnsOption = None,
-    profile: ProfileOption = ProfileName.CLINICAL,
-    bootstrap: BootstrapOption = 1000,
-    seed: SeedOption = 42,
-    minimum_group: MinimumGroupOption = None,
-    workspace: WorkspaceOption = None,
-    gate: GateOption = None,
-    composite: CompositeOption = None,
-    unusable: UnusableOption = None,
-    cases: CasesOption = None,
+    out: options.OutOption,
+    clinical: options.ClinicalOption = None,
+    columns: options.ColumnsOption = None,
+    profile: options.ProfileOption = ProfileName.CLINICAL,
+    bootstrap: options.BootstrapOption = 1000,
+    seed: options.SeedOption = 42,
+    minimum_group: options.MinimumGroupOption = None,
+    workspace: options.WorkspaceOption = None,
+    gate: options.GateOption = None,
+    composite: options.CompositeOption = None,
+    unusable: options.UnusableOption = None,
+    cases: options.CasesOption = None,
     metric_definition: Annotated[
         str,
         typer.Option(
@@ -175,8 +152,8 @@ def score_table(
             ),
         ),
     ] = "",
-    no_report: ReportOption = False,
-    overwrite: OverwriteOption = False,
+    no_report: options.ReportOption = False,
+    overwrite: options.OverwriteOption = False,
 ) -> None:
     """Compute cohort results from case scores that other software computed.
 
@@ -184,7 +161,7 @@ def score_table(
     """
     from napari_mamamia.services.score import table as service
 
-    existing = existing_policy(False, overwrite)
+    existing = options.existing_policy(False, overwrite)
     _require_groups(minimum_group, clinical)
     plain = _score_settings(
         profile, clinical, columns, None, bootstrap, seed, minimum_group, unusable, cases
@@ -213,14 +190,14 @@ def score_pcr(
         ),
     ],
     clinical: Annotated[Path, typer.Option("--clinical", help="Clinical table with pcr.")],
-    out: OutOption,
-    columns: ColumnsOption = None,
-    profile: ProfileOption = ProfileName.CLINICAL,
-    bootstrap: BootstrapOption = 1000,
-    seed: SeedOption = 42,
-    minimum_group: MinimumGroupOption = None,
-    gate: GateOption = None,
-    composite: CompositeOption = None,
+    out: options.OutOption,
+    columns: options.ColumnsOption = None,
+    profile: options.ProfileOption = ProfileName.CLINICAL,
+    bootstrap: options.BootstrapOption = 1000,
+    seed: options.SeedOption = 42,
+    minimum_group: options.MinimumGroupOption = None,
+    gate: options.GateOption = None,
+    composite: options.CompositeOption = None,
     operating_point: Annotated[
         list[float] | None,
         typer.Option(
@@ -235,8 +212,8 @@ def score_pcr(
             "--reader", metavar="COLUMN", help="Clinical column with a reader's answers, 0 or 1."
         ),
     ] = "",
-    no_report: ReportOption = False,
-    overwrite: OverwriteOption = False,
+    no_report: options.ReportOption = False,
+    overwrite: options.OverwriteOption = False,
 ) -> None:
     """Score predicted response (pCR) against the clinical table, and write OUT/summary.json.
 
@@ -247,7 +224,7 @@ def score_pcr(
     from napari_mamamia.services.score import pcr as service
     from napari_mamamia.services.score.report import say_unequal_responses
 
-    existing = existing_policy(False, overwrite)
+    existing = options.existing_policy(False, overwrite)
     plain = _score_settings(profile, None, columns, None, bootstrap, seed, minimum_group)
     settings = replace(
         plain, composites=_choose_composites(composite, gate), with_report=not no_report
@@ -310,7 +287,7 @@ def _score_settings(
         )
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
-    return replace(plain, columns=column_choice(columns), cases=case_list(cases))
+    return replace(plain, columns=options.column_choice(columns), cases=options.case_list(cases))
 
 
 def _require_groups(minimum_group: int | None, clinical: Path | None) -> None:

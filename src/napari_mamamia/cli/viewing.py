@@ -12,35 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from napari_mamamia.cli import options, printing
 from napari_mamamia.cli.opening import open_at
-from napari_mamamia.cli.options import (
-    ColumnsOption,
-    DataSetArgument,
-    LayoutOption,
-    OutOption,
-    OverwriteOption,
-    PatientOption,
-    ResumeOption,
-    VisitOption,
-    existing_policy,
-)
-from napari_mamamia.cli.printing import (
-    NOT_EVERY_CASE,
-    finish,
-    print_case_csv,
-    print_case_table,
-    print_scores,
-    run,
-)
 from napari_mamamia.cli.scripting import report_result, reports_result
-from napari_mamamia.core.errors import (
-    FormatError,
-    LayoutChoiceError,
-    MamamiaError,
-    MissingExtraError,
-    Remedy,
-    UnknownLayoutError,
-)
+from napari_mamamia.core import errors
 from napari_mamamia.core.features import find_hook
 from napari_mamamia.core.program.child_environment import child_environment
 from napari_mamamia.core.program.child_process import become, python_command
@@ -52,12 +27,12 @@ if TYPE_CHECKING:
 
 @reports_result
 def demo(
-    out: OutOption,
+    out: options.OutOption,
     one_breast: Annotated[
         bool, typer.Option("--one-breast", help="Make 8 sagittal exams of one breast instead.")
     ] = False,
-    resume: ResumeOption = False,
-    overwrite: OverwriteOption = False,
+    resume: options.ResumeOption = False,
+    overwrite: options.OverwriteOption = False,
 ) -> None:
     """Make 12 phantom cases with known truth, then predict, score and export them.
 
@@ -70,9 +45,9 @@ def demo(
     from napari_mamamia.services.score.text import cohort_lines
 
     mix = PhantomMix.ONE_BREAST if one_breast else PhantomMix.MIXED
-    summary = run(partial(make_demo, out, existing_policy(resume, overwrite), mix))
+    summary = printing.run(partial(make_demo, out, options.existing_policy(resume, overwrite), mix))
     report_result(partial(read_json, summary.scored.summary))
-    print_scores(summary.scored.rows)
+    printing.print_scores(summary.scored.rows)
     print("\n".join(cohort_lines(summary.scored.model)))
     for warning in summary.warnings:
         print(f"warning: {warning}", file=sys.stderr)
@@ -80,17 +55,17 @@ def demo(
     print(f"Scores:  {summary.scored.table}\nReport:  {summary.scored.folder / REPORT}")
     print(f"Export:  {summary.export}")
     print(f"To open the data set in the window:  mamamia view {shlex.quote(str(summary.data_set))}")
-    finish(summary.failures)
+    printing.finish(summary.failures)
 
 
 @reports_result
 def cases(
-    data_set: DataSetArgument,
+    data_set: options.DataSetArgument,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")] = False,
-    columns: ColumnsOption = None,
-    layout: LayoutOption = "",
-    patient: PatientOption = None,
-    visit: VisitOption = None,
+    columns: options.ColumnsOption = None,
+    layout: options.LayoutOption = "",
+    patient: options.PatientOption = None,
+    visit: options.VisitOption = None,
     keep_layout: Annotated[
         bool,
         typer.Option(
@@ -116,11 +91,11 @@ def cases(
         print(f"Layout: {keep_named_layout(data_set, layout)}", file=sys.stderr)
     report_result(partial(describe_data_set, opened))
     if as_csv:
-        print_case_csv(rows)
+        printing.print_case_csv(rows)
     else:
-        print_case_table(rows, opened)
+        printing.print_case_table(rows, opened)
     if any(row.problems for row in rows):
-        raise typer.Exit(NOT_EVERY_CASE)
+        raise typer.Exit(printing.NOT_EVERY_CASE)
 
 
 @reports_result
@@ -226,13 +201,13 @@ def view(
         )
     for path in paths:
         if not in_window and not path.exists():
-            raise FormatError(
+            raise errors.FormatError(
                 f"expected a file or folder at {path}, but found none: check the path"
             )
     if find_spec("napari") is None or find_spec("qtpy") is None:
-        raise MissingExtraError("napari", "pyqt6")
+        raise errors.MissingExtraError("napari", "pyqt6")
     if IS_LINUX and not any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"))):
-        raise MamamiaError(
+        raise errors.MamamiaError(
             "expected a graphical display, but DISPLAY and WAYLAND_DISPLAY are not set: open the "
             "window on a computer with a screen, or connect with ssh -X"
         )
@@ -251,7 +226,17 @@ def view(
     names |= {f"MAMAMIA_{name}": int(is_on) for name, is_on in switches.items()}
     environment = child_environment(**{name: str(value) for name, value in names.items() if value})
     # The window starts in the home folder: files in the current folder must not affect it.
-    become(python_command("napari_mamamia.window"), environment, Path.home())
+    become(python_command("napari_mamamia.window"), environment, _find_home())
+
+
+def _find_home() -> Path:
+    home = Path.home()
+    if not home.is_dir():
+        raise errors.MamamiaError(
+            f"expected the home folder {home} to exist, but found none: create the folder, or set "
+            "HOME to an existing folder"
+        )
+    return home
 
 
 def _require_study_alone(
@@ -268,24 +253,6 @@ def _require_study_alone(
             "expected no option other than --reader together with --study: the study determines "
             "the case, the hidden data and the protocol"
         )
-
-
-def desktop(
-    remove: Annotated[
-        bool, typer.Option("--remove", help="Remove the menu entry and its icon instead.")
-    ] = False,
-) -> None:
-    """Add the window to the desktop's menu of programs (Linux), for this account.
-
-    Example: mamamia desktop
-    """
-    from napari_mamamia.services.desktop import install_entry, remove_entry
-
-    if remove:
-        removed = remove_entry()
-        print("\n".join(f"Removed: {file}" for file in removed) or "There was no menu entry.")
-    else:
-        print(f"Entry: {install_entry()}")
 
 
 def check_names(names: Mapping[str, str]) -> dict[str, str]:
@@ -346,8 +313,8 @@ def _find_data_set(path: Path) -> "DataSet":
 
     try:
         return find_data_set(path)
-    except (LayoutChoiceError, UnknownLayoutError) as error:
-        raise type(error)(str(error), remedies=(Remedy("in_window"),)) from None
+    except (errors.LayoutChoiceError, errors.UnknownLayoutError) as error:
+        raise type(error)(str(error), remedies=(errors.Remedy("in_window"),)) from None
 
 
 def _name_settings() -> dict[str, str]:

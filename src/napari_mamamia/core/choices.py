@@ -174,7 +174,7 @@ class UnusableRule(StrEnum):
 
 
 class SiteShare(StrEnum):
-    """What a site shares: the metrics of each case under a code, or aggregates of many cases."""
+    """The data that a site shares: metrics of each case under a code, or aggregates of cases."""
 
     CASES = "cases"
     AGGREGATES = "aggregates"

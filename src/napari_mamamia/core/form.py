@@ -153,9 +153,9 @@ class Field:
         _require_text(self.text, f"the text of the question {self.id!r}")
         if self.is_choice != bool(self.terms):
             raise FormatError(
-                "expected terms for questions of kind single or multiple only, but the question "
-                f"{self.id!r} has kind {self.kind} and {count_of(len(self.terms), 'term')}: "
-                "correct the kind or the terms"
+                "expected terms if the kind is single or multiple, and no terms otherwise, but "
+                f"the question {self.id!r} has kind {self.kind} and "
+                f"{count_of(len(self.terms), 'term')}: correct the kind or the terms"
             )
         _require_distinct((term.id for term in self.terms), f"term of {self.id!r}")
         if self.kind is not FieldKind.NUMBER and (
@@ -172,8 +172,8 @@ class Field:
             )
         if self.measure is not None and self.scope is not FieldScope.LESION:
             raise FormatError(
-                f"expected the measured question {self.id!r} to have the scope lesion, but its "
-                f"scope is {self.scope}: change its scope"
+                f"a measured question must have the scope lesion, but {self.id!r} has the scope "
+                f"{self.scope}: change the scope"
             )
 
     @property

@@ -172,7 +172,7 @@ class Registry(Mapping[str, T]):
         return len(self._built_in) + len(self.plugins)
 
     def code(self, name: str) -> "PluginCode | None":
-        """Return the code of a member of an installed package, None for a built-in member."""
+        """Return the code of a member of an installed package, or None for a built-in member."""
         if name not in self.plugins:
             return None
         from importlib.metadata import entry_points

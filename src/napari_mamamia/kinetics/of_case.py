@@ -140,7 +140,9 @@ def maps(
     kind_of_name = {library_name(kind): kind for kind in MAPS}
     if unknown := [name for name in names if name not in kind_of_name]:
         choices = ", ".join(f'"{name}"' for name in kind_of_name)
-        raise ArgumentError(f"expected kinds to be among {choices}, but got {unknown[0]!r}")
+        raise ArgumentError(
+            f"expected kinds to be one or more of {choices}, but got {unknown[0]!r}"
+        )
     read = _prepare_case(case, repeated_pre)
     rule = rule_of(read, timing_rule(timing, injection_s, phases))
     arrays: dict[str, NDArray[Any]] = {}

@@ -83,7 +83,7 @@ def open_files(
 
 
 def check_times(times_s: Sequence[float] | None, count: int) -> tuple[float | None, ...]:
-    """Return the time of each phase in s, None if unknown; raise if a time is impossible."""
+    """Return the time of each phase in s, or None if unknown; raise if a time is impossible."""
     if times_s is None:
         return (None,) * count
     try:

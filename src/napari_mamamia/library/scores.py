@@ -131,7 +131,7 @@ class Scores:
 
     @cached_property
     def groups(self) -> "pd.DataFrame":
-        """Table with one row for each group of each variable; empty without a clinical table.
+        """Table with one row for each group of each variable; empty if there is no clinical table.
 
         The columns are ``variable``, ``group``, ``n``, ``mean_dsc``, ``mean_norm_hd``, ``sd_dsc``,
         ``sd_norm_hd``, ``is_small`` (whether the group has fewer cases than the profile requires)

@@ -7,15 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.phantom.body import geometry
 from napari_mamamia.phantom.body.anatomy import Body
-from napari_mamamia.phantom.body.points import (
-    Array,
-    Field,
-    Points,
-    ellipsoid,
-    make_field,
-    smoothstep,
-)
 from napari_mamamia.phantom.spec import AXIS_OF, PhantomSpec
 from napari_mamamia.phantom.streams import Part, stream
 
@@ -75,12 +68,14 @@ def _find_frame_centre(
     return (across, front - extent_mm[1] / 2, 0.0)
 
 
-def coil_field(spec: PhantomSpec) -> Field:
+def coil_field(spec: PhantomSpec) -> geometry.Field:
     """Return the random component of the coil's sensitivity, with structures about 12 cm wide."""
-    return make_field(stream(spec.seed, Part.BIAS), 60.0)
+    return geometry.make_field(stream(spec.seed, Part.BIAS), 60.0)
 
 
-def coil(spec: PhantomSpec, body: Body, uneven: Field, points: Points) -> Array:
+def coil(
+    spec: PhantomSpec, body: Body, uneven: geometry.Field, points: geometry.Points
+) -> geometry.Array:
     """Return the factor by which the coil weights the signal.
 
     The sensitivity is fixed to the scanner, not to the patient.
@@ -106,7 +101,7 @@ def coil(spec: PhantomSpec, body: Body, uneven: Field, points: Points) -> Array:
     fall = 1 / (1 + (behind / np.float32(_COIL_DEPTH_MM)) ** 2)
     fall = fall ** np.float32(spec.bias_percent / _USUAL_BIAS_PERCENT)
     smooth = 1 + np.float32(spec.bias_percent / 100) * uneven.at(points)
-    factor: Array = fall * np.clip(smooth, np.float32(0.2), None)
+    factor: geometry.Array = fall * np.clip(smooth, np.float32(0.2), None)
     return factor
 
 
@@ -152,17 +147,17 @@ class FatSuppression:
     everywhere: float
     centres_mm: tuple[tuple[float, float, float], ...]
     radius_mm: float
-    border: Field
+    border: geometry.Field
 
-    def fat_left(self, points: Points) -> Array:
+    def fat_left(self, points: geometry.Points) -> geometry.Array:
         """Return the remaining fraction of the fat signal, broadcastable to the points."""
         left = np.full((1, 1, 1), self.everywhere, np.float32)
         if not self.centres_mm:
             return left
         bent = np.float32(0.35 * self.radius_mm) * self.border.at(points)
         for centre in self.centres_mm:
-            distance = ellipsoid(points, centre, (self.radius_mm,) * 3) + bent
-            failed = 1 - smoothstep(distance, -_EDGE_MM, _EDGE_MM)
+            distance = geometry.ellipsoid(points, centre, (self.radius_mm,) * 3) + bent
+            failed = 1 - geometry.smoothstep(distance, -_EDGE_MM, _EDGE_MM)
             left = np.maximum(left, _FAILED_SHARE * failed)
         return left
 
@@ -188,5 +183,5 @@ def suppress_fat(spec: PhantomSpec, body: Body) -> FatSuppression:
         centres.append((x, y, z))
     radius = spec.fat_suppression_failure_mm
     everywhere = SUPPRESSED_SHARE if spec.fat_suppressed else 1.0
-    border = make_field(rng, 26.0)
+    border = geometry.make_field(rng, 26.0)
     return FatSuppression(everywhere, tuple(centres) if radius else (), radius, border)

@@ -23,7 +23,7 @@ from napari_mamamia.io.data_set.volumes import write_mask, write_volume_job
 from napari_mamamia.io.files.own_paths import own_folder, place_folder
 from napari_mamamia.io.files.save import write_text_atomically
 from napari_mamamia.io.tables.tables import write_json
-from napari_mamamia.phantom.body.points import Bounds, Points, distance_to_mask, make_field
+from napari_mamamia.phantom.body.geometry import Bounds, Points, distance_to_mask, make_field
 from napari_mamamia.phantom.body.tissue import Tissue
 from napari_mamamia.phantom.case_mix import Patient, PlannedCase, plan_case
 from napari_mamamia.phantom.phantom_case import Phantom, make_phantom_job

@@ -9,22 +9,11 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.phantom.acquisition import FatSuppression, suppress_fat
+from napari_mamamia.phantom.body import torso
 from napari_mamamia.phantom.body.anatomy import SKIN_MM, Body, Depths, draw_body
 from napari_mamamia.phantom.body.canvas import Canvas, Look
-from napari_mamamia.phantom.body.points import Points, ellipsoid, filled, smoothstep
+from napari_mamamia.phantom.body.geometry import Points, ellipsoid, filled, smoothstep
 from napari_mamamia.phantom.body.tissue import Tissue
-from napari_mamamia.phantom.body.torso import (
-    Node,
-    Parenchyma,
-    Tube,
-    Tumour,
-    feeding_tube,
-    grow_parenchyma,
-    grow_tumours,
-    lay_nodes,
-    lay_vessels,
-    paint_torso,
-)
 from napari_mamamia.phantom.enhancement import Scan, curve_of, fit_height, fit_kinetics
 from napari_mamamia.phantom.spec import PhantomSpec, TumourKind
 from napari_mamamia.phantom.streams import Part, stream
@@ -43,11 +32,11 @@ class Anatomy:
     """The sampled anatomy: body, gland, vessels, tumours, lymph nodes and residual fat signal."""
 
     body: Body
-    parenchyma: Parenchyma
-    tubes: tuple[Tube, ...]
-    tumours: tuple[Tumour, ...]
+    parenchyma: torso.Parenchyma
+    tubes: tuple[torso.Tube, ...]
+    tumours: tuple[torso.Tumour, ...]
     suppression: FatSuppression
-    nodes: tuple[Node, ...] = ()
+    nodes: tuple[torso.Node, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,10 +70,10 @@ def draw_anatomy(spec: PhantomSpec) -> Anatomy:
         If a tumour does not fit into its breast.
     """
     body = draw_body(spec)
-    parenchyma = grow_parenchyma(spec, body)
-    tumours = grow_tumours(spec, body, parenchyma)
+    parenchyma = torso.grow_parenchyma(spec, body)
+    tumours = torso.grow_tumours(spec, body, parenchyma)
     feeding = [
-        feeding_tube(
+        torso.feeding_tube(
             body,
             body.breast(tumour.spec.side),
             tumour.centre_mm,
@@ -95,10 +84,10 @@ def draw_anatomy(spec: PhantomSpec) -> Anatomy:
     return Anatomy(
         body,
         parenchyma,
-        (*lay_vessels(spec, body), *feeding),
+        (*torso.lay_vessels(spec, body), *feeding),
         tumours,
         suppress_fat(spec, body),
-        lay_nodes(spec, body),
+        torso.lay_nodes(spec, body),
     )
 
 
@@ -174,7 +163,7 @@ def _paint_all(canvas: Canvas, anatomy: Anatomy, curves: Curves) -> Depths:
     inner = filled(depths.skin + np.float32(SKIN_MM), canvas.voxel_mm)
     canvas.paint(Tissue.FAT, inner, look=texture)
     _paint_breasts(canvas, anatomy, depths)
-    paint_torso(canvas, anatomy.body, depths)
+    torso.paint_torso(canvas, anatomy.body, depths)
     for tube in anatomy.tubes:
         _paint_tube(canvas, tube)
     for node in anatomy.nodes:
@@ -203,7 +192,7 @@ def _paint_breasts(canvas: Canvas, anatomy: Anatomy, depths: Depths) -> None:
         canvas.paint(Tissue.SKIN, nipple, window, Look(enhancement=np.float32(_NIPPLE_ENHANCEMENT)))
 
 
-def _paint_tube(canvas: Canvas, tube: Tube) -> None:
+def _paint_tube(canvas: Canvas, tube: torso.Tube) -> None:
     if canvas.points.window(tube.bounds_mm) is None:
         return
     for image in tube.pieces():
@@ -218,14 +207,14 @@ def _paint_tube(canvas: Canvas, tube: Tube) -> None:
         canvas.paint(Tissue.VESSEL, share, window)
 
 
-def _paint_node(canvas: Canvas, node: Node) -> None:
+def _paint_node(canvas: Canvas, node: torso.Node) -> None:
     window = canvas.points.window(node.bounds_mm)
     if window is not None:
         distance = ellipsoid(canvas.points.block(window), node.centre_mm, node.radii_mm)
         canvas.paint(Tissue.NODE, filled(distance, canvas.voxel_mm), window)
 
 
-def _paint_tumour(canvas: Canvas, tumour: Tumour, curve: NDArray[np.float32]) -> None:
+def _paint_tumour(canvas: Canvas, tumour: torso.Tumour, curve: NDArray[np.float32]) -> None:
     window = canvas.points.window(tumour.bounds_mm)
     if window is None:
         return

@@ -512,17 +512,18 @@ def test_a_file_that_the_disk_refuses_while_it_is_scored_costs_no_team_a_case(
 def test_a_process_that_ends_while_it_scores_costs_no_team_a_case(tmp_path, monkeypatch, stays):
     """Memory that another program took made the case count as this team's worst, for good."""
     folder = begun(tmp_path, 3, limits=ChallengeLimits(attempts=1))
-    ask, ended = child.Child.ask, []
+    receive, ended = child.Child.receive, []
 
-    def end(self, work, inputs, limit_s):
-        if inputs.case_id == "C_01" and (stays or len(ended) < 2):
-            ended.append(inputs)
+    def end(self, case_id, limit_s):
+        if case_id == "C_01" and (stays or len(ended) < 2):
+            ended.append(case_id)
+            self.kill()
             raise child._Ended("signal 9")
-        return ask(self, work, inputs, limit_s)
+        return receive(self, case_id, limit_s)
 
     settings = ProgramSettings(place=Place(time_limit_s=1000.0))
     with monkeypatch.context() as patch:
-        patch.setattr(child.Child, "ask", end)
+        patch.setattr(child.Child, "receive", end)
         run = run_challenge(folder, ["beta"], settings)
     assert len(ended) >= 2
     (team,) = run.teams

@@ -1,8 +1,11 @@
 """A public site: its content, what it must not contain, and the scoring program for Codabench."""
 
+import datetime
 import gzip
 import io
 import json
+import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -13,11 +16,17 @@ from base64 import b64encode
 import jsonschema
 import numpy as np
 import pytest
+import yaml
 from tests.cli.warm_program import mamamia
 from tests.features.challenge.challenge_world import begun, ids, write_team
 
 from napari_mamamia.core.choices import Task
 from napari_mamamia.core.errors import CaseError, FormatError
+from napari_mamamia.features.challenge.io.definition import parse_definition
+from napari_mamamia.features.challenge.services.challenge.begin import (
+    ChallengeSettings,
+    begin_challenge,
+)
 from napari_mamamia.features.challenge.services.challenge.board_pages import rank_challenge
 from napari_mamamia.features.challenge.services.challenge.leaks import find_leaks, split_ids
 from napari_mamamia.features.challenge.services.challenge.publish import (
@@ -193,30 +202,94 @@ def test_only_whole_words_count_and_short_numbers_are_named(tmp_path):
     assert split_ids(("DUKE_001", "17")) == (("DUKE_001",), ("17",))
 
 
-def test_the_scoring_program_runs_in_the_layout_of_codabench(world, tmp_path):
-    publish([world / "board"], tmp_path / "site")
-    program, app = tmp_path / "app" / "program", tmp_path / "app"
-    with zipfile.ZipFile(tmp_path / "site" / "codabench" / "scoring_program.zip") as bundle:
+def run_in_codabench(site, task, app, references, answers):
+    """Run a task of a competition in the layout of Codabench; return its columns and scores."""
+    competition = yaml.safe_load((site / "codabench" / "competition.yaml").read_text())
+    entry = competition["tasks"][task]
+    program = app / "program"
+    with zipfile.ZipFile(site / "codabench" / entry["scoring_program"]) as bundle:
         bundle.extractall(program)
-    assert (program / "metadata").read_text() == "command: python3 score.py\n"
-    (app / "input").mkdir()
-    (world / "reference").rename(app / "input" / "ref")
-    (app / "input" / "ref" / "clinical.csv").write_bytes((world / "clinical.csv").read_bytes())
-    try:
-        write_team(app / "input" / "res", 2, N)
-        done = subprocess.run(
-            [sys.executable, "score.py", app], cwd=program, capture_output=True, text=True,
-            check=False, timeout=200,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-    finally:
-        (app / "input" / "ref" / "clinical.csv").unlink()
-        (app / "input" / "ref").rename(world / "reference")
-    scores = json.loads((app / "output" / "scores.json").read_text())
-    board = json.loads((world / "board" / "leaderboard.json").read_text())["boards"][0]
-    (row,) = (row for row in board["rows"] if row["team"] == "gämma")  # the same masks
-    assert scores["ranking_score"] == pytest.approx(row["score"])
-    assert scores["performance"] == pytest.approx(row["performance"])
-    assert set(scores) == {
-        "mean_dsc", "mean_norm_hd", "performance", "fairness", "ranking_score",
-    }  # fmt: skip
+    for source, name in ((references, "ref"), (answers, "res")):
+        shutil.copytree(source, app / "input" / name)
+    command = yaml.safe_load((program / "metadata").read_text())["command"].split()
+    assert command.pop(0) == "python3"
+    done = subprocess.run(
+        [sys.executable, *command, app], cwd=program, capture_output=True, text=True,
+        check=False, timeout=200,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    columns = {column["key"]: column for column in competition["leaderboards"][0]["columns"]}
+    return columns, json.loads((app / "output" / "scores.json").read_text())
+
+
+@pytest.fixture
+def references(world, tmp_path):
+    """Return a folder with the references and the clinical table."""
+    shutil.copytree(world / "reference", tmp_path / "ref")
+    shutil.copy(world / "clinical.csv", tmp_path / "ref")
+    return tmp_path / "ref"
+
+
+def test_both_tasks_run_in_the_layout_of_codabench(world, tmp_path, references):
+    publish([world / "board"], tmp_path / "site")
+    answers = write_team(tmp_path / "answers", 2, N)  # as team gämma
+    table = world / "challenge" / "submissions" / "gämma" / "predictions.csv"
+    shutil.copy(table, answers)
+    boards = json.loads((world / "board" / "leaderboard.json").read_text())["boards"]
+    for task, board in enumerate(boards):
+        columns, scores = run_in_codabench(
+            tmp_path / "site", task, tmp_path / str(task), references, answers
+        )
+        (row,) = (row for row in board["rows"] if row["team"] == "gämma")
+        performance = ("performance", "balanced_accuracy")[task]
+        assert scores["ranking_score"] == pytest.approx(row["score"])
+        assert scores[performance] == pytest.approx(row["performance"])
+        assert scores["fairness"] == pytest.approx(row["fairness"])
+        assert set(scores) <= set(columns)
+    assert columns["mean_norm_hd"]["sorting"] == "asc"
+    assert columns["balanced_accuracy"]["sorting"] == "desc"
+
+
+def test_a_competition_names_only_files_that_are_there_or_that_the_organiser_adds(world, tmp_path):
+    publish([world / "board"], tmp_path / "site")
+    folder = tmp_path / "site" / "codabench"
+    text = (folder / "competition.yaml").read_text()
+    named = set(re.findall(r"[\w\-]+\.(?:zip|md|png)", text))
+    there = {path.name for path in folder.iterdir()} - {"competition.yaml"}
+    added = {"logo.png", "reference_data_segmentation.zip", "reference_data_classification.zip"}
+    assert named == there | added
+    competition = yaml.safe_load(text)
+    assert competition["title"] == "Test cup"
+    assert competition["phases"][0]["tasks"] == [0, 1]
+    assert isinstance(competition["phases"][0]["start"], datetime.date)
+
+
+LABELS = """
+name: blocks
+version: 1
+title: Blocks of masks
+answer: {kind: masks, labels: {block: 1}}
+measures:
+  - {id: dice, of: dsc, label: block, better: high, worst: 0, title: Dice}
+  - {id: far, of: hausdorff_mm, label: block, better: low, worst: 99}
+ranking: {by: score, score: dice}
+"""
+
+
+def test_a_definition_runs_in_the_layout_of_codabench(world, tmp_path, references):
+    folder = tmp_path / "cup"
+    definition = parse_definition(LABELS, "blocks.yaml")
+    settings = ChallengeSettings(
+        reference=world / "reference", definition=definition, n_resamples=0
+    )
+    begin_challenge(folder, settings)
+    answers = write_team(folder / "submissions" / "own", 1, N)
+    run_challenge(folder)
+    rank_challenge(folder, tmp_path / "board")
+    publish([tmp_path / "board"], tmp_path / "site")
+    columns, scores = run_in_codabench(tmp_path / "site", 0, tmp_path / "app", references, answers)
+    # a square of 3, 4, 5 or 6 voxels, moved by one voxel of 0.8 mm
+    assert scores["far"] == pytest.approx(0.8)
+    assert scores["dice"] == scores["score"] == pytest.approx(np.mean([2 / 3, 3 / 4, 4 / 5, 5 / 6]))
+    assert list(columns) == ["score", "dice", "far"]
+    assert (columns["dice"]["title"], columns["far"]["sorting"]) == ("Dice", "asc")

@@ -34,9 +34,8 @@ from napari_mamamia.features.challenge.scoring.defined_ranking import (
     measure_team,
     rank_by_definition,
 )
-from napari_mamamia.features.challenge.scoring.image_measures import frechet_distance
+from napari_mamamia.features.challenge.scoring.image_measures import find_midline, frechet_distance
 from napari_mamamia.features.challenge.scoring.measure_registry import MEASURES
-from napari_mamamia.features.challenge.scoring.mirror import find_midline
 from napari_mamamia.features.challenge.services.challenge import answers
 from napari_mamamia.features.challenge.services.challenge.answers import (
     list_truth,
@@ -55,6 +54,7 @@ from napari_mamamia.features.challenge.services.challenge.run import run_challen
 from napari_mamamia.features.challenge.services.challenge.verify import verify_challenge
 from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.tables.tables import read_case_scores
+from napari_mamamia.services.batch.output_folder import Existing
 
 MODELS = {"segmenter": "threshold:1.75", "contrast": "mean-intensity", "tumour": "mean-intensity"}
 HONEST, OFFICIAL = "mama-synth-2026", "mama-synth-2026-official"
@@ -616,6 +616,48 @@ def test_all_measures_together_are_ranked_as_the_definition_says(counts):
     assert verify_challenge(board) == ()
 
 
+@pytest.mark.usefixtures("quick_figures")
+def test_only_a_clearly_better_attempt_of_a_definition_climbs_the_ladder(counts):
+    text = YAML.replace("by: aggregate-then-rank", "by: score, score: 10 - error")
+    folder, board = counts / "cup", counts / "board"
+    settings = ChallengeSettings(
+        definition=parse_definition(text, "cup.yaml"), reference=counts / "truth", ladder=True,
+        n_resamples=20,
+    )  # fmt: skip
+    begin_challenge(folder, settings)
+    table = folder / "submissions" / "own" / "counts.csv"
+    true = [line.split(",") for line in (counts / "truth" / "truth.csv").read_text().split()[1:]]
+    # every case is off by the same number, so each resample has the same score
+    for off, number, score in ((3, 1, 7), (4, 1, 7), (2, 3, 8)):
+        table.parent.mkdir(exist_ok=True)
+        rows = [f"{case_id},{float(n) + off}" for case_id, n in true]
+        table.write_text("\n".join(("case,value", *rows)))
+        run_challenge(folder)
+        ranking = rank_challenge(folder, board, existing=Existing.OVERWRITE)
+        (row,) = ranking.board.boards[0].rows
+        assert (row.attempt, row.score, row.rank) == (number, score, 1)
+        assert verify_challenge(board) == ()
+
+
+@pytest.mark.usefixtures("quick_figures")
+def test_the_board_of_a_definition_has_bayes_factors_in_the_better_direction(counts):
+    folder, board = counts / "cup", counts / "board"
+    definition = definition_named(str(counts / "cup.yaml"))
+    begin_challenge(folder, ChallengeSettings(definition=definition, reference=counts / "truth"))
+    for team, off in (("a", 1), ("b", 2)):  # a mean rank: 1 for a in all resamples, 2 for b
+        text = (counts / "truth" / "truth.csv").read_text().split()
+        rows = [f"{line.split(',')[0]},{float(line.split(',')[1]) + off}" for line in text[1:]]
+        (folder / "submissions" / team).mkdir()
+        (folder / "submissions" / team / "counts.csv").write_text("\n".join(["case,value", *rows]))
+    run_challenge(folder)
+    rank_challenge(folder, board)
+    page = (board / "leaderboard.html").read_text()
+    matrix = page[page.index("Bayes factor K") :]
+    cells = re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", matrix[: matrix.index("</table>")])
+    text = " ".join(re.sub("<[^>]*>", "", cell) for cell in cells)
+    assert re.search(r"a\b.* &gt; 1,000.* b 0\b", text), text
+
+
 MODULE = """
 from napari_mamamia.features.challenge.io.definition import AnswerKind
 from napari_mamamia.features.challenge.scoring.measures import ChallengeMeasure
@@ -800,6 +842,7 @@ def test_board_and_site_name_measures_by_title_and_direction(pairs):
     for label in ("Error ↓", "Correlation ↑", "Deviation ↓", MISSING_TEXTS[MissingAnswer.WORST]):
         assert label in page
     assert "definition clinical" not in page.lower()
+    assert "Pairs of numbers: who leads" in page
     team = (board / "teams" / "team.html").read_text()
     assert "C_11" in team
     assert "the table has no row for this case" in team

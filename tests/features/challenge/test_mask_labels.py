@@ -23,6 +23,7 @@ from napari_mamamia.features.challenge.services.challenge.publish import Publish
 from napari_mamamia.features.challenge.services.challenge.run import run_challenge
 from napari_mamamia.features.challenge.services.challenge.single import score_answers
 from napari_mamamia.features.challenge.services.challenge.verify import verify_challenge
+from napari_mamamia.io.data_set.case_list import read_case_list
 from napari_mamamia.io.files.json_text import read_json
 
 TEXT = """
@@ -113,7 +114,9 @@ def test_an_unusable_label_is_worth_its_worst_value(folders, problem):
     elif problem == "grid":
         write_mask(path, organ()[:, :-1])
     elif problem == "fractions":
-        write_mask(path, organ() * 0.7, dtype=np.float32)
+        mask = organ().astype(np.float32)
+        mask[0, 0, 0] = 0.5
+        write_mask(path, mask, dtype=np.float32)
     numbers, ((case_id, reason),) = score(definition(), folders)
     assert (numbers["tumour"], numbers["far"], case_id) == (0.4, 250.8, "C_01")
     assert reason
@@ -200,6 +203,43 @@ def test_teams_are_ranked_by_their_labels_up_to_a_published_site(cup, tmp_path):
     publish([board], tmp_path / "site", PublishSettings())
     page = (tmp_path / "site" / "index.html").read_text()
     assert "Dice of the liver ↑" in page
+
+
+@pytest.mark.usefixtures("quick_figures")
+@pytest.mark.parametrize("by", ["aggregate-then-rank", "score, score: liver"])
+def test_a_site_shows_ranks_on_a_public_and_a_private_part(cup, tmp_path, by):
+    folder = tmp_path / "split"
+    own = definition(("by: aggregate-then-rank", f"by: {by}"))
+    settings = ChallengeSettings(reference=tmp_path / "truth", definition=own, n_resamples=0)
+    begin_challenge(folder, settings)
+    shutil.copytree(cup / "submissions", folder / "submissions", dirs_exist_ok=True)
+    run_challenge(folder)
+    rank_challenge(folder, tmp_path / "board")
+    (tmp_path / "public.csv").write_text("case_id\n" + "\n".join(f"C_{n:02d}" for n in range(6)))
+    public = read_case_list(tmp_path / "public.csv")
+    split = PublishSettings(public=public, minimum_group=5)
+    publish([tmp_path / "board"], tmp_path / "site", split)
+    (task,) = read_json(tmp_path / "site" / "leaderboard.json")["tasks"]
+    rows = {row["team"]: row for row in task["rows"]}
+    scores = {team: (row["public_score"], row["private_score"]) for team, row in rows.items()}
+    ranks = {team: (row["public_rank"], row["private_rank"]) for team, row in rows.items()}
+    assert task["parts"] == [6, 6]
+    if by == "aggregate-then-rank":
+        # "none" lacks C_00: on the public part its liver is 5 / 6, below good 1, above half 2 / 3;
+        # on the private part it shares the first rank with good
+        assert scores["good"] == (1, 1)
+        assert scores["half"] == (pytest.approx(7 / 3), pytest.approx(7 / 3))
+        assert scores["none"] == (pytest.approx(8 / 3), pytest.approx(7 / 3))
+        assert ranks == {"good": (1, 1), "half": (2, 2), "none": (3, 2)}
+    else:
+        assert scores["none"] == (pytest.approx(5 / 6), pytest.approx(1))
+        assert ranks == {"good": (1, 1), "half": (3, 3), "none": (2, 1)}
+
+
+def test_a_ladder_is_refused_for_measures_of_a_definition(folders, tmp_path):
+    settings = ChallengeSettings(reference=folders[0], definition=definition(), ladder=True)
+    with pytest.raises(CaseError, match="ladder"):
+        begin_challenge(tmp_path / "cup", settings)
 
 
 def test_verify_measures_labels_again_from_the_sealed_masks(cup, monkeypatch):

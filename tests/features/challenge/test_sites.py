@@ -233,7 +233,7 @@ def test_numbers_that_are_not_those_of_their_cases_are_refused(first):
     rank = replace(first.numbers[0], mean_rank=2.0)
     with pytest.raises(CaseError, match="the file was changed"):
         require_equal([replace(first, numbers=(rank, *first.numbers[1:]))])
-    with pytest.raises(CaseError, match="file of GUM to contain each case once"):
+    with pytest.raises(CaseError, match="file of GUM does not contain each case"):
         require_equal([replace(first, rows=first.rows[1:])])
     require_equal([first])
 

@@ -7,25 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from napari_mamamia.cli import options
 from napari_mamamia.cli.given import ALWAYS, Where, is_given, refuse_idle
 from napari_mamamia.cli.opening import open_at
-from napari_mamamia.cli.options import (
-    CaseOption,
-    ColumnsOption,
-    DataSetArgument,
-    LabelOption,
-    LayoutOption,
-    OutOption,
-    OverwriteOption,
-    PatientOption,
-    ResumeOption,
-    SchedulerOption,
-    TimeLimitOption,
-    VisitOption,
-    WorkersOption,
-    existing_policy,
-    place_of,
-)
 from napari_mamamia.cli.printing import finish, finish_rows, print_table, run, shown
 from napari_mamamia.cli.quantities import INDEX, Quantity, numbers_of_text, times_of_text
 from napari_mamamia.cli.scripting import report_result, reports_result
@@ -100,13 +84,13 @@ OPTIONS: Final[dict[str, Where]] = dict.fromkeys(
 @reports_result
 def kinetics(
     context: typer.Context,
-    data_set: DataSetArgument,
-    out: OutOption,
+    data_set: options.DataSetArgument,
+    out: options.OutOption,
     masks: Annotated[
         Path | None,
         typer.Option("--masks", metavar="DIR", help="Folder of masks (default: the references)."),
     ] = None,
-    case: CaseOption = None,
+    case: options.CaseOption = None,
     times: Annotated[
         str,
         typer.Option(
@@ -115,7 +99,7 @@ def kinetics(
             help="Time of each phase in seconds, replacing the times in the table.",
         ),
     ] = "",
-    label: LabelOption = None,
+    label: options.LabelOption = None,
     ftv_box: Annotated[
         str,
         typer.Option(
@@ -213,15 +197,15 @@ def kinetics(
             ),
         ),
     ] = None,
-    workers: WorkersOption = 0,
-    scheduler: SchedulerOption = "",
-    time_limit: TimeLimitOption = None,
-    columns: ColumnsOption = None,
-    layout: LayoutOption = "",
-    patient: PatientOption = None,
-    visit: VisitOption = None,
-    resume: ResumeOption = False,
-    overwrite: OverwriteOption = False,
+    workers: options.WorkersOption = 0,
+    scheduler: options.SchedulerOption = "",
+    time_limit: options.TimeLimitOption = None,
+    columns: options.ColumnsOption = None,
+    layout: options.LayoutOption = "",
+    patient: options.PatientOption = None,
+    visit: options.VisitOption = None,
+    resume: options.ResumeOption = False,
+    overwrite: options.OverwriteOption = False,
 ) -> None:
     """Measure contrast curves, curve types, FTV and sizes: writes OUT/kinetics.csv (.xlsx).
 
@@ -250,8 +234,8 @@ def kinetics(
         vessels=_folder_of_vessels(vessels, source),
         pe_at_s=pe_at,
     )
-    existing = existing_policy(resume, overwrite)
-    place = place_of(workers, scheduler, time_limit)
+    existing = options.existing_policy(resume, overwrite)
+    place = options.place_of(workers, scheduler, time_limit)
     opened = open_at(data_set, columns, layout, patient, visit)
     if ftv_from is not None:
         count_from(opened, ftv_from, out, case or (), existing)
@@ -313,8 +297,8 @@ def rule_of(timing: str, injection: str, phases: str, *, is_other: bool = False)
         (named is not None, has_injection)
     )
     if (named is not None and has_injection) or (implied and timing not in ("", implied)):
-        options = {"--timing": timing, "--injection": has_injection, "--phases": phases}
-        names = " and ".join(name for name, value in options.items() if value)
+        choices = {"--timing": timing, "--injection": has_injection, "--phases": phases}
+        names = " and ".join(name for name, value in choices.items() if value)
         raise typer.BadParameter(
             f"expected only one of --timing, --injection and --phases, but got {names}: keep one "
             "of them"

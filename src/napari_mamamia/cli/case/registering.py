@@ -6,23 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from napari_mamamia.cli import options
 from napari_mamamia.cli.opening import open_at
-from napari_mamamia.cli.options import (
-    CaseOption,
-    ColumnsOption,
-    DataSetArgument,
-    LayoutOption,
-    OutOption,
-    OverwriteOption,
-    PatientOption,
-    ResumeOption,
-    SchedulerOption,
-    TimeLimitOption,
-    VisitOption,
-    WorkersOption,
-    existing_policy,
-    place_of,
-)
 from napari_mamamia.cli.printing import finish_rows, print_table, run, shown
 from napari_mamamia.cli.quantities import INDEX
 from napari_mamamia.cli.scripting import report_result, reports_result
@@ -35,9 +20,9 @@ if TYPE_CHECKING:
 
 @reports_result
 def register(
-    data_set: DataSetArgument,
-    out: OutOption,
-    case: CaseOption = None,
+    data_set: options.DataSetArgument,
+    out: options.OutOption,
+    case: options.CaseOption = None,
     transform: Annotated[
         TransformKind,
         typer.Option(
@@ -61,15 +46,15 @@ def register(
         Path | None,
         typer.Option("--masks", metavar="DIR", help="Tumour masks (default: the references)."),
     ] = None,
-    workers: WorkersOption = 0,
-    scheduler: SchedulerOption = "",
-    time_limit: TimeLimitOption = None,
-    columns: ColumnsOption = None,
-    layout: LayoutOption = "",
-    patient: PatientOption = None,
-    visit: VisitOption = None,
-    resume: ResumeOption = False,
-    overwrite: OverwriteOption = False,
+    workers: options.WorkersOption = 0,
+    scheduler: options.SchedulerOption = "",
+    time_limit: options.TimeLimitOption = None,
+    columns: options.ColumnsOption = None,
+    layout: options.LayoutOption = "",
+    patient: options.PatientOption = None,
+    visit: options.VisitOption = None,
+    resume: options.ResumeOption = False,
+    overwrite: options.OverwriteOption = False,
 ) -> None:
     """Register phases and write a new data set OUT and OUT/registration.csv; masks stay valid.
 
@@ -79,8 +64,8 @@ def register(
     from napari_mamamia.services.register.phases import register_data_set
 
     method = RegistrationSettings(transform, to, interpolation=interpolation)
-    existing = existing_policy(resume, overwrite)
-    place = place_of(workers, scheduler, time_limit)
+    existing = options.existing_policy(resume, overwrite)
+    place = options.place_of(workers, scheduler, time_limit)
     opened = open_at(data_set, columns, layout, patient, visit)
     job = partial(
         register_data_set,

@@ -6,19 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from napari_mamamia.cli import options
 from napari_mamamia.cli.opening import open_at
-from napari_mamamia.cli.options import (
-    CaseOption,
-    ColumnsOption,
-    DataSetArgument,
-    LabelOption,
-    LayoutOption,
-    OutOption,
-    OverwriteOption,
-    PatientOption,
-    VisitOption,
-    existing_policy,
-)
 from napari_mamamia.cli.printing import finish, print_table, run
 from napari_mamamia.cli.scripting import report_result, reports_result
 from napari_mamamia.core.choices import SegmentMaker
@@ -29,9 +18,9 @@ if TYPE_CHECKING:
 
 @reports_result
 def report(
-    data_set: DataSetArgument,
-    out: OutOption,
-    case: CaseOption = None,
+    data_set: options.DataSetArgument,
+    out: options.OutOption,
+    case: options.CaseOption = None,
     masks: Annotated[
         Path | None,
         typer.Option(
@@ -46,7 +35,7 @@ def report(
             "--reader", metavar="NAME", help="Reader whose masks and measurements are used."
         ),
     ] = "",
-    label: LabelOption = None,
+    label: options.LabelOption = None,
     pdf: Annotated[
         bool, typer.Option("--pdf", help="Also write a PDF of each report; requires Qt.")
     ] = False,
@@ -72,11 +61,11 @@ def report(
             help=("Write DICOM with the patient's name and UIDs; send it only to your own PACS."),
         ),
     ] = False,
-    columns: ColumnsOption = None,
-    layout: LayoutOption = "",
-    patient: PatientOption = None,
-    visit: VisitOption = None,
-    overwrite: OverwriteOption = False,
+    columns: options.ColumnsOption = None,
+    layout: options.LayoutOption = "",
+    patient: options.PatientOption = None,
+    visit: options.VisitOption = None,
+    overwrite: options.OverwriteOption = False,
 ) -> None:
     """Write a research report for each case: OUT/ID.html, PDF, DICOM SR and OUT/measures.csv.
 
@@ -94,7 +83,7 @@ def report(
         )
     if pdf:
         require_qt()
-    existing = existing_policy(False, overwrite)
+    existing = options.existing_policy(False, overwrite)
     opened = open_at(data_set, columns, layout, patient, visit)
     n_cases = len(case or opened.data_set.cases)
     choice = DicomChoice(study, identified, made_by, n_cases) if dicom else None

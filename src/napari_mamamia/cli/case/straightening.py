@@ -4,32 +4,22 @@ from functools import partial
 
 import typer
 
+from napari_mamamia.cli import options
 from napari_mamamia.cli.opening import open_at
-from napari_mamamia.cli.options import (
-    CaseOption,
-    ColumnsOption,
-    DataSetArgument,
-    LayoutOption,
-    OutOption,
-    OverwriteOption,
-    PatientOption,
-    VisitOption,
-    existing_policy,
-)
 from napari_mamamia.cli.printing import finish, run
 from napari_mamamia.cli.scripting import report_result, reports_result
 
 
 @reports_result
 def straighten(
-    data_set: DataSetArgument,
-    out: OutOption,
-    case: CaseOption = None,
-    columns: ColumnsOption = None,
-    layout: LayoutOption = "",
-    patient: PatientOption = None,
-    visit: VisitOption = None,
-    overwrite: OverwriteOption = False,
+    data_set: options.DataSetArgument,
+    out: options.OutOption,
+    case: options.CaseOption = None,
+    columns: options.ColumnsOption = None,
+    layout: options.LayoutOption = "",
+    patient: options.PatientOption = None,
+    visit: options.VisitOption = None,
+    overwrite: options.OverwriteOption = False,
 ) -> None:
     """Resample cases with sheared axes to orthogonal grids, and write a new data set OUT.
 
@@ -38,7 +28,7 @@ def straighten(
     from napari_mamamia.services.export.straighten import straighten_data_set
 
     opened = open_at(data_set, columns, layout, patient, visit)
-    existing = existing_policy(False, overwrite)
+    existing = options.existing_policy(False, overwrite)
     summary = run(partial(straighten_data_set, opened, out, case_ids=case or (), existing=existing))
     report_result(lambda: summary)
     for one in summary.cases:

@@ -97,7 +97,7 @@ class Detections:
 
     @cached_property
     def numbers(self) -> dict[str, Any]:
-        """Return the content of ``detection.json``: plain numbers, None if undefined."""
+        """Return the content of ``detection.json``: plain numbers, or None if undefined."""
         content: dict[str, Any] = plain_content(
             detection_content(self._result, self.failures, self._read.warnings)
         )

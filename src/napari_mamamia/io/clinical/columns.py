@@ -11,13 +11,7 @@ from typing import Final
 from napari_mamamia.core.errors import FormatError, Remedy
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.json_text import read_json
-from napari_mamamia.io.tables.headers import (
-    MOST_TITLES,
-    holds_ids,
-    is_index_name,
-    spelled,
-    strip_name,
-)
+from napari_mamamia.io.tables import headers
 from napari_mamamia.io.tables.tables import write_json
 
 COLUMNS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
@@ -141,7 +135,7 @@ def find_header(rows: Sequence[Sequence[object]], choice: ColumnChoice = BY_NAME
     FormatError
         If the header lacks a fixed column.
     """
-    for index, names in enumerate(rows[: MOST_TITLES + 1]):
+    for index, names in enumerate(rows[: headers.MOST_TITLES + 1]):
         header = _read_header(index, names, choice, rows[index + 1 :])
         if header is None or len(header.fields) == 1:
             header = _join_header(index, rows, choice) or header
@@ -168,13 +162,14 @@ def _join_header(
         return None
     upper, lower = rows[place], rows[place + 1]
     joined = [
-        low if strip_name(low) else high for high, low in zip_longest(upper, lower, fillvalue=None)
+        low if headers.strip_name(low) else high
+        for high, low in zip_longest(upper, lower, fillvalue=None)
     ]
     header = _read_header(place + 1, joined, choice, rows[place + 2 :])
     if header is None or len(header.fields) == 1:
         return None
     named = [
-        index < len(lower) and bool(strip_name(lower[index]))
+        index < len(lower) and bool(headers.strip_name(lower[index]))
         for index in chain(*header.fields.values())
     ]
     return header if any(named) and not all(named) else None
@@ -188,7 +183,7 @@ def _read_header(
     If no column has a known name, the first column without a name may hold the ids, because pandas
     writes an index in this way.
     """
-    names = {index: text for index, cell in enumerate(cells) if (text := strip_name(cell))}
+    names = {index: text for index, cell in enumerate(cells) if (text := headers.strip_name(cell))}
     fixed = dict(choice.names)
     fields: dict[str, tuple[int, ...]] = {}
     for field, aliases in COLUMNS.items():
@@ -200,8 +195,8 @@ def _read_header(
         places = _find_columns(names, [name for name in spellings if name is not None])
         if places:
             fields[field] = places
-    is_index = "case_id" not in fixed and fields and is_index_name(names.get(0, ""))
-    if "case_id" not in fields and is_index and holds_ids(below):
+    is_index = "case_id" not in fixed and fields and headers.is_index_name(names.get(0, ""))
+    if "case_id" not in fields and is_index and headers.holds_ids(below):
         fields = {"case_id": (0,), **fields}
         names = {0: names.get(0, "index"), **names}
     if "case_id" not in fields:
@@ -211,8 +206,8 @@ def _read_header(
 
 
 def _find_columns(names: Mapping[int, str], wanted: Iterable[str]) -> tuple[int, ...]:
-    keys = {spelled(name) for name in wanted}
-    return tuple(index for index, name in names.items() if spelled(name) in keys)
+    keys = {headers.spelled(name) for name in wanted}
+    return tuple(index for index, name in names.items() if headers.spelled(name) in keys)
 
 
 def _list_other_columns(names: Mapping[int, str], taken: set[int]) -> dict[str, int]:

@@ -6,15 +6,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from napari_mamamia.core.cohort import CaseRecord, RefusedRow, RejectedCell
+from napari_mamamia.io.clinical import rules
 from napari_mamamia.io.clinical.columns import Header
-from napari_mamamia.io.clinical.rules import (
-    parse_age,
-    parse_breast_density,
-    parse_menopausal_status,
-    parse_pcr,
-    parse_text,
-    parse_times,
-)
 from napari_mamamia.io.tables.cells import parse_id
 from napari_mamamia.io.tables.headers import Row
 from napari_mamamia.io.tables.spreadsheets import Cell, Sheet, as_written, cell_name
@@ -22,13 +15,13 @@ from napari_mamamia.io.tables.spreadsheets import Cell, Sheet, as_written, cell_
 PARSERS: Final[Mapping[str, Callable[[object], Any]]] = MappingProxyType(
     {
         "case_id": parse_id,
-        "dataset": parse_text,
-        "age": parse_age,
-        "menopausal_status": parse_menopausal_status,
-        "breast_density": parse_breast_density,
-        "tumour_subtype": parse_text,
-        "pcr": parse_pcr,
-        "acquisition_times_s": parse_times,
+        "dataset": rules.parse_text,
+        "age": rules.parse_age,
+        "menopausal_status": rules.parse_menopausal_status,
+        "breast_density": rules.parse_breast_density,
+        "tumour_subtype": rules.parse_text,
+        "pcr": rules.parse_pcr,
+        "acquisition_times_s": rules.parse_times,
     }
 )
 """The parser of each field.

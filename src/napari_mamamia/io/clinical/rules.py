@@ -10,15 +10,7 @@ from itertools import pairwise
 from typing import Final
 
 from napari_mamamia.core.cohort import MenopausalStatus
-from napari_mamamia.io.tables.cells import (
-    FORMULA_ERROR,
-    AmbiguousNumberError,
-    is_missing,
-    is_percent,
-    lower_text,
-    parse_label,
-    parse_number,
-)
+from napari_mamamia.io.tables import cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +65,17 @@ _STATUS_WORD: Final = re.compile(r"(?<![a-z])(pre|peri|post)(?:[\s-]*menopaus(?:
 
 def parse_text(value: object) -> str | None:
     """Return the text of a cell without leading and trailing blanks."""
-    if is_missing(value):
+    if cells.is_missing(value):
         return None
     text = str(value).strip()
-    if FORMULA_ERROR.fullmatch(text):
+    if cells.FORMULA_ERROR.fullmatch(text):
         raise ValueError(f"{text} is a formula error; correct the formula in a spreadsheet program")
     return text
 
 
 def parse_age(value: object) -> float | None:
     """Return an age in years, from 0 to 120; a decimal comma is accepted."""
-    if is_missing(value):
+    if cells.is_missing(value):
         return None
     age = _parse_number(value, "age")
     if not 0 <= age <= _OLDEST:
@@ -99,9 +91,9 @@ def parse_menopausal_status(value: object) -> MenopausalStatus | None:
     >>> parse_menopausal_status("peri (6-12 months since LMP)")
     <MenopausalStatus.PERI: 'peri'>
     """
-    if is_missing(value):
+    if cells.is_missing(value):
         return None
-    text = lower_text(str(value))
+    text = cells.lower_text(str(value))
     for rule in MENOPAUSE_RULES:
         if rule.pattern.match(text):
             if rule.status and len(set(_STATUS_WORD.findall(text))) > 1:
@@ -114,10 +106,10 @@ def parse_menopausal_status(value: object) -> MenopausalStatus | None:
 
 def parse_breast_density(value: object) -> str | None:
     """Return "a" to "d", from the letter, 1 to 4, or the words of `DENSITY_WORDS`."""
-    if is_missing(value):
+    if cells.is_missing(value):
         return None
     text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-    letter = _DENSITY_OF.get(_DENSITY_PREFIX.sub("", lower_text(text)))
+    letter = _DENSITY_OF.get(_DENSITY_PREFIX.sub("", cells.lower_text(text)))
     if letter is None:
         raise ValueError(f"breast density {value!r} is not one of a, b, c, d (or 1 to 4)")
     return letter
@@ -126,7 +118,7 @@ def parse_breast_density(value: object) -> str | None:
 def parse_pcr(value: object) -> bool | None:
     """Return the pathologic complete response from 0 and 1, yes and no, pCR and non-pCR."""
     try:
-        return parse_label(value)
+        return cells.parse_label(value)
     except ValueError:
         raise ValueError(f"pcr {value!r} is neither 0 nor 1") from None
 
@@ -144,7 +136,7 @@ def parse_times(value: object) -> tuple[float, ...] | None:
     >>> parse_times("0; 60,5; 121")
     (0.0, 60.5, 121.0)
     """
-    if is_missing(value) or (text := str(value).strip().strip("[]()").strip()) == "":
+    if cells.is_missing(value) or (text := str(value).strip().strip("[]()").strip()) == "":
         return None
     parts = _parts_of(text)
     times = [_parse_number(part, "acquisition time") for part in parts]
@@ -178,10 +170,10 @@ def _parts_of(text: str) -> list[str]:
 
 def _parse_number(value: object, what: str) -> float:
     try:
-        if is_percent(value):
+        if cells.is_percent(value):
             raise ValueError("it has a percent sign")  # noqa: TRY301
-        return parse_number(value)
-    except AmbiguousNumberError as error:
+        return cells.parse_number(value)
+    except cells.AmbiguousNumberError as error:
         raise ValueError(f"{what} {error}") from None
     except ValueError:
         raise ValueError(f"{what} {value!r} is not a number") from None

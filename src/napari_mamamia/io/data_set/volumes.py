@@ -19,14 +19,7 @@ from napari_mamamia.io.dicom.probe import is_seg_file
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.headers import VolumeHeader
 from napari_mamamia.io.files.sources import PhaseSource
-from napari_mamamia.io.volumes.formats import (
-    MASK_SUFFIXES,
-    WRITTEN_SUFFIXES,
-    file_stem,
-    format_of,
-    function_of,
-    suffix_of,
-)
+from napari_mamamia.io.volumes import formats
 from napari_mamamia.io.volumes.inflate import Content
 from napari_mamamia.io.volumes.segments import require_no_name
 from napari_mamamia.io.volumes.streams import VoxelStream, refusal
@@ -189,7 +182,7 @@ def volume_stem(path: Path) -> str:
     >>> volume_stem(Path("masks/DUKE_001.nii.gz"))
     'DUKE_001'
     """
-    return path.name[: len(path.name) - len(suffix_of(path.name))]
+    return path.name[: len(path.name) - len(formats.suffix_of(path.name))]
 
 
 @reads("a readable volume", "copy or download the file again")
@@ -427,15 +420,15 @@ def write_volume_job(array: Planes, grid: Grid, path: Path, *, overwrite: bool =
 
     If the job is cancelled, an older file stays unchanged and no new file remains.
     """
-    known = format_of(path.name)
+    known = formats.format_of(path.name)
     if known is None or not known.write_with:
-        raise _unknown_suffix(path, WRITTEN_SUFFIXES)
-    function_of(known.write_with)(array, grid, path, overwrite=overwrite)
+        raise _unknown_suffix(path, formats.WRITTEN_SUFFIXES)
+    formats.function_of(known.write_with)(array, grid, path, overwrite=overwrite)
 
 
 def files_of_volume(path: Path) -> tuple[Path, ...]:
     """Return the path of a volume, and of its separate voxel file if it has one."""
-    known = format_of(path.name)
+    known = formats.format_of(path.name)
     if known is None or not known.voxel_suffixes:
         return (path,)
     try:
@@ -448,9 +441,11 @@ def files_of_volume(path: Path) -> tuple[Path, ...]:
 def _read_labels(
     path: Path, label: float | str | None, *, zero_nonfinite: bool = False
 ) -> tuple[VolumeHeader, LabelMap]:
-    known = format_of(path.name) or (format_of(".dcm") if is_seg_file(path) else None)
+    known = formats.format_of(path.name) or (
+        formats.format_of(".dcm") if is_seg_file(path) else None
+    )
     if known is not None and known.labels_with:
-        header, labels = function_of(known.labels_with)(path, label)
+        header, labels = formats.function_of(known.labels_with)(path, label)
         return header, replace(labels, warnings=header.warnings)
     with _open_volume(path, Content.MASK) as (header, stream):
         if header.n_volumes != 1:
@@ -467,19 +462,19 @@ def _read_labels(
 def _open_volume(
     path: Path, content: Content = Content.IMAGE
 ) -> AbstractContextManager[tuple[VolumeHeader, VoxelStream]]:
-    known = format_of(path.name)
+    known = formats.format_of(path.name)
     if known is None:
-        raise _unknown_suffix(path, MASK_SUFFIXES)
+        raise _unknown_suffix(path, formats.MASK_SUFFIXES)
     if not known.open_with:
         came = "the file is DICOM, and only DICOM segmentations can be read as single files"
         raise refusal(path, "a volume file", came, "open the folder of its series")
     opened: AbstractContextManager[tuple[VolumeHeader, VoxelStream]]
-    opened = function_of(known.open_with)(path, content)
+    opened = formats.function_of(known.open_with)(path, content)
     return opened
 
 
 def _is_dicom(source: PhaseSource) -> bool:
-    return len(source.files) > 1 or not file_stem(source.files[0].name)
+    return len(source.files) > 1 or not formats.file_stem(source.files[0].name)
 
 
 def _require_room(header: VolumeHeader, out: NDArray[Any], shape: tuple[int, ...]) -> None:

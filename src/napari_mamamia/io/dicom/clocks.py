@@ -125,8 +125,8 @@ def partial_warnings(slices: Sequence[Slice]) -> list[str]:
         if len(find_units_s(clock, pieces)) > 1:
             n_coarse = sum(unit_of(clock) in image.clocks for image in pieces)
             sentences.append(
-                f"{clock} has no seconds in {n_coarse} of {len(pieces)} images: it gives no times, "
-                "because it may be off by a minute or more between images"
+                f"{clock} has no seconds in {n_coarse} of {len(pieces)} images, so it gives no "
+                "times: it may be off by a minute or more between images"
             )
     return sentences
 

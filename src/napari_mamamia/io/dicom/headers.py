@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 
 from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import FormatError
+from napari_mamamia.io.dicom import slices
 from napari_mamamia.io.dicom.elements import (
     DAMAGED,
     PHILIPS_DYNAMIC_TIME,
@@ -32,23 +33,6 @@ from napari_mamamia.io.dicom.kinds import KIND_ELEMENTS, SequenceKey, kind_of, s
 from napari_mamamia.io.dicom.mosaic import is_mosaic, tiles_of
 from napari_mamamia.io.dicom.quick import read_quickly
 from napari_mamamia.io.dicom.roles import Kind, Role
-from napari_mamamia.io.dicom.slices import (
-    DURATION,
-    DYNAMIC_TIME,
-    FRAMES,
-    OFFSET_TIME,
-    REFERENCE_TIME,
-    BadImage,
-    Header,
-    OtherImage,
-    Slice,
-    clocks_of,
-    readings_of,
-    to_seconds,
-    unit_of,
-    with_sum,
-    zone_of,
-)
 from napari_mamamia.io.files.foreign import open_bounded, reads
 
 # Frames of an enhanced multi-frame MR file get the same facts as single-frame files.
@@ -101,7 +85,7 @@ class _Groups:
         return items[0] if items and not isinstance(items, bytes) else _EMPTY
 
 
-def frames_of(header: Header, content: Any, times: TimeElements) -> tuple[Slice, ...]:
+def frames_of(header: slices.Header, content: Any, times: TimeElements) -> tuple[slices.Slice, ...]:
     """Return a plane for each frame, in the file's order.
 
     Raises
@@ -131,15 +115,15 @@ def frames_of(header: Header, content: Any, times: TimeElements) -> tuple[Slice,
 
 
 def _read_frame(
-    header: Header, content: Any, groups: _Groups, index: int, common: tuple[Any, Any, Any]
-) -> Slice:
+    header: slices.Header, content: Any, groups: _Groups, index: int, common: tuple[Any, Any, Any]
+) -> slices.Slice:
     path = header.file
     shape, stored, of_file = common
     clocks, refused = _read_clocks(content, groups, of_file, index)
     transform = groups.group("PixelValueTransformationSequence")
     measures = groups.group("PixelMeasuresSequence")
     kind, sequence = _kind_and_sequence(content, groups)
-    return Slice(
+    return slices.Slice(
         header=header,
         shape=shape,
         spacing_mm=spacing_of(path, measures),
@@ -215,11 +199,11 @@ _FileClocks = tuple[dict[str, float], TimeElements]
 
 
 def _read_file_clocks(content: Any, per_frame: Any, times: TimeElements) -> dict[str, float]:
-    clocks = clocks_of(content, times)
+    clocks = slices.clocks_of(content, times)
     frames = (_Groups(None, frame).group("FrameContentSequence") for frame in per_frame)
     if any(frame.get("FrameAcquisitionDateTime") for frame in frames):
         acquired = Clock.ACQUISITION_TIME
-        for name in (acquired, zone_of(acquired), unit_of(acquired), Clock.ACQUIRED):
+        for name in (acquired, slices.zone_of(acquired), slices.unit_of(acquired), Clock.ACQUIRED):
             clocks.pop(name, None)
     return clocks
 
@@ -240,18 +224,20 @@ def _read_clocks(
     reference = times.date_time("FrameReferenceDateTime")
     frame_clocks = {
         Clock.TEMPORAL_POSITION: optional_number(frame, "TemporalPositionIndex"),
-        Clock.TRIGGER_TIME: to_seconds(optional_number(beat, "NominalCardiacTriggerDelayTime")),
+        Clock.TRIGGER_TIME: slices.to_seconds(
+            optional_number(beat, "NominalCardiacTriggerDelayTime")
+        ),
         Clock.ACQUISITION_NUMBER: optional_number(frame, "FrameAcquisitionNumber"),
-        OFFSET_TIME: optional_number(position, "TemporalPositionTimeOffset"),
-        DYNAMIC_TIME: optional_number(groups.philips(content), PHILIPS_DYNAMIC_TIME),
-        DURATION: to_seconds(optional_number(frame, "FrameAcquisitionDuration")),
-        Clock.INSTANCE_NUMBER: clocks.get(Clock.INSTANCE_NUMBER, 0.0) * FRAMES + index,
-        **readings_of(REFERENCE_TIME, reference),
-        **readings_of(Clock.ACQUISITION_TIME, times.date_time("FrameAcquisitionDateTime")),
+        slices.OFFSET_TIME: optional_number(position, "TemporalPositionTimeOffset"),
+        slices.DYNAMIC_TIME: optional_number(groups.philips(content), PHILIPS_DYNAMIC_TIME),
+        slices.DURATION: slices.to_seconds(optional_number(frame, "FrameAcquisitionDuration")),
+        Clock.INSTANCE_NUMBER: clocks.get(Clock.INSTANCE_NUMBER, 0.0) * slices.FRAMES + index,
+        **slices.readings_of(slices.REFERENCE_TIME, reference),
+        **slices.readings_of(Clock.ACQUISITION_TIME, times.date_time("FrameAcquisitionDateTime")),
     }
     own_clocks = {str(name): value for name, value in frame_clocks.items() if value is not None}
     refused = {**file_times.refused, **times.refused}
-    return with_sum({**clocks, **own_clocks}), _intern_value(tuple(refused.items()))
+    return slices.with_sum({**clocks, **own_clocks}), _intern_value(tuple(refused.items()))
 
 
 T = TypeVar("T")
@@ -271,7 +257,7 @@ The syntaxes are implicit and explicit little-endian, and explicit big-endian. S
 
 
 @reads("a readable DICOM file", "export the series again")
-def read_slices(path: Path) -> tuple[Slice, ...] | OtherImage | BadImage:
+def read_slices(path: Path) -> tuple[slices.Slice, ...] | slices.OtherImage | slices.BadImage:
     """Return the planes of one DICOM file, or a record of a file that is not an MR image.
 
     Raises
@@ -297,7 +283,7 @@ def read_slices(path: Path) -> tuple[Slice, ...] | OtherImage | BadImage:
         name = getattr(sop_class, "name", "unknown kind")
         if name == sop_class:  # An unknown class may come from a damaged file.
             needed(path, content, "StudyInstanceUID")
-        return OtherImage(path, name)
+        return slices.OtherImage(path, name)
     try:
         times = TimeElements(content)
         header = _read_header(path, content, index, times)
@@ -310,10 +296,10 @@ def read_slices(path: Path) -> tuple[Slice, ...] | OtherImage | BadImage:
 
 
 def _read_planes(
-    header: Header, content: Any, times: TimeElements, is_enhanced: bool
-) -> tuple[Slice, ...] | OtherImage | BadImage:
+    header: slices.Header, content: Any, times: TimeElements, is_enhanced: bool
+) -> tuple[slices.Slice, ...] | slices.OtherImage | slices.BadImage:
     if int(optional_number(content, "SamplesPerPixel") or 1) != 1:
-        return OtherImage(header.file, Role.CAPTURE.words, Role.CAPTURE, header)
+        return slices.OtherImage(header.file, Role.CAPTURE.words, Role.CAPTURE, header)
     try:
         if is_enhanced:
             return frames_of(header, content, times)
@@ -325,20 +311,20 @@ def _read_planes(
         return _describe_bad_image(header, content, str(_make_damage_error(header.file, error)))
 
 
-def _describe_bad_image(header: Header, content: Any, reason: str) -> BadImage:
+def _describe_bad_image(header: slices.Header, content: Any, reason: str) -> slices.BadImage:
     try:
         kind = kind_of(content)
-        return BadImage(header, reason, kind, sequence_of(content, kind))
+        return slices.BadImage(header, reason, kind, sequence_of(content, kind))
     except DAMAGED:
-        return BadImage(header, reason)
+        return slices.BadImage(header, reason)
 
 
-def _read_header(path: Path, content: Any, at: int, times: TimeElements) -> Header:
+def _read_header(path: Path, content: Any, at: int, times: TimeElements) -> slices.Header:
     syntax = str(content.file_meta.get("TransferSyntaxUID", "")) or _guessed_syntax(content)
     byte_order, ahead = _NATIVE.get(syntax, ("<", 0))
     if byte_order == ">" and optional_number(content, "BitsAllocated") == _BYTE:
         ahead = 0  # Big-endian words may have swapped values; pydicom handles them.
-    return Header(
+    return slices.Header(
         file=path,
         study_uid=intern(str(needed(path, content, "StudyInstanceUID"))),
         series_uid=intern(str(needed(path, content, "SeriesInstanceUID"))),
@@ -367,7 +353,7 @@ def _guessed_syntax(content: Any) -> str:
     return _IMPLICIT if is_implicit else _EXPLICIT if is_little else _BIG
 
 
-def _read_slice(header: Header, content: Any, times: TimeElements) -> Slice:
+def _read_slice(header: slices.Header, content: Any, times: TimeElements) -> slices.Slice:
     path = header.file
     if int(content.get("NumberOfFrames") or 1) > 1:
         raise FormatError(
@@ -379,8 +365,8 @@ def _read_slice(header: Header, content: Any, times: TimeElements) -> Slice:
     require_room(path, n_bytes, packed=header.plain_at is None, at=header.plain_at or 0)
     kind = _intern_value(kind_of(content))
     echo = optional_number(content, "EchoNumbers")
-    clocks = clocks_of(content, times)
-    return Slice(
+    clocks = slices.clocks_of(content, times)
+    return slices.Slice(
         header=header,
         shape=shape,
         spacing_mm=_intern_value(spacing_of(path, content)),

@@ -9,13 +9,7 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO, Final
 
-from napari_mamamia.io.dicom.elements import (
-    PRIVATE_ELEMENTS,
-    READERS,
-    decode_text,
-    decode_texts,
-    fold_creator,
-)
+from napari_mamamia.io.dicom import elements
 from napari_mamamia.io.dicom.kinds import KIND_ELEMENTS
 
 _MR: Final = "1.2.840.10008.5.1.4.1.1.4"
@@ -39,74 +33,74 @@ def _decode_padded(raw: bytes) -> str | None:
     return raw.decode("latin-1").rstrip(" \0") or None
 
 
-_US, _FD = READERS["US"], READERS["FD"]
+_US, _FD = elements.READERS["US"], elements.READERS["FD"]
 _LATIN: Final = frozenset({None, "ISO_IR 6", "ISO_IR 100"})
 """Supported character sets; other sets may encode a word differently."""
 _ESCAPE: Final = 0x1B
 _WANTED: Final[Mapping[int, tuple[Any, bytes, Callable[[bytes], Any]]]] = {
-    0x00080005: ("SpecificCharacterSet", b"CS", decode_texts),
-    0x00080008: ("ImageType", b"CS", decode_texts),
-    0x00080016: ("SOPClassUID", b"UI", decode_text),
-    0x00080018: ("SOPInstanceUID", b"UI", decode_text),
+    0x00080005: ("SpecificCharacterSet", b"CS", elements.decode_texts),
+    0x00080008: ("ImageType", b"CS", elements.decode_texts),
+    0x00080016: ("SOPClassUID", b"UI", elements.decode_text),
+    0x00080018: ("SOPInstanceUID", b"UI", elements.decode_text),
     0x00080022: ("AcquisitionDate", b"DA", _decode_padded),
     0x00080023: ("ContentDate", b"DA", _decode_padded),
     0x0008002A: ("AcquisitionDateTime", b"DT", _decode_padded),
     0x00080032: ("AcquisitionTime", b"TM", _decode_padded),
     0x00080033: ("ContentTime", b"TM", _decode_padded),
-    0x00080070: ("Manufacturer", b"LO", decode_text),
-    0x00080201: ("TimezoneOffsetFromUTC", b"SH", decode_text),
-    0x0008103E: ("SeriesDescription", b"LO", decode_text),
-    0x00089208: ("ComplexImageComponent", b"CS", decode_text),
-    0x00100020: ("PatientID", b"LO", decode_text),
+    0x00080070: ("Manufacturer", b"LO", elements.decode_text),
+    0x00080201: ("TimezoneOffsetFromUTC", b"SH", elements.decode_text),
+    0x0008103E: ("SeriesDescription", b"LO", elements.decode_text),
+    0x00089208: ("ComplexImageComponent", b"CS", elements.decode_text),
+    0x00100020: ("PatientID", b"LO", elements.decode_text),
     0x00100030: ("PatientBirthDate", b"DA", _decode_padded),
-    0x00180020: ("ScanningSequence", b"CS", decode_texts),
-    0x00180021: ("SequenceVariant", b"CS", decode_texts),
-    0x00180022: ("ScanOptions", b"CS", decode_texts),
-    0x00180023: ("MRAcquisitionType", b"CS", decode_text),
-    0x00180024: ("SequenceName", b"SH", decode_text),
-    0x00180050: ("SliceThickness", b"DS", decode_texts),
-    0x00180080: ("RepetitionTime", b"DS", decode_texts),
-    0x00180081: ("EchoTime", b"DS", decode_texts),
-    0x00180082: ("InversionTime", b"DS", decode_texts),
-    0x00180086: ("EchoNumbers", b"IS", decode_texts),
-    0x00180088: ("SpacingBetweenSlices", b"DS", decode_texts),
-    0x00180091: ("EchoTrainLength", b"IS", decode_texts),
+    0x00180020: ("ScanningSequence", b"CS", elements.decode_texts),
+    0x00180021: ("SequenceVariant", b"CS", elements.decode_texts),
+    0x00180022: ("ScanOptions", b"CS", elements.decode_texts),
+    0x00180023: ("MRAcquisitionType", b"CS", elements.decode_text),
+    0x00180024: ("SequenceName", b"SH", elements.decode_text),
+    0x00180050: ("SliceThickness", b"DS", elements.decode_texts),
+    0x00180080: ("RepetitionTime", b"DS", elements.decode_texts),
+    0x00180081: ("EchoTime", b"DS", elements.decode_texts),
+    0x00180082: ("InversionTime", b"DS", elements.decode_texts),
+    0x00180086: ("EchoNumbers", b"IS", elements.decode_texts),
+    0x00180088: ("SpacingBetweenSlices", b"DS", elements.decode_texts),
+    0x00180091: ("EchoTrainLength", b"IS", elements.decode_texts),
     0x00181042: ("ContrastBolusStartTime", b"TM", _decode_padded),
-    0x00181060: ("TriggerTime", b"DS", decode_texts),
-    0x00181314: ("FlipAngle", b"DS", decode_texts),
+    0x00181060: ("TriggerTime", b"DS", elements.decode_texts),
+    0x00181314: ("FlipAngle", b"DS", elements.decode_texts),
     0x00189087: ("DiffusionBValue", b"FD", _FD),
-    0x0020000D: ("StudyInstanceUID", b"UI", decode_text),
-    0x0020000E: ("SeriesInstanceUID", b"UI", decode_text),
-    0x00200011: ("SeriesNumber", b"IS", decode_texts),
-    0x00200012: ("AcquisitionNumber", b"IS", decode_texts),
-    0x00200013: ("InstanceNumber", b"IS", decode_texts),
-    0x00200032: ("ImagePositionPatient", b"DS", decode_texts),
-    0x00200037: ("ImageOrientationPatient", b"DS", decode_texts),
-    0x00200052: ("FrameOfReferenceUID", b"UI", decode_text),
-    0x00200100: ("TemporalPositionIdentifier", b"IS", decode_texts),
-    0x00201002: ("ImagesInAcquisition", b"IS", decode_texts),
-    0x00200105: ("NumberOfTemporalPositions", b"IS", decode_texts),
-    0x00200110: ("TemporalResolution", b"DS", decode_texts),
+    0x0020000D: ("StudyInstanceUID", b"UI", elements.decode_text),
+    0x0020000E: ("SeriesInstanceUID", b"UI", elements.decode_text),
+    0x00200011: ("SeriesNumber", b"IS", elements.decode_texts),
+    0x00200012: ("AcquisitionNumber", b"IS", elements.decode_texts),
+    0x00200013: ("InstanceNumber", b"IS", elements.decode_texts),
+    0x00200032: ("ImagePositionPatient", b"DS", elements.decode_texts),
+    0x00200037: ("ImageOrientationPatient", b"DS", elements.decode_texts),
+    0x00200052: ("FrameOfReferenceUID", b"UI", elements.decode_text),
+    0x00200100: ("TemporalPositionIdentifier", b"IS", elements.decode_texts),
+    0x00201002: ("ImagesInAcquisition", b"IS", elements.decode_texts),
+    0x00200105: ("NumberOfTemporalPositions", b"IS", elements.decode_texts),
+    0x00200110: ("TemporalResolution", b"DS", elements.decode_texts),
     0x00280002: ("SamplesPerPixel", b"US", _US),
-    0x00280004: ("PhotometricInterpretation", b"CS", decode_text),
-    0x00280008: ("NumberOfFrames", b"IS", decode_texts),
+    0x00280004: ("PhotometricInterpretation", b"CS", elements.decode_text),
+    0x00280008: ("NumberOfFrames", b"IS", elements.decode_texts),
     0x00280010: ("Rows", b"US", _US),
     0x00280011: ("Columns", b"US", _US),
-    0x00280030: ("PixelSpacing", b"DS", decode_texts),
+    0x00280030: ("PixelSpacing", b"DS", elements.decode_texts),
     0x00280100: ("BitsAllocated", b"US", _US),
     0x00280101: ("BitsStored", b"US", _US),
     0x00280102: ("HighBit", b"US", _US),
     0x00280103: ("PixelRepresentation", b"US", _US),
-    0x00281052: ("RescaleIntercept", b"DS", decode_texts),
-    0x00281053: ("RescaleSlope", b"DS", decode_texts),
+    0x00281052: ("RescaleIntercept", b"DS", elements.decode_texts),
+    0x00281053: ("RescaleSlope", b"DS", elements.decode_texts),
     **{group << 16 | 0x0102: ((group, 0x0102), b"US", _US) for group in range(0x6000, 0x6020, 2)},
 }
 """Keyword (for overlays the tag), value representation and reader by tag."""
 _PRIVATE: Final[Mapping[tuple[int, str, int], tuple[Any, bytes, Callable[[bytes], Any]]]] = {
     (element.group, element.creator, element.number): (
-        element, element.form.encode(), READERS[element.form],
+        element, element.form.encode(), elements.READERS[element.form],
     )
-    for element in (*PRIVATE_ELEMENTS, *KIND_ELEMENTS)
+    for element in (*elements.PRIVATE_ELEMENTS, *KIND_ELEMENTS)
 }  # fmt: skip
 _PRIVATE_GROUPS: Final = frozenset(group for group, *_ in _PRIVATE)
 _CREATORS: Final = range(0x10, 0x100)
@@ -183,7 +177,7 @@ def _read_meta(window: _Window) -> tuple[str, int]:
     while offset < end:
         tag, vr, length, offset = _read_explicit(window, offset)
         if tag == 0x00020010 and vr == b"UI":
-            syntax = decode_text(window.take(offset, length)) or ""
+            syntax = elements.decode_text(window.take(offset, length)) or ""
         offset += length
     is_plain = syntax in {_EXPLICIT, _IMPLICIT}
     if offset != end or not (is_plain or syntax.startswith("1.2.840.10008.1.2.4.")):
@@ -230,7 +224,7 @@ def _find_private(
     if group not in _PRIVATE_GROUPS:
         return None
     if number in _CREATORS:
-        return tag, b"LO", fold_creator
+        return tag, b"LO", elements.fold_creator
     return _PRIVATE.get((group, values.get(group << 16 | number >> 8, ""), number & 0xFF))
 
 

@@ -9,13 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from napari_mamamia.core.choices import Clock
-from napari_mamamia.io.dicom.elements import (
-    PHILIPS_DYNAMIC_TIME,
-    Moment,
-    Scaling,
-    TimeElements,
-    optional_number,
-)
+from napari_mamamia.io.dicom import elements
 from napari_mamamia.io.dicom.kinds import SequenceKey
 from napari_mamamia.io.dicom.roles import Kind, Role
 
@@ -116,7 +110,7 @@ class Slice:
     orientation: tuple[float, ...]
     position_mm: tuple[float, ...]
     stored: np.dtype[np.generic]
-    scaling: Scaling
+    scaling: elements.Scaling
     sequence: SequenceKey
     kind: Kind = _NO_KIND
     echo: int | None = None
@@ -166,24 +160,24 @@ class BadImage:
     sequence: SequenceKey = _NO_SEQUENCE
 
 
-def clocks_of(content: Any, times: TimeElements) -> dict[str, float]:
+def clocks_of(content: Any, times: elements.TimeElements) -> dict[str, float]:
     """Return the clock values of a data set, in seconds since the year 1 if a date is given."""
     acquired = times.dated_time("Acquisition") or times.date_time("AcquisitionDateTime")
     clocks = {
-        Clock.TEMPORAL_POSITION: optional_number(content, "TemporalPositionIdentifier"),
-        Clock.TRIGGER_TIME: to_seconds(optional_number(content, "TriggerTime")),
-        Clock.ACQUISITION_NUMBER: optional_number(content, "AcquisitionNumber"),
-        Clock.INSTANCE_NUMBER: optional_number(content, "InstanceNumber"),
-        Clock.SERIES: optional_number(content, "SeriesNumber"),
-        DYNAMIC_TIME: optional_number(content, PHILIPS_DYNAMIC_TIME),
-        RESOLUTION: to_seconds(optional_number(content, "TemporalResolution")),
+        Clock.TEMPORAL_POSITION: elements.optional_number(content, "TemporalPositionIdentifier"),
+        Clock.TRIGGER_TIME: to_seconds(elements.optional_number(content, "TriggerTime")),
+        Clock.ACQUISITION_NUMBER: elements.optional_number(content, "AcquisitionNumber"),
+        Clock.INSTANCE_NUMBER: elements.optional_number(content, "InstanceNumber"),
+        Clock.SERIES: elements.optional_number(content, "SeriesNumber"),
+        DYNAMIC_TIME: elements.optional_number(content, elements.PHILIPS_DYNAMIC_TIME),
+        RESOLUTION: to_seconds(elements.optional_number(content, "TemporalResolution")),
         **readings_of(Clock.ACQUISITION_TIME, acquired),
         **readings_of(Clock.CONTENT_TIME, times.dated_time("Content")),
     }
     return with_sum({str(name): value for name, value in clocks.items() if value is not None})
 
 
-def readings_of(clock: str, moment: Moment | None) -> dict[str, float | None]:
+def readings_of(clock: str, moment: elements.Moment | None) -> dict[str, float | None]:
     """Return the clock values of a time: seconds, time zone, and any coarse unit."""
     if moment is None:
         return {}

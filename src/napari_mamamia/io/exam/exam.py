@@ -29,25 +29,12 @@ from napari_mamamia.io.dicom.remedies import LEAVE_UNREADABLE_OUT, leave_out
 from napari_mamamia.io.dicom.roles import PHASES, Role
 from napari_mamamia.io.dicom.slices import BadImage, Header, Slice
 from napari_mamamia.io.dicom.stack import FEWEST
+from napari_mamamia.io.exam import inconsistencies, runs
 from napari_mamamia.io.exam.acquisitions import Acquisition, LeftOut, is_same_place
 from napari_mamamia.io.exam.choice import Candidates, candidates_of, choose_acquisition, or_named
 from napari_mamamia.io.exam.copies import sent_once, without_copies
 from napari_mamamia.io.exam.days import align_days, shifted_days
-from napari_mamamia.io.exam.inconsistencies import (
-    check_phases,
-    fill_times,
-    landmark_warnings,
-    loss_warnings,
-    noise_warnings,
-)
 from napari_mamamia.io.exam.looks import Looks
-from napari_mamamia.io.exam.runs import (
-    Run,
-    find_run,
-    gain_warnings,
-    gap_warnings,
-    lost_pre_warnings,
-)
 from napari_mamamia.io.exam.selectors import Selection, idle_groups
 from napari_mamamia.io.exam.table import SeriesRow, others_named, table_of, undecided_table
 from napari_mamamia.io.exam.values import check_values, value_warnings
@@ -135,7 +122,7 @@ def find_exam(
     pieces, again = sent_once(pieces)
     pieces, assumed = align_days(pieces, selection)
     parts = parts_of(pieces, allow_thin=allow_thin)
-    pieces, filled = fill_times(pieces, parts)
+    pieces, filled = inconsistencies.fill_times(pieces, parts)
     if filled:
         parts = parts_of(pieces, allow_thin=allow_thin)
     candidates = candidates_of(parts, selection, allow_thin=allow_thin)
@@ -159,7 +146,7 @@ def find_exam(
     stacks = _make_stacks(rows, choice)
     table = table_of(images, candidates, chosen, stacks)
     doubts += _raise_or_warn(
-        check_phases(stacks, choice, looks, title), is_named=bool(selection.use)
+        inconsistencies.check_phases(stacks, choice, looks, title), is_named=bool(selection.use)
     )
     notes = (
         *warnings,
@@ -178,15 +165,15 @@ def find_exam(
         *candidates.warnings,
         *choice.warnings,
         *time_oddities(stacks, choice.chosen.times_s, choice.chosen.timed_by),
-        *noise_warnings(stacks, choice.chosen.times_s, looks),
+        *inconsistencies.noise_warnings(stacks, choice.chosen.times_s, looks),
         *_named_in_vain(table, selection),
         *_other_sequences(candidates.parts, chosen, selection),
-        *gain_warnings(stacks, looks),
-        *lost_pre_warnings(stacks, chosen.parts[0], candidates.not_chosen, looks),
-        *landmark_warnings(stacks),
-        *loss_warnings(images, pieces, stacks),
+        *runs.gain_warnings(stacks, looks),
+        *runs.lost_pre_warnings(stacks, chosen.parts[0], candidates.not_chosen, looks),
+        *inconsistencies.landmark_warnings(stacks),
+        *inconsistencies.loss_warnings(images, pieces, stacks),
         *_list_notes(chosen),
-        *gap_warnings(_find_times(choice)),
+        *runs.gap_warnings(_find_times(choice)),
     )
     return Exam(
         stacks,
@@ -353,11 +340,11 @@ def _choose_run(
     name: str,
     *,
     is_named: bool,
-) -> tuple[Run, list[CaseWarning]]:
+) -> tuple[runs.Run, list[CaseWarning]]:
     if selection.wants_role(Role.EARLIER_PRE):
-        return Run(), []
+        return runs.Run(), []
     try:
-        run = find_run(
+        run = runs.find_run(
             _make_stacks(rows, choice), _find_times(choice), looks, name, choice.other_orders
         )
     except CaseError as error:
@@ -365,7 +352,7 @@ def _choose_run(
             every = [plane for row in rows for plane in row]
             message = add_refused_times(str(error), every)
             raise CaseError(message, remedies=error.remedies) from error
-        return Run(), [CaseWarning(str(error), error.remedies)]
+        return runs.Run(), [CaseWarning(str(error), error.remedies)]
     return run, [CaseWarning(run.warning)] if run.warning else []
 
 
@@ -387,7 +374,7 @@ def _named_in_vain(table: Sequence[SeriesRow], selection: Selection) -> list[str
 
 
 def _from_run(
-    whole: Acquisition, rows: Sequence[Sequence[Slice]], choice: Choice, run: Run
+    whole: Acquisition, rows: Sequence[Sequence[Slice]], choice: Choice, run: runs.Run
 ) -> tuple[Acquisition, list[list[Slice]]]:
     early = {id(p) for stack in _make_stacks(rows, choice)[: run.first] for p in stack}
     parts: list[Part] = []

@@ -27,7 +27,7 @@ ULTRAFAST_GAP_S: Final = 20.0
 _LONG: Final = 3.0
 """Number of usual gaps that separate one run of a dynamic series from the next run."""
 _MISSING: Final = 1.7
-"""Number of usual gaps above which a phase may be missing."""
+"""Multiple of the usual gap above which a phase may be missing."""
 
 
 _LEAST_GAIN: Final = 0.2

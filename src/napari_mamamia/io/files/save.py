@@ -9,13 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.errors import MamamiaError, SaveConflictError, SaveError
-from napari_mamamia.core.program.system import (
-    RENAMING_REPLACES,
-    force_folder_to_disk,
-    force_to_disk,
-    put_in_place,
-    refusal_remedy,
-)
+from napari_mamamia.core.program import system
 from napari_mamamia.io.files.own_paths import new_path_in
 
 _POLL_S: Final = 0.1
@@ -75,10 +69,10 @@ def saving(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
         yield temporary
         _force_to_disk(temporary)
         if overwrite:
-            put_in_place(temporary, target)
+            system.put_in_place(temporary, target)
         else:
             _rename_to_free_name(temporary, target)
-        force_folder_to_disk(target.parent)
+        system.force_folder_to_disk(target.parent)
     except MamamiaError:
         raise
     except OSError as error:
@@ -130,7 +124,7 @@ def flushed(path: Path) -> Iterator[None]:
 
 def _rename_to_free_name(temporary: Path, target: Path) -> None:
     try:
-        if RENAMING_REPLACES:
+        if system.RENAMING_REPLACES:
             # Renaming would replace an existing file, but a hard link fails.
             target.hardlink_to(temporary)
         else:
@@ -149,7 +143,7 @@ def _claim_and_replace(temporary: Path, target: Path) -> None:
     except FileExistsError as error:
         raise _make_conflict_error(target) from error
     try:
-        put_in_place(temporary, target)
+        system.put_in_place(temporary, target)
     except OSError:
         target.unlink(missing_ok=True)
         raise
@@ -158,7 +152,7 @@ def _claim_and_replace(temporary: Path, target: Path) -> None:
 def _force_to_disk(path: Path) -> None:
     # The file is opened for writing, because Windows cannot sync a read-only file.
     with path.open("r+b") as stream:
-        force_to_disk(stream.fileno())
+        system.force_to_disk(stream.fileno())
 
 
 def _make_conflict_error(target: Path) -> SaveConflictError:
@@ -169,7 +163,7 @@ def _make_conflict_error(target: Path) -> SaveConflictError:
 
 
 def _make_save_error(target: Path, error: OSError) -> SaveError:
-    if remedy := refusal_remedy(target, error):
+    if remedy := system.refusal_remedy(target, error):
         pass
     elif error.errno in _NO_ROOM:
         remedy = "free some space or choose another disk"

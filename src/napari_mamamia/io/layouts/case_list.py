@@ -8,14 +8,8 @@ from typing import Any, Final
 
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.io.files.json_text import read_json
+from napari_mamamia.io.layouts import matching
 from napari_mamamia.io.layouts.layout import ImageKind, Layout, ListRule, MaskRule
-from napari_mamamia.io.layouts.matching import (
-    ExamPaths,
-    MaskPath,
-    Matches,
-    PhasePath,
-    make_key,
-)
 from napari_mamamia.io.layouts.pattern import PathPattern, is_volume_path
 from napari_mamamia.io.layouts.propose import is_no_patient
 from napari_mamamia.io.layouts.tree import Tree
@@ -39,7 +33,7 @@ _NO_PHASES: Final = MappingProxyType(
 """Words in the name of an image that is not a phase."""
 
 
-def match_list(layout: Layout, tree: Tree) -> Matches:
+def match_list(layout: Layout, tree: Tree) -> matching.Matches:
     """Return the exams that a layout's JSON file lists; empty if there is no such file.
 
     Images of an item are phases if their names state the phase (pre, post1, phase 2, ...). Other
@@ -50,7 +44,7 @@ def match_list(layout: Layout, tree: Tree) -> Matches:
     FormatError
         If the file is no such list.
     """
-    matches = Matches(layout)
+    matches = matching.Matches(layout)
     rule = layout.case_list
     if rule is None:
         return matches
@@ -64,7 +58,7 @@ def match_list(layout: Layout, tree: Tree) -> Matches:
     return matches
 
 
-def _add_items(matches: Matches, rule: ListRule, tree: Tree, path: str) -> None:
+def _add_items(matches: matching.Matches, rule: ListRule, tree: Tree, path: str) -> None:
     where = tree.root / path
     try:
         content = read_json(where)
@@ -109,7 +103,7 @@ def _find_id(rule: ListRule, images: list[str]) -> str:
 
 
 def _add_item(
-    matches: Matches,
+    matches: matching.Matches,
     rule: ListRule,
     tree: Tree,
     entry: Mapping[str, Any],
@@ -126,17 +120,17 @@ def _add_item(
         return
     split = f"{rule.split} {entry[rule.split]}" if rule.split in entry else key
     fields = {"patient": case_id, "split": split}
-    exam = ExamPaths(fields, rule.id_pattern, 0)
+    exam = matching.ExamPaths(fields, rule.id_pattern, 0)
     kind = ImageKind.FRAMES if len(images) == 1 else ImageKind.VOLUME
     for path, order in zip(images, orders, strict=True):
-        exam.phases.append(PhasePath(path, kind, float(order)))
+        exam.phases.append(matching.PhasePath(path, kind, float(order)))
         matches.explained.add(path)
         if path not in tree.files_set:
             exam.problems.append(f"{path} is listed but missing: add the file")
-    exam_key = make_key(matches.layout, fields)
+    exam_key = matching.make_key(matches.layout, fields)
     mask_rule = MaskRule(PathPattern("**/*"), rule.mask, is_reference=True)
     for path in _paths_of(entry.get(rule.mask), list_folder):
-        exam.masks.append(MaskPath(path, mask_rule, rule.mask, exam_key))
+        exam.masks.append(matching.MaskPath(path, mask_rule, rule.mask, exam_key))
         matches.explained.add(path)
     if exam_key in matches.exams:
         matches.exams[exam_key].problems.append(

@@ -144,7 +144,7 @@ def kind_of(layout: Layout) -> LayoutKind:
 
 
 def _add_listed_masks(matches: Matches, tree: Tree) -> None:
-    """Give each exam its mask from the folders that hold a mask for each case."""
+    """Assign to each exam its mask from the folders that contain a mask for each case."""
     used: set[str] = set()
     for folder, rule in matches.mask_folders.items():
         named = rule.pattern.match_folder(folder) or {}
@@ -1067,7 +1067,7 @@ def _find_parted_persons(cases: Sequence[CaseFiles]) -> list[str]:
 
 
 def _join_spellings(cases: Sequence[CaseFiles], warnings: list[str]) -> list[CaseFiles]:
-    """Give patients whose names differ by letter case only one name, with a warning."""
+    """Use one name for patients whose names differ only in letter case, with a warning."""
     spellings: dict[str, list[str]] = {}
     for case in cases:
         names = spellings.setdefault(case.patient.casefold(), [])
@@ -1083,7 +1083,7 @@ def _join_spellings(cases: Sequence[CaseFiles], warnings: list[str]) -> list[Cas
 
 
 def _mark_twins(cases: Sequence[CaseFiles], root: Path) -> list[CaseFiles]:
-    """Give a problem to each case whose id belongs to another case as well."""
+    """Add a problem to each case whose id also belongs to another case."""
     counts = Counter(case_key(case.case_id) for case in cases)
     return [
         _with_problem(

@@ -16,18 +16,10 @@ from napari_mamamia.core.errors import FormatError, MamamiaError
 from napari_mamamia.core.names import name_some
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.dicom.zip import unpack
+from napari_mamamia.io.files import sources
 from napari_mamamia.io.files.file_names import safe_case_id
 from napari_mamamia.io.files.folders import natural_key
 from napari_mamamia.io.files.own_paths import own_folder
-from napari_mamamia.io.files.sources import (
-    CaseFiles,
-    Deferred,
-    NamedMask,
-    PhaseSource,
-    Reading,
-    Visit,
-    list_source,
-)
 from napari_mamamia.io.layouts.case_list import find_role, order_phases
 from napari_mamamia.io.volumes.formats import file_stem
 
@@ -38,7 +30,7 @@ _FOLDERS = ExitStack()
 atexit.register(_FOLDERS.close)
 
 
-def complete_case(files: CaseFiles) -> CaseFiles:
+def complete_case(files: sources.CaseFiles) -> sources.CaseFiles:
     """Return a case with the phases of its source, or with a problem if it cannot be read.
 
     The headers of a DICOM study are read later, when its phases are first used. A scene is unpacked
@@ -47,12 +39,12 @@ def complete_case(files: CaseFiles) -> CaseFiles:
     if files.source is None or files.phases or files.problems:
         return files
     if files.source.is_dir():
-        reading = Reading(partial(_read_study, files, files.source))
+        reading = sources.Reading(partial(_read_study, files, files.source))
         return replace(
             files,
-            phases=Deferred(reading, "phases"),
-            problems=Deferred(reading, "problems"),
-            warnings=Deferred(reading, "warnings"),
+            phases=sources.Deferred(reading, "phases"),
+            problems=sources.Deferred(reading, "problems"),
+            warnings=sources.Deferred(reading, "warnings"),
         )
     try:
         return _with_scene(files, _unpack_scene(files.source))
@@ -60,7 +52,7 @@ def complete_case(files: CaseFiles) -> CaseFiles:
         return replace(files, problems=(*files.problems, str(error)))
 
 
-def _read_study(files: CaseFiles, folder: Path) -> CaseFiles:
+def _read_study(files: sources.CaseFiles, folder: Path) -> sources.CaseFiles:
     """Return a case with the phases in the headers of its study, or with a problem."""
     from napari_mamamia.io.exam.phases import find_phases  # 30 modules that few data sets need
 
@@ -71,13 +63,13 @@ def _read_study(files: CaseFiles, folder: Path) -> CaseFiles:
     return replace(files, phases=study.phases, warnings=(*files.warnings, *study.warnings))
 
 
-def name_visits_by_date(cases: Sequence[CaseFiles]) -> tuple[CaseFiles, ...]:
+def name_visits_by_date(cases: Sequence[sources.CaseFiles]) -> tuple[sources.CaseFiles, ...]:
     """Return cases whose visits are UIDs, dated by their studies and in chronological order."""
     dates: dict[str, list[tuple[str, int]]] = {}
     for place, case in enumerate(cases):
         if case.visit is not None and _UID.fullmatch(case.visit.name):
             report_progress(place, len(cases), f"Reading the date of {case.case_id}")
-            files = islice(list_source(case), _MOST_FOR_DATE)
+            files = islice(sources.list_source(case), _MOST_FOR_DATE)
             date = next(filter(None, map(_read_study_date, files)), "")
             dates.setdefault(case.patient, []).append((date, place))
     named = list(cases)
@@ -87,7 +79,7 @@ def name_visits_by_date(cases: Sequence[CaseFiles]) -> tuple[CaseFiles, ...]:
             for index, (date, place) in enumerate(sorted(studies)):
                 case = named[place]
                 case_id = safe_case_id("_".join(filter(None, (case.patient, date, case.side))))
-                named[place] = replace(case, case_id=case_id, visit=Visit(date, index))
+                named[place] = replace(case, case_id=case_id, visit=sources.Visit(date, index))
     return tuple(named)
 
 
@@ -133,7 +125,7 @@ def _read_scene_names(folder: Path) -> dict[str, str]:
     return {files[storage]: name for storage, name in storages.items() if storage in files}
 
 
-def _with_scene(files: CaseFiles, folder: Path) -> CaseFiles:
+def _with_scene(files: sources.CaseFiles, folder: Path) -> sources.CaseFiles:
     from napari_mamamia.io.volumes.segments import read_segment_names  # it imports nrrd
 
     names = _read_scene_names(folder)
@@ -154,13 +146,13 @@ def _with_scene(files: CaseFiles, folder: Path) -> CaseFiles:
         )
     phases = sorted(zip(orders, images, strict=True))
     masks = [
-        NamedMask(name, path, value)
+        sources.NamedMask(name, path, value)
         for path in segmentations
         for value, name in read_segment_names(path)
     ]
     return replace(
         files,
-        phases=tuple(PhaseSource((path,)) for _, path in phases),
+        phases=tuple(sources.PhaseSource((path,)) for _, path in phases),
         masks=tuple(masks),
         reference=segmentations[0] if len(segmentations) == 1 else None,
     )

@@ -5,13 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from napari_mamamia.core.errors import (
-    FormatError,
-    MamamiaError,
-    ProposedLayoutError,
-    Remedy,
-    UnknownLayoutError,
-)
+from napari_mamamia.core import errors
 from napari_mamamia.core.names import count_of, name_some, readable_name
 from napari_mamamia.io.data_set.mask_files import is_mask_file
 from napari_mamamia.io.dicom.probe import looks_like_dicom
@@ -67,7 +61,7 @@ def recognise(path: Path) -> LayoutKind | None:
             is_volume = path.is_file() and (file_stem(path.name) or is_mask_file(path))
             return LayoutKind.SINGLE_FILE if is_volume else None
         return _recognise_folder(path)
-    except (MamamiaError, OSError, ValueError):
+    except (errors.MamamiaError, OSError, ValueError):
         return None
 
 
@@ -75,7 +69,7 @@ def _recognise_folder(path: Path) -> LayoutKind | None:
     tree = list_tree(path, _GLANCE, _GLANCE_IN_FOLDER)
     try:
         matches = choose_matches(_layouts_for(path, tree), tree)
-    except MamamiaError:
+    except errors.MamamiaError:
         return LayoutKind.PATTERN if own_layout_file(path).is_file() else None
     if matches is not None:
         return kind_of(matches.layout)
@@ -121,7 +115,7 @@ def find_data_set(path: Path, layout: str = "") -> DataSet:
     if matches is not None and (is_described or matches.layout.priority >= 0):
         return _build(matches, tree)
     if is_described:
-        raise FormatError(
+        raise errors.FormatError(
             f"expected files in {path} that match the layout {layout or own_layout_file(path)}, "
             "but found none: correct the layout, or open the folder without it"
         )
@@ -147,15 +141,15 @@ def _build(matches: Matches, tree: Tree) -> DataSet:
 def _find_file(path: Path) -> DataSet:
     """Return a volume file as a case; each volume along a fourth axis is a phase."""
     if not path.exists():
-        raise FormatError(f"there is no data set at {path}; check the path")
+        raise errors.FormatError(f"there is no data set at {path}; check the path")
     if is_mask_file(path):
-        raise FormatError(
+        raise errors.FormatError(
             f"expected a volume of images, but got the segmentation {path}: open the data set of "
             "its images, or save it there as segmentations/expert/ID with its suffix"
         )
     stem = file_stem(path.name)
     if stem is None or not path.is_file():
-        raise FormatError(
+        raise errors.FormatError(
             f"expected a volume file ({', '.join(IMAGE_SUFFIXES)}), but found {path}: choose "
             "another file, or the folder of the data set"
         )
@@ -229,34 +223,34 @@ def _is_inside(case: CaseFiles, folder: Path) -> bool:
     return any(path.is_relative_to(folder) for path in paths)
 
 
-def _unknown(path: Path, tree: Tree) -> FormatError:
+def _unknown(path: Path, tree: Tree) -> errors.FormatError:
     """Return the error of a folder that no known layout fits, with a proposal if there is one."""
     try:
         data_set = _propose(tree)
-    except MamamiaError:
+    except errors.MamamiaError:
         inside = [
             name
             for name in sorted(list_names(path))[:_MOST_HINTS]
             if (path / name).is_dir() and recognise(path / name) is not None
         ]
         hint = f"open {path / inside[0]}" if inside else "choose the data set's own folder"
-        return UnknownLayoutError(
+        return errors.UnknownLayoutError(
             f"expected {_LOOKED_FOR}, or a public layout in {path}, but found no case: {hint}, or "
             "describe its layout",
-            remedies=(Remedy("layout", ("FILE",)),),
+            remedies=(errors.Remedy("layout", ("FILE",)),),
         )
     patients = {case.patient for case in data_set.cases}
     phases = sorted({len(case.phases) for case in data_set.cases})
     counts = name_some([str(number) for number in phases if number])
     of_phases = f"{counts} phases" if counts else "DICOM"
-    return ProposedLayoutError(
+    return errors.ProposedLayoutError(
         f"expected a known layout in {path}, but none fits. The names of the files suggest "
         f"{count_of(len(patients), 'patient')} with {count_of(len(data_set.cases), 'exam')} of "
         f"{of_phases}: check this proposal, then use it, or describe the layout",
         remedies=(
-            Remedy(command="layouts", values=(str(path),)),
-            Remedy("layout", (PROPOSED,)),
-            Remedy("layout", ("FILE",)),
+            errors.Remedy(command="layouts", values=(str(path),)),
+            errors.Remedy("layout", (PROPOSED,)),
+            errors.Remedy("layout", ("FILE",)),
         ),
     )
 
@@ -264,7 +258,7 @@ def _unknown(path: Path, tree: Tree) -> FormatError:
 def _propose(tree: Tree) -> DataSet:
     matches = choose_matches(parse_layouts(propose_layout(tree), PROPOSED), tree)
     if matches is None:
-        raise FormatError(f"expected a layout for {tree.root}, but none can be proposed")
+        raise errors.FormatError(f"expected a layout for {tree.root}, but none can be proposed")
     return build_data_set(matches, tree)
 
 
@@ -289,7 +283,7 @@ def _find_only_folder(path: Path) -> Path | None:
     try:
         entries = [path / name for name in list_names(path)]
         folders = [entry for entry in entries if entry.is_dir() and not entry.is_symlink()]
-    except (FormatError, OSError):
+    except (errors.FormatError, OSError):
         return None
     return folders[0] if len(folders) == 1 else None
 

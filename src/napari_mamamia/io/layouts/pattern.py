@@ -1,4 +1,4 @@
-"""Patterns of paths: ``images/{patient}/{patient}_{phase:n}`` and what a path says by them.
+"""Patterns of paths: ``images/{patient}/{patient}_{phase:n}`` and the values in a path.
 
 =============  ==================================================================================
 ``{x}``        text without ``/``; the same name twice stands for the same text

@@ -162,7 +162,7 @@ def _stem_path(path: str) -> str | None:
 
 
 def _own_text(stem: str) -> str:
-    """Return the last two parts of a path, whose words say what a file is."""
+    """Return the last two parts of a path, whose words describe the file."""
     return "/".join(stem.split("/")[-2:])
 
 
@@ -471,7 +471,7 @@ def _image_lines(series: Sequence[Series], *, is_4d: bool) -> list[str]:
 
 
 def _find_fields(series: Sequence[Series], *, is_4d: bool) -> None:
-    """Find patient, visit and side of series of equal depth, and their rules."""
+    """Find the patient, visit and side of series of equal depth, and the rules for them."""
     depth = len(series[0].parts) - 1
     columns = [[each.parts[place] for each in series] for place in range(depth)]
     kinds = [
@@ -507,7 +507,7 @@ def _strip_words(name: str, text: str) -> str:
 
 
 def _split_patients(series: Sequence[Series]) -> None:
-    """Take a visit or a side at the end of the patients' names off, if it repeats."""
+    """Remove a visit or a side from the end of the patients' names if it repeats."""
     patients = [each.fields.get("patient", "") for each in series]
     parts = [re.fullmatch(r"(.+)[-_. ]([^-_. ]+)", patient) for patient in patients]
     pairs = [(match[1], match[2]) for match in parts if match]

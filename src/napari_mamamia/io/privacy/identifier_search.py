@@ -127,9 +127,7 @@ def _unpack_stream(stream: BinaryIO, depth: int) -> Iterator[Piece]:
 
 def _require_open(head: bytes) -> None:
     if head.startswith(_SEALED):
-        raise FormatError(
-            "expected a searchable file, but found 7z, rar, zstd, lz4 or HDF5: unpack the file"
-        )
+        raise FormatError("7z, rar, zstd, lz4 and HDF5 files cannot be searched: unpack the file")
 
 
 class _Joined(io.RawIOBase):

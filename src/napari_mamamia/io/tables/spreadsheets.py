@@ -64,12 +64,7 @@ def cell_name(row: int, column: int) -> str:
     >>> cell_name(0, 0), cell_name(6, 27)
     ('A1', 'AB7')
     """
-    letters = ""
-    place = column + 1
-    while place:
-        place, rest = divmod(place - 1, 26)
-        letters = chr(ord("A") + rest) + letters
-    return f"{letters}{row + 1}"
+    return f"{_name_column(column)}{row + 1}"
 
 
 def gaps_of_sheet(part: Callable[[], IO[bytes]], rows: Sequence[Sequence[object]]) -> Gaps:
@@ -150,7 +145,7 @@ def _scan_sheet(stream: IO[bytes]) -> tuple[list[tuple[int, int]], list[MergedRa
             formulas.append((row, column))
         if len(formulas) + len(merged) > _MOST:
             raise ValueError(
-                "the sheet has more than {_MOST:,} formulas without a result and merged ranges"
+                f"the sheet has more than {_MOST:,} formulas without a result and merged ranges"
             )
     return formulas, merged
 

@@ -20,23 +20,11 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from napari_mamamia.core import edits
 from napari_mamamia.core.blinding import NOT_BLIND, Blinding
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.difference import BitChange, Difference
-from napari_mamamia.core.edits import (
-    Action,
-    Brush,
-    Edit,
-    Extent,
-    Features,
-    Jump,
-    Sampling,
-    Step,
-    Stroke,
-    Tool,
-    Turn,
-)
 from napari_mamamia.core.errors import FormatError, SaveConflictError, SaveError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.names import count_of
@@ -125,14 +113,14 @@ class Saved:
     head: str = ""
 
 
-JournalRecord: TypeAlias = Opened | Step | Turn | Jump | Saved
+JournalRecord: TypeAlias = Opened | edits.Step | edits.Turn | edits.Jump | Saved
 
 
 def encoded(record: JournalRecord) -> bytes:
     """Return a record as one line of JSON with the current time."""
     content = {"at": datetime.now(UTC).isoformat(timespec="microseconds"), **_encode_record(record)}
     head = json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
-    if not isinstance(record, Step):
+    if not isinstance(record, edits.Step):
         return head
     return b"".join((head[:-1], b',"change":', *_change_parts(record.difference), b"}"))
 
@@ -152,18 +140,18 @@ def decoded(entry: Mapping[str, Any]) -> tuple[str, JournalRecord]:
         return at, _parse_opened(entry)
     if kind == "step":
         change = _parse_difference(entry["change"])
-        return at, Step(int(entry["n"]), _parse_edit(entry["edit"], change.label), change)
+        return at, edits.Step(int(entry["n"]), _parse_edit(entry["edit"], change.label), change)
     if kind == "saved":
         return at, Saved(str(entry["sha256"]), int(entry["labels_crc"]), str(entry.get("head", "")))
     if kind == "jump":
-        return at, Jump(int(entry["from"]), int(entry["to"]))
-    return at, Turn(kind)
+        return at, edits.Jump(int(entry["from"]), int(entry["to"]))
+    return at, edits.Turn(kind)
 
 
 def _encode_record(record: JournalRecord) -> dict[str, Any]:
-    if isinstance(record, Turn):
+    if isinstance(record, edits.Turn):
         return {"kind": record.value}
-    if isinstance(record, Jump):
+    if isinstance(record, edits.Jump):
         return {"kind": "jump", "from": record.start, "to": record.stop}
     if isinstance(record, Saved):
         return {
@@ -172,7 +160,7 @@ def _encode_record(record: JournalRecord) -> dict[str, Any]:
             "labels_crc": record.labels_crc,
             "head": record.head,
         }
-    if isinstance(record, Step):
+    if isinstance(record, edits.Step):
         return {
             "kind": "step",
             "n": record.number,
@@ -242,7 +230,7 @@ def _inflate_bytes(packed: bytes, size: int) -> bytes:
         raise ValueError(str(error)) from error
 
 
-def _edit_content(edit: Edit) -> dict[str, Any]:
+def _edit_content(edit: edits.Edit) -> dict[str, Any]:
     content: dict[str, Any] = {
         "name": edit.name,
         "path_mm": edit.path_mm,
@@ -268,12 +256,12 @@ def _edit_content(edit: Edit) -> dict[str, Any]:
     return content
 
 
-def _parse_edit(content: Mapping[str, Any], label: int) -> Edit:
+def _parse_edit(content: Mapping[str, Any], label: int) -> edits.Edit:
     stroke = None
     if "brush" in content:
         path = ((float(z), float(y), float(x)) for z, y, x in content["path"])
-        stroke = Stroke(_parse_brush(content["brush"]), tuple(path))
-    return Edit(
+        stroke = edits.Stroke(_parse_brush(content["brush"]), tuple(path))
+    return edits.Edit(
         name=str(content["name"]),
         stroke=stroke,
         parameters=tuple(
@@ -302,16 +290,16 @@ def _parse_setting(value: Any) -> Setting:
     return value
 
 
-def _parse_brush(content: Mapping[str, Any]) -> Brush:
-    return Brush(
-        tool=Tool(content["tool"]),
-        action=Action(content["action"]),
+def _parse_brush(content: Mapping[str, Any]) -> edits.Brush:
+    return edits.Brush(
+        tool=edits.Tool(content["tool"]),
+        action=edits.Action(content["action"]),
         radius_mm=float(content["radius_mm"]),
         tolerance=float(content["tolerance"]),
-        features=Features(content["features"]),
-        extent=Extent(content["extent"]),
+        features=edits.Features(content["features"]),
+        extent=edits.Extent(content["extent"]),
         plane_axis=int(content["plane_axis"]),
-        sampling=Sampling(content["sampling"]),
+        sampling=edits.Sampling(content["sampling"]),
         label=int(content["label"]),
         whole=content.get("whole", False) is True,
     )
@@ -574,7 +562,7 @@ class Journal:
             If the file is missing or the record is damaged.
         """
         for record in tuple(self._queue):
-            if isinstance(record, Step) and record.number == number:
+            if isinstance(record, edits.Step) and record.number == number:
                 return record.difference
         start = self._starts.get(number)
         if start is not None:
@@ -639,7 +627,7 @@ class Journal:
                 record = self._queue[0]
                 start = lines.size
                 lines.add(encoded(record))
-                if isinstance(record, Step):
+                if isinstance(record, edits.Step):
                     self._starts[record.number] = start
                 del self._queue[0]
             self._reason = ""
@@ -675,7 +663,7 @@ class Journal:
                 self._reason = _describe_refusal(error)
 
 
-def step_at(path: Path, start: int, number: int) -> Step:
+def step_at(path: Path, start: int, number: int) -> edits.Step:
     """Return the step whose record begins at byte `start`.
 
     Raises
@@ -690,7 +678,7 @@ def step_at(path: Path, start: int, number: int) -> Step:
         _, record = decoded(line.entry)
     except _NO_RECORD as error:
         raise _make_read_error(path, number, str(error)) from error
-    if not isinstance(record, Step) or record.number != number:
+    if not isinstance(record, edits.Step) or record.number != number:
         raise _make_read_error(path, number, "the record differs from the one that was written")
     return record
 

@@ -19,20 +19,13 @@ from napari_mamamia.core.errors import CaseError, GridMismatchError, Remedy
 from napari_mamamia.core.names import count_of
 from napari_mamamia.core.progress import Progress, forward_progress, part, report_progress
 from napari_mamamia.kinetics.background import bright_from
+from napari_mamamia.kinetics.registration import quality
 from napari_mamamia.kinetics.registration.itk import (
     Warp,
     image_of,
     readable,
     require_simpleitk,
     turned,
-)
-from napari_mamamia.kinetics.registration.quality import (
-    Displacement,
-    Fit,
-    displacement_in,
-    fit_of,
-    jacobian_determinant,
-    verdict_of,
 )
 from napari_mamamia.kinetics.registration.settings import RegistrationSettings, Verdict
 
@@ -491,7 +484,7 @@ class Try:
 
     warp: Warp
     moved: NDArray[np.float32]
-    displacement: Displacement
+    displacement: quality.Displacement
     jacobian: tuple[float, float]
     body_jacobian_min: float
     seconds: float
@@ -539,11 +532,11 @@ def _make_try(
     place = (coarse.body.shape, coarse.spacing_mm, coarse.origin_mm)
     moved, _ = warp.moved(readable(coarse.phases[index], *place[1:]), *place)
     field_mm = warp.displacement(*place)
-    body = jacobian_determinant(field_mm, coarse.spacing_mm)[coarse.body]
+    body = quality.jacobian_determinant(field_mm, coarse.spacing_mm)[coarse.body]
     return Try(
         warp,
         smoothed(moved, coarse.spacing_mm),
-        displacement_in(field_mm, coarse.body),
+        quality.displacement_in(field_mm, coarse.body),
         _jacobian_in(case, warp, mask),
         float(body.min()),
         time.monotonic() - begun,
@@ -551,7 +544,7 @@ def _make_try(
 
 
 def _jacobian_in(case: Case, warp: Warp, mask: NDArray[Any] | None) -> tuple[float, float]:
-    """Return the smallest and largest local volume change in the mask; NaN without voxels."""
+    """Return the smallest and largest local volume change in the mask; NaN if it is empty."""
     box = Box.empty() if mask is None else Box.around(mask)
     if mask is None or box.is_empty:
         return math.nan, math.nan
@@ -559,7 +552,7 @@ def _jacobian_in(case: Case, warp: Warp, mask: NDArray[Any] | None) -> tuple[flo
     spacing = case.grid.spacing_mm
     origin = [start * mm for start, mm in zip(box.start, spacing, strict=True)]
     field_mm = warp.displacement(box.shape, spacing, origin)
-    values = jacobian_determinant(field_mm, spacing)[mask[box.slices] != 0]
+    values = quality.jacobian_determinant(field_mm, spacing)[mask[box.slices] != 0]
     return float(values.min()), float(values.max())
 
 
@@ -601,19 +594,19 @@ class PhaseMotion:
     translation_mm: tuple[float, float, float] = _NAN3
     mesh_mm: tuple[float, ...] = ()
     information: float = math.nan
-    displacement: Displacement = field(default_factory=Displacement)
+    displacement: quality.Displacement = field(default_factory=quality.Displacement)
     jacobian_min: float = math.nan
     jacobian_max: float = math.nan
     body_jacobian_min: float = math.nan
-    before: Fit = field(default_factory=lambda: Fit(math.nan, math.nan))
-    after: Fit = field(default_factory=lambda: Fit(math.nan, math.nan))
+    before: quality.Fit = field(default_factory=lambda: quality.Fit(math.nan, math.nan))
+    after: quality.Fit = field(default_factory=lambda: quality.Fit(math.nan, math.nan))
     outside: int = 0
     seconds: float = 0.0
 
 
 def judge(
     coarse: Coarse, tries: dict[int, list[Try]], settings: RegistrationSettings
-) -> tuple[dict[int, list[Fit]], int]:
+) -> tuple[dict[int, list[quality.Fit]], int]:
     """Return each phase's fits before and after each warp, over the same voxels."""
     steps = coarse.spacing_mm
     plain = {
@@ -630,11 +623,11 @@ def judge(
     for index, phase_tries in tries.items():
         report_progress(1, 1, f"Phase {index}: quality")
         volumes = [plain[index], *(phase_try.moved for phase_try in phase_tries)]
-        fits[index] = [fit_of(volume, reference, quiet, coarse.body) for volume in volumes]
+        fits[index] = [quality.fit_of(volume, reference, quiet, coarse.body) for volume in volumes]
     return fits, int(np.count_nonzero(quiet))
 
 
-def choose(index: int, found: list[Try], fits: list[Fit]) -> tuple[Try, PhaseMotion]:
+def choose(index: int, found: list[Try], fits: list[quality.Fit]) -> tuple[Try, PhaseMotion]:
     """Return the best warp, and the motion of the phase under this warp."""
     chosen, fit, note = found[0], fits[1], ""
     if len(found) > 1:
@@ -648,7 +641,7 @@ def choose(index: int, found: list[Try], fits: list[Fit]) -> tuple[Try, PhaseMot
             note = "the B-spline is no better than the rigid registration"
         else:
             chosen, fit = finer, finer_fit
-    verdict = verdict_of(fits[0], fit)
+    verdict = quality.verdict_of(fits[0], fit)
     name = "rigid + B-spline" if chosen.warp.is_spline else "rigid"
     if verdict is not Verdict.BETTER:
         note = "; ".join(filter(None, (note, "left unchanged")))
@@ -803,7 +796,7 @@ def _finish_registration(
     settings: RegistrationSettings,
     coarse: Coarse,
     tries: dict[int, list[Try]],
-    judged: tuple[dict[int, list[Fit]], int],
+    judged: tuple[dict[int, list[quality.Fit]], int],
 ) -> Registered:
     fits, n_quiet = judged
     chosen = {index: choose(index, tries[index], fits[index]) for index in tries}

@@ -10,18 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from napari_mamamia.phantom.body.points import (
-    Array,
-    Bounds,
-    Field,
-    Points,
-    Window,
-    blend,
-    ellipsoid,
-    make_field,
-    quadric,
-    smoothstep,
-)
+from napari_mamamia.phantom.body import geometry
 from napari_mamamia.phantom.spec import Breasts, PhantomSpec, Side
 from napari_mamamia.phantom.streams import Part, stream
 
@@ -52,17 +41,19 @@ class Chest:
         """Anterior position of the front of the ribs in the midline at z = 0, in mm."""
         return self.centre_y_mm + self.half_depth_mm
 
-    def ribs(self, points: Points, outside_mm: float = 0.0) -> Array:
+    def ribs(self, points: geometry.Points, outside_mm: float = 0.0) -> geometry.Array:
         """Return the distance to the rib cage, or to the cylinder `outside_mm` around it."""
         y = points.y_mm - np.float32(self.centre_y_mm) + np.float32(self.lean) * points.z_mm
         radii = (self.half_width_mm + outside_mm, self.half_depth_mm + outside_mm)
-        return quadric((points.x_mm, y), radii)
+        return geometry.quadric((points.x_mm, y), radii)
 
-    def muscle_mm(self, points: Points) -> Array:
+    def muscle_mm(self, points: geometry.Points) -> geometry.Array:
         """Return the thickness of muscle outside the ribs; it is largest at the pectoralis."""
         aside = np.abs(points.x_mm)
-        across = smoothstep(aside, 10, 28) * (1 - smoothstep(aside, 85, 125))
-        thickness: Array = np.float32(2.5) + 8 * across * smoothstep(points.z_mm, -75, -25)
+        across = geometry.smoothstep(aside, 10, 28) * (1 - geometry.smoothstep(aside, 85, 125))
+        thickness: geometry.Array = np.float32(2.5) + 8 * across * geometry.smoothstep(
+            points.z_mm, -75, -25
+        )
         return thickness
 
 
@@ -91,23 +82,25 @@ class Breast:
         return (x + self.outward * self.lean * self.radii_mm[1], y + self.radii_mm[1], z)
 
     @property
-    def bounds_mm(self) -> Bounds:
+    def bounds_mm(self) -> geometry.Bounds:
         """Bounding box of the breast with a margin, from its base to anterior of the nipple."""
         x, y, z = self.centre_mm
         rx, ry, rz = self.radii_mm
         aside = rx + 24 + abs(self.lean) * ry
         return ((x - aside, x + aside), (y - 40, y + ry + 20), (z - rz - 24, z + rz + 24))
 
-    def offsets(self, points: Points) -> tuple[Array, Array, Array]:
+    def offsets(
+        self, points: geometry.Points
+    ) -> tuple[geometry.Array, geometry.Array, geometry.Array]:
         """Return the offsets from the breast's axis and base along right, anterior and superior."""
         x, y, z = (np.float32(c) for c in self.centre_mm)
         forward = points.y_mm - y
         lean = np.float32(self.outward * self.lean)
         return points.x_mm - x - lean * forward, forward, points.z_mm - z
 
-    def distance(self, points: Points) -> Array:
+    def distance(self, points: geometry.Points) -> geometry.Array:
         """Return the distance to the ellipsoid of the breast."""
-        return quadric(self.offsets(points), self.radii_mm)
+        return geometry.quadric(self.offsets(points), self.radii_mm)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,12 +111,12 @@ class Depths:
     in or behind the muscle). `uneven` is the random field that deforms surfaces.
     """
 
-    skin: Array
-    ribs: Array
-    muscle: Array
-    uneven: Array
+    skin: geometry.Array
+    ribs: geometry.Array
+    muscle: geometry.Array
+    uneven: geometry.Array
 
-    def block(self, window: Window) -> "Depths":
+    def block(self, window: geometry.Window) -> "Depths":
         """Return the distances of a block of the array."""
         return Depths(
             self.skin[window], self.ribs[window], self.muscle[window], self.uneven[window]
@@ -136,28 +129,28 @@ class Body:
 
     chest: Chest
     breasts: tuple[Breast, ...]
-    surface: Field
+    surface: geometry.Field
 
     def breast(self, side: Side) -> Breast:
         """Return the breast on one side; the validated spec guarantees that it exists."""
         return next(breast for breast in self.breasts if breast.side == side)
 
-    def depths(self, points: Points) -> Depths:
+    def depths(self, points: geometry.Points) -> Depths:
         """Return the distances that determine where most tissues are drawn."""
         ribs = self.chest.ribs(points)
         skin = self.chest.ribs(points, self.chest.fat_mm)
         for breast in self.breasts:
-            skin = blend(skin, breast.distance(points), _FILLET_MM)
+            skin = geometry.blend(skin, breast.distance(points), _FILLET_MM)
         uneven = self.surface.at(points)
         skin = skin + np.float32(1.6) * uneven
         for breast in self.breasts:
-            skin = np.minimum(skin, ellipsoid(points, breast.nipple_mm, (5.0, 6.0, 5.0)))
+            skin = np.minimum(skin, geometry.ellipsoid(points, breast.nipple_mm, (5.0, 6.0, 5.0)))
         return Depths(skin, ribs, ribs - self.chest.muscle_mm(points), uneven)
 
-    def in_breast(self, breast: Breast, points: Points, depths: Depths) -> Array:
+    def in_breast(self, breast: Breast, points: geometry.Points, depths: Depths) -> geometry.Array:
         """Return the distance to the breast, from skin to chest muscle without the axilla."""
         reach = breast.distance(points) - np.float32(_BREAST_REACH_MM)
-        region: Array = np.maximum(np.maximum(depths.skin, -depths.muscle), reach)
+        region: geometry.Array = np.maximum(np.maximum(depths.skin, -depths.muscle), reach)
         return region
 
 
@@ -169,7 +162,7 @@ def draw_body(spec: PhantomSpec) -> Body:
     size = rng.uniform((56, 88, 58, 74), (68, 122, 74, 84))
     breasts = [_draw_breast(chest, side, size, rng) for side in (Side.RIGHT, Side.LEFT)]
     there = [b for b in breasts if spec.breasts in (Breasts.BOTH, Breasts(b.side.value))]
-    surface = make_field(stream(spec.seed, Part.SURFACE), 28.0)
+    surface = geometry.make_field(stream(spec.seed, Part.SURFACE), 28.0)
     return Body(chest, tuple(there), surface)
 
 

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.phantom.body.points import Array, Points, Window
+from napari_mamamia.phantom.body.geometry import Array, Points, Window
 from napari_mamamia.phantom.body.tissue import FAT_SHARE, Tissue
 
 WHOLE: Final[Window] = (slice(None), slice(None), slice(None))

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.phantom.body.anatomy import Body, Breast, Depths
 from napari_mamamia.phantom.body.canvas import Canvas
-from napari_mamamia.phantom.body.points import (
+from napari_mamamia.phantom.body.geometry import (
     Array,
     Bounds,
     Field,

@@ -20,6 +20,7 @@ from napari_mamamia.core.errors import GridMismatchError, NotAMaskError
 from napari_mamamia.core.grid import Grid, require_same_grid
 from napari_mamamia.core.records import SCORE_COLUMNS, CaseScore, ScoreStatus
 from napari_mamamia.core.reorientation import reorientation_onto
+from napari_mamamia.metrics import surface
 from napari_mamamia.metrics.compared import ComparedMasks
 from napari_mamamia.metrics.lesions import Parts, parts_of
 from napari_mamamia.metrics.registry import (
@@ -28,13 +29,6 @@ from napari_mamamia.metrics.registry import (
     pair_values,
     prediction_values,
     reference_values,
-)
-from napari_mamamia.metrics.surface import (
-    ContourPair,
-    ContourRule,
-    SurfaceDistances,
-    contour_pair,
-    distances_between,
 )
 from napari_mamamia.metrics.volume import volume_mm3
 from napari_mamamia.scoring.case.profiles import (
@@ -97,9 +91,9 @@ class MeasuredPair:
 
     pair: MaskPair
     grid: Grid
-    contours: ContourPair
-    mm: SurfaceDistances
-    voxels: SurfaceDistances
+    contours: surface.ContourPair
+    mm: surface.SurfaceDistances
+    voxels: surface.SurfaceDistances
     lesions: Parts
     parts: Parts
 
@@ -151,14 +145,14 @@ def measure_pair(
     pair = pair_of(reference, prediction, profile, label)
     matrix_mm = reference.grid.matrix_mm
     foregrounds = pair.reference != 0, pair.prediction != 0
-    opened = contour_pair(pair.reference, pair.prediction, ContourRule.OPEN)
+    opened = surface.contour_pair(pair.reference, pair.prediction, surface.ContourRule.OPEN)
     if opened.is_plain:
         closed = opened
-        mm, voxels = distances_between(opened, (matrix_mm, None))
+        mm, voxels = surface.distances_between(opened, (matrix_mm, None))
     else:
-        closed = contour_pair(*foregrounds, ContourRule.CLOSED)
-        (mm,) = distances_between(closed, (matrix_mm,))
-        (voxels,) = distances_between(opened, (None,))
+        closed = surface.contour_pair(*foregrounds, surface.ContourRule.CLOSED)
+        (mm,) = surface.distances_between(closed, (matrix_mm,))
+        (voxels,) = surface.distances_between(opened, (None,))
     lesions, parts = parts_of(foregrounds[0]), parts_of(foregrounds[1])
     return MeasuredPair(pair, reference.grid, closed, mm, voxels, lesions, parts)
 

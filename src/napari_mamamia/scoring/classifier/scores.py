@@ -11,18 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.progress import report_progress
-from napari_mamamia.scoring.classifier.operating import (
-    SENSITIVITY,
-    SENSITIVITY_ABOVE,
-    OperatingPoint,
-    PartialAuc,
-    ReaderPoint,
-    RocPoints,
-    SortedCases,
-    Units,
-    reader_point,
-    too_few_for,
-)
+from napari_mamamia.scoring.classifier import operating
 from napari_mamamia.scoring.cohort.comparison import holm
 from napari_mamamia.scoring.statistics.auc import AucComparison, auc_interval, compare_aucs
 from napari_mamamia.scoring.statistics.bootstrap import keep_around
@@ -422,7 +411,7 @@ class ClassifierCases:
     scores: NDArray[np.float64]
     n_filled: tuple[int, ...] = ()
     recall: NDArray[np.float64] | None = None
-    clusters: Units | None = None
+    clusters: operating.Units | None = None
     subgroups: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @property
@@ -438,8 +427,8 @@ class ClassifierRules:
     If `n_draws` is None, the number is `N_DRAWS`, or `N_DRAWS_OF_MANY` above `MANY_CASES` cases.
     """
 
-    sensitivities: tuple[float, ...] = (SENSITIVITY,)
-    above: float = SENSITIVITY_ABOVE
+    sensitivities: tuple[float, ...] = (operating.SENSITIVITY,)
+    above: float = operating.SENSITIVITY_ABOVE
     n_draws: int | None = None
     seed: int = SEED
 
@@ -484,9 +473,9 @@ class ClassifierScores:
     auc_variance_delong: float
     auc_delong: Ends
     auc_bootstrap: Ends
-    partial_auc: PartialAuc
+    partial_auc: operating.PartialAuc
     partial_auc_bootstrap: Ends
-    specificity_at: tuple[OperatingPoint, ...]
+    specificity_at: tuple[operating.OperatingPoint, ...]
     specificity_bootstrap: tuple[PointInterval, ...]
     cuts: tuple[float, ...]
     against_reader: AgainstReader | None
@@ -531,7 +520,7 @@ class ClassifierResult:
     above: float
     sensitivities: tuple[float, ...]
     models: tuple[ClassifierScores, ...]
-    reader: ReaderPoint | None
+    reader: operating.ReaderPoint | None
     factors: tuple[BayesFactor, ...]
     leaders: tuple[RobustLeader, ...]
     pairs: tuple[PairedModels, ...]
@@ -567,10 +556,10 @@ def score_classifiers(
     rules = rules or ClassifierRules()
     if not cases.ids:
         raise ValueError("expected at least one case with a label, but found none")
-    reader = None if cases.recall is None else reader_point(cases.label, cases.recall)
+    reader = None if cases.recall is None else operating.reader_point(cases.label, cases.recall)
     of_reader = () if reader is None or np.isnan(reader.sensitivity) else (reader.sensitivity,)
     sensitivities = tuple(dict.fromkeys((*rules.sensitivities, *of_reader)))
-    ready = [SortedCases.of(cases.label, scores) for scores in cases.scores]
+    ready = [operating.SortedCases.of(cases.label, scores) for scores in cases.scores]
     drawn = _Drawn.of(cases, ready, rules, sensitivities, reader, draws)
     models = tuple(
         _score_model(cases, index, sorted_cases, rules, sensitivities, reader, drawn)
@@ -612,10 +601,10 @@ class _Drawn:
     def of(
         cls,
         cases: ClassifierCases,
-        ready: Sequence[SortedCases],
+        ready: Sequence[operating.SortedCases],
         rules: ClassifierRules,
         asked: Sequence[float],
-        reader: ReaderPoint | None,
+        reader: operating.ReaderPoint | None,
         draws: Sequence[NDArray[np.int64]] | None,
     ) -> "_Drawn":
         """Compute the numbers of every model in every resample."""
@@ -697,7 +686,7 @@ def _reader_in(
 
 
 def _numbers_of(
-    points: RocPoints, above: float, targets: Sequence[float | NDArray[np.float64]]
+    points: operating.RocPoints, above: float, targets: Sequence[float | NDArray[np.float64]]
 ) -> NDArray[np.float64]:
     columns = [points.auc(), points.partial_auc(above)]
     for target in targets:
@@ -710,10 +699,10 @@ def _numbers_of(
 def _score_model(
     cases: ClassifierCases,
     place: int,
-    ready: SortedCases,
+    ready: operating.SortedCases,
     rules: ClassifierRules,
     asked: Sequence[float],
-    reader: ReaderPoint | None,
+    reader: operating.ReaderPoint | None,
     drawn: _Drawn,
 ) -> ClassifierScores:
     (numbers,) = _numbers_of(ready.points(), rules.above, asked)
@@ -727,7 +716,9 @@ def _score_model(
     points, intervals, compared = [], [], None
     for number, sensitivity in enumerate(asked):
         index = 2 + 2 * number
-        points.append(OperatingPoint(sensitivity, float(numbers[index]), float(numbers[index + 1])))
+        points.append(
+            operating.OperatingPoint(sensitivity, float(numbers[index]), float(numbers[index + 1]))
+        )
         beyond = None
         if reader is not None and cases.recall is not None and sensitivity == reader.sensitivity:
             gain = float(numbers[index]) - reader.specificity
@@ -742,7 +733,7 @@ def _score_model(
         delong.standard_error**2,
         Ends(delong.low, delong.high),
         ends[0],
-        PartialAuc(float(numbers[1]), float(numbers[1] / (1 - rules.above))),
+        operating.PartialAuc(float(numbers[1]), float(numbers[1] / (1 - rules.above))),
         ends[1],
         tuple(points),
         tuple(intervals),
@@ -797,14 +788,14 @@ def _score_group(
 
 
 def _list_notes(
-    cases: ClassifierCases, asked: Sequence[float], reader: ReaderPoint | None
+    cases: ClassifierCases, asked: Sequence[float], reader: operating.ReaderPoint | None
 ) -> Iterator[str]:
     n_positive, n = cases.n_positive, len(cases.ids)
     if n_positive in (0, n):
         which = "positive" if n_positive else "negative"
         yield f"every case is {which}, so no number of a ROC curve is defined"
         return
-    short = (too_few_for(sensitivity, n_positive) for sensitivity in asked)
+    short = (operating.too_few_for(sensitivity, n_positive) for sensitivity in asked)
     for text in filter(None, short):
         yield text
     for name, scores in zip(cases.models, cases.scores, strict=True):
@@ -821,7 +812,7 @@ def _list_notes(
         yield text
 
 
-def _note_reader(cases: ClassifierCases, reader: ReaderPoint | None) -> Iterator[str]:
+def _note_reader(cases: ClassifierCases, reader: operating.ReaderPoint | None) -> Iterator[str]:
     if reader is None or cases.recall is None:
         return
     n_unknown = int(np.isnan(cases.recall).sum())

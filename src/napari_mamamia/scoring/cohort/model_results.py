@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.cohort import Cohort
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.scoring.case.profiles import profile_named
+from napari_mamamia.scoring.cohort import groups, ranking, response_cohort, segmentation_cohort
 from napari_mamamia.scoring.cohort.comparison import (
     NamedScores,
     PairedComparison,
@@ -28,36 +29,10 @@ from napari_mamamia.scoring.cohort.disparities import (
     segmentation_uncertainty,
     with_ranking_score,
 )
-from napari_mamamia.scoring.cohort.groups import (
-    Grouping,
-    GroupRules,
-    group_by_column,
-    group_by_diameter,
-    group_by_tags,
-    group_by_volume,
-    group_cases_job,
-)
 from napari_mamamia.scoring.cohort.policy import (
     WITHOUT_REFERENCE,
     CountedCases,
     every_case,
-)
-from napari_mamamia.scoring.cohort.ranking import (
-    NO_COMPOSITES,
-    CompositeChoice,
-    CompositeResult,
-    ModelScore,
-    ScoredModel,
-    composite_results,
-    ranks,
-    sweep_weights,
-)
-from napari_mamamia.scoring.cohort.response_cohort import (
-    ResponsePredictions,
-    auc_against_chance,
-    bootstrap_discrimination,
-    bootstrap_response,
-    score_response,
 )
 from napari_mamamia.scoring.cohort.results import (
     ModelComparison,
@@ -67,14 +42,6 @@ from napari_mamamia.scoring.cohort.results import (
     ResponseResult,
     SegmentationResult,
     Stratum,
-)
-from napari_mamamia.scoring.cohort.segmentation_cohort import (
-    CountedNumbers,
-    SegmentationCohort,
-    bootstrap_segmentation,
-    group_table,
-    rank_counted,
-    score_groups,
 )
 from napari_mamamia.scoring.statistics.auc import auc_interval
 from napari_mamamia.scoring.statistics.bootstrap import (
@@ -121,7 +88,7 @@ class CaseSizes:
 def segmentation_result(
     scores: SegmentationScores,
     cohort: Cohort | None,
-    rules: GroupRules,
+    rules: groups.GroupRules,
     resampling: Resampling,
     sizes: CaseSizes | None = None,
     counted: CountedCases | None = None,
@@ -149,9 +116,9 @@ def segmentation_result(
         score.
     """
     ids = scores.case_ids
-    groupings = (group_cases_job(ids, cohort, rules)) if cohort and ids else ()
+    groupings = (groups.group_cases_job(ids, cohort, rules)) if cohort and ids else ()
     report_progress(0, 1, "Scoring the groups")
-    measured = score_groups(scores, groupings, rules)
+    measured = segmentation_cohort.score_groups(scores, groupings, rules)
     report_progress(0, 1, "Scoring the groups")
     counted = counted or every_case(scores)
     ranked = _rank_cases(scores, measured, groupings, counted, cohort, rules)
@@ -162,7 +129,7 @@ def segmentation_result(
         job = ranked.bootstrap(resampling.n_resamples, resampling.seed)
         intervals = _all_intervals(job)
         if ranked.lowest is not None:
-            of_worst = bootstrap_segmentation(
+            of_worst = segmentation_cohort.bootstrap_segmentation(
                 ranked.lowest.worst, (), 0.0, resampling.n_resamples, resampling.seed
             )
             lowest_performance = of_worst.interval("performance", bounds=_BOUNDS["performance"])
@@ -188,7 +155,7 @@ def segmentation_result(
     reported = []
     for grouping in strata:
         report_progress(0, 1, f"Groups of {grouping.variable}")
-        table = group_table(scores, grouping, rules.min_group_size)
+        table = segmentation_cohort.group_table(scores, grouping, rules.min_group_size)
         reported.append(Stratum(grouping, table))
     report_progress(1, 1, "The numbers of the cohort are ready")
     return SegmentationResult(
@@ -222,33 +189,33 @@ def _bootstrap_distance(distances_mm: NDArray[np.float64], resampling: Resamplin
 
 def _rank_cases(
     scores: SegmentationScores,
-    measured: SegmentationCohort,
-    groupings: Sequence[Grouping],
+    measured: segmentation_cohort.SegmentationCohort,
+    groupings: Sequence[groups.Grouping],
     counted: CountedCases,
     cohort: Cohort | None,
-    rules: GroupRules,
-) -> CountedNumbers:
+    rules: groups.GroupRules,
+) -> segmentation_cohort.CountedNumbers:
     ids, weight = scores.case_ids, measured.weight_of_fairness
     if not counted.unusable and counted.case_ids == ids:
-        job = partial(bootstrap_segmentation, scores, groupings, weight)
-        return CountedNumbers(measured, None, job if ids else None)
+        job = partial(segmentation_cohort.bootstrap_segmentation, scores, groupings, weight)
+        return segmentation_cohort.CountedNumbers(measured, None, job if ids else None)
     own_groupings = groupings
     if counted.case_ids != ids:
         own_groupings = ()
         if cohort is not None and counted.n:
-            own_groupings = group_cases_job(counted.case_ids, cohort, rules)
+            own_groupings = groups.group_cases_job(counted.case_ids, cohort, rules)
     if counted.n and cohort is not None and not groupings:
         # No case was scored, so no variable has measured groups.
         empty = SegmentationScores((), np.zeros(0), np.zeros(0))
-        nobody = group_cases_job((), cohort, rules)
-        measured = score_groups(empty, nobody, rules)
-    return rank_counted(measured, counted, own_groupings, rules)
+        nobody = groups.group_cases_job((), cohort, rules)
+        measured = segmentation_cohort.score_groups(empty, nobody, rules)
+    return segmentation_cohort.rank_counted(measured, counted, own_groupings, rules)
 
 
 def response_result(
-    predictions: ResponsePredictions,
+    predictions: response_cohort.ResponsePredictions,
     cohort: Cohort | None,
-    rules: GroupRules,
+    rules: groups.GroupRules,
     resampling: Resampling,
     minimum_group: int = MINIMUM_GROUP,
 ) -> ResponseResult:
@@ -257,18 +224,18 @@ def response_result(
     If the challenge rejects the predictions, only AUC and average precision have intervals.
     """
     ids = predictions.case_ids
-    groupings = (group_cases_job(ids, cohort, rules)) if cohort and ids else ()
-    numbers = score_response(predictions, groupings, rules)
+    groupings = (groups.group_cases_job(ids, cohort, rules)) if cohort and ids else ()
+    numbers = response_cohort.score_response(predictions, groupings, rules)
     scored = ~(np.isnan(predictions.label) | np.isnan(predictions.score))
     label, score = predictions.label[scored], predictions.score[scored]
     n, seed = resampling.n_resamples, resampling.seed
     intervals: tuple[Interval, ...] = ()
     weight = numbers.weight_of_fairness
     if n and ids and not numbers.refused:
-        job = bootstrap_response(predictions, groupings, rules, weight, n, seed)
+        job = response_cohort.bootstrap_response(predictions, groupings, rules, weight, n, seed)
         intervals += _all_intervals(job)
     if n and len(label):
-        intervals += _all_intervals(bootstrap_discrimination(predictions, n, seed))
+        intervals += _all_intervals(response_cohort.bootstrap_discrimination(predictions, n, seed))
     limit = rules.disparity_limit
     uncertainty = with_ranking_score(
         odds_uncertainty(predictions, groupings, numbers.odds, limit, minimum_group),
@@ -277,7 +244,7 @@ def response_result(
     )
     counted = [counted_groups(grouping, minimum_group) for grouping in groupings]
     tests = permute_odds_groups(predictions, counted, rules, seed=seed)
-    by_chance = auc_against_chance(label, score)
+    by_chance = response_cohort.auc_against_chance(label, score)
     delong = auc_interval(label, score)
     return ResponseResult(
         predictions, numbers, groupings, intervals, uncertainty, tests, delong, by_chance
@@ -298,7 +265,7 @@ def _all_intervals(resampling: Bootstrap) -> tuple[Interval, ...]:
     return tuple(intervals)
 
 
-def with_composites(model: ModelScores, choice: CompositeChoice) -> ModelScores:
+def with_composites(model: ModelScores, choice: ranking.CompositeChoice) -> ModelScores:
     """Return a model with the requested variants of its ranking score.
 
     Raises
@@ -310,12 +277,12 @@ def with_composites(model: ModelScores, choice: CompositeChoice) -> ModelScores:
     if not choice.names or result is None:
         return model
     weight = result.cohort.weight_of_fairness
-    composites = composite_results([scored_model(model)], choice, weight)
+    composites = ranking.composite_results([scored_model(model)], choice, weight)
     return replace(model, composites=composites)
 
 
 def compare_results(
-    models: Sequence[ModelScores], choice: CompositeChoice = NO_COMPOSITES
+    models: Sequence[ModelScores], choice: ranking.CompositeChoice = ranking.NO_COMPOSITES
 ) -> ModelComparison:
     """Return the ranks, paired tests and weight sweep of segmentation models under one profile.
 
@@ -335,13 +302,17 @@ def compare_results(
         )
     named = [NamedScores(m.name, r.scores) for m, r in zip(models, results, strict=True)]
     parts = [
-        ModelScore(m.name, r.cohort.performance.value, r.cohort.fairness.value, lowest=r.lowest)
+        ranking.ModelScore(
+            m.name, r.cohort.performance.value, r.cohort.fairness.value, lowest=r.lowest
+        )
         for m, r in zip(models, results, strict=True)
     ]
     barred = _bar_ranks(models)
     weight = results[0].cohort.weight_of_fairness
-    composites = composite_results([scored_model(model) for model in models], choice, weight)
-    sweep = sweep_weights(parts)
+    composites = ranking.composite_results(
+        [scored_model(model) for model in models], choice, weight
+    )
+    sweep = ranking.sweep_weights(parts)
     if barred:
         sweep = replace(sweep, ranks=np.full(sweep.ranks.shape, np.nan))
         composites = tuple(_without_ranks(composite) for composite in composites)
@@ -375,7 +346,7 @@ def _test_against_baseline(
     )
 
 
-def scored_model(model: ModelScores) -> ScoredModel:
+def scored_model(model: ModelScores) -> ranking.ScoredModel:
     """Return a model's performance with its percentile interval, and its fairness.
 
     Both numbers are the lowest values to which unusable predictions can lead, so damaged cases can
@@ -395,9 +366,9 @@ def scored_model(model: ModelScores) -> ScoredModel:
         performance = model.response.cohort.balanced_accuracy
         fairness = model.response.cohort.fairness
     else:
-        return ScoredModel(model.name, np.nan, np.nan)
+        return ranking.ScoredModel(model.name, np.nan, np.nan)
     low, high = (interval.low, interval.high) if interval else (np.nan, np.nan)
-    return ScoredModel(model.name, performance, fairness, low, high, lowest)
+    return ranking.ScoredModel(model.name, performance, fairness, low, high, lowest)
 
 
 def _bar_ranks(models: Sequence[ModelScores]) -> str:
@@ -423,7 +394,7 @@ def _bar_ranks(models: Sequence[ModelScores]) -> str:
     return ""
 
 
-def _without_ranks(composite: CompositeResult) -> CompositeResult:
+def _without_ranks(composite: ranking.CompositeResult) -> ranking.CompositeResult:
     scores = tuple(replace(score, rank=float("nan")) for score in composite.scores)
     return replace(composite, scores=scores)
 
@@ -432,8 +403,8 @@ def _rank_models(
     models: Sequence[ModelScores], found: Sequence[SegmentationResult], barred: str
 ) -> tuple[RankedModel, ...]:
     cohorts = [result.cohort for result in found]
-    by_score = ranks(np.array([cohort.ranking_score for cohort in cohorts]))
-    by_performance = ranks(np.array([scored_model(model).performance for model in models]))
+    by_score = ranking.ranks(np.array([cohort.ranking_score for cohort in cohorts]))
+    by_performance = ranking.ranks(np.array([scored_model(model).performance for model in models]))
     if barred:
         by_score, by_performance = np.full((2, len(cohorts)), np.nan)
     return tuple(
@@ -469,23 +440,23 @@ def _unequal_cases(models: Sequence[NamedScores]) -> tuple[str, ...]:
 
 def _build_strata(
     ids: Sequence[str], cohort: Cohort | None, sizes: CaseSizes | None
-) -> list[Grouping]:
+) -> list[groups.Grouping]:
     groupings = _own_strata(ids, sizes) if sizes is not None else []
     if cohort is None or not ids:
         return groupings
     further = dict.fromkeys(name for record in cohort.records for name in record.other)
     for column in (*_FIRST_STRATA, *further):
         report_progress(0, 1, f"Groups of {column}")
-        grouping = group_by_column(ids, cohort, column)
+        grouping = groups.group_by_column(ids, cohort, column)
         if grouping is not None and 1 < len(grouping.labels) <= grouping.sizes.sum() / 2:
             groupings.append(grouping)
     return groupings
 
 
-def _own_strata(ids: Sequence[str], sizes: CaseSizes) -> list[Grouping]:
+def _own_strata(ids: Sequence[str], sizes: CaseSizes) -> list[groups.Grouping]:
     groupings = []
     if not np.isnan(sizes.volumes_mm3).all():
-        groupings.append(group_by_volume(ids, sizes.volumes_mm3))
+        groupings.append(groups.group_by_volume(ids, sizes.volumes_mm3))
     if not np.isnan(sizes.diameters_mm).all():
-        groupings.append(group_by_diameter(ids, sizes.diameters_mm))
-    return [*groupings, *group_by_tags(ids, sizes.tags)]
+        groupings.append(groups.group_by_diameter(ids, sizes.diameters_mm))
+    return [*groupings, *groups.group_by_tags(ids, sizes.tags)]

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.progress import listening, report_progress
-from napari_mamamia.core.records import CaseScore, ScoreStatus
+from napari_mamamia.core.records import CaseScore
 from napari_mamamia.metrics.registry import MetricSpec, Place, metrics_at
 from napari_mamamia.scoring.cohort.groups import TAG, Grouping
 from napari_mamamia.scoring.report.content import CaseColumn, ModelReport, is_featured
-from napari_mamamia.scoring.report.text import SIZES, UNKNOWN, number, variable_label
+from napari_mamamia.scoring.report.text import SIZES, UNKNOWN, name_status, number, variable_label
 
 BYTES_IN_MB: Final = 1_000_000
 
@@ -193,7 +193,7 @@ def _make_columns(model: ModelReport) -> Iterator[TableColumn]:
         return
     ids = [row.case_id for row in rows]
     yield _make_text_column("case_id", "Case", ids)
-    yield _make_text_column("status", "Status", _list_statuses(rows))
+    yield _make_text_column("status", "Status", [name_status(row) for row in rows])
     for spec in metrics_at(Place.REPORT):
         yield _make_metric_column(spec, rows)
     if model.has_failure_kinds:
@@ -223,16 +223,6 @@ def _response_columns(model: ModelReport) -> list[TableColumn]:
         *groups,
         *(_make_case_column(column, ids) for column in model.columns),
     ]
-
-
-def _list_statuses(rows: Sequence[CaseScore]) -> list[str]:
-    return [_name_status(row) for row in rows]
-
-
-def _name_status(row: CaseScore) -> str:
-    if row.status is not ScoreStatus.OK:
-        return row.status.value.replace("_", " ")
-    return "no overlap" if row.is_disjoint else "scored"
 
 
 def _make_metric_column(spec: MetricSpec, rows: Sequence[CaseScore]) -> TableColumn:

@@ -121,7 +121,7 @@ def comparison_tables(
     tables = [first, *composite_tables(comparison.composites)]
     if comparison.against_baseline:
         title = f"Against the baseline {comparison.baseline}"
-        tables.append(_tests_table(title, comparison.against_baseline))
+        tables.append(tests_table(title, comparison.against_baseline))
     if len(comparison.tests) > len(comparison.against_baseline):
         tests = comparison.tests
         title = "Paired comparisons"
@@ -130,7 +130,7 @@ def comparison_tables(
             near = [test for test in tests if abs(order[test.model_a] - order[test.model_b]) == 1]
             title = f"Paired comparisons of neighbours; all {len(tests)} are in comparison.json"
             tests = tuple(near)
-        tables.append(_tests_table(title, tests))
+        tables.append(tests_table(title, tests))
     return tuple(tables)
 
 
@@ -159,7 +159,8 @@ def _find_first(ranks: NDArray[np.float64]) -> frozenset[int]:
     return frozenset(np.flatnonzero(ranks == 1).tolist())
 
 
-def _tests_table(title: str, tests: Sequence[PairedComparison]) -> ReportTable:
+def tests_table(title: str, tests: Sequence[PairedComparison]) -> ReportTable:
+    """Return paired tests of models, with p-values after Holm's correction."""
     rows = tuple(
         Row(
             (

@@ -21,6 +21,7 @@ from napari_mamamia.scoring.case.profiles import Profile, UnusableReason, profil
 from napari_mamamia.scoring.cohort.groups import GroupRules, rules_of
 from napari_mamamia.scoring.cohort.policy import counted_lines, not_for_ranking
 from napari_mamamia.scoring.cohort.results import Stratum
+from napari_mamamia.scoring.report import tables
 from napari_mamamia.scoring.report.cases import case_table_job, script_json
 from napari_mamamia.scoring.report.content import ModelReport, ReportContent, is_featured
 from napari_mamamia.scoring.report.drawing import Draw, Drawing, draw_here
@@ -38,17 +39,6 @@ from napari_mamamia.scoring.report.report_figures import (
     figures_of_model,
 )
 from napari_mamamia.scoring.report.response import odds_tables, response_table
-from napari_mamamia.scoring.report.tables import (
-    cost_table,
-    disparity_table,
-    excluded_table,
-    failure_table,
-    group_tables,
-    numbers_table,
-    range_table,
-    slice_table,
-    stratum_table,
-)
 from napari_mamamia.scoring.report.text import ReportTable, Way
 
 if TYPE_CHECKING:
@@ -364,12 +354,12 @@ def _make_section(model: ModelReport, now: Progress, draw: Draw) -> _Section:
     strata: list[Stratum] = []
     further: list[Stratum] = []
     result = task1 or task2
-    gaps = () if result is None else (disparity_table(result), range_table(result))
+    gaps = () if result is None else (tables.disparity_table(result), tables.range_table(result))
     if task1 is not None:
-        numbers.append(numbers_table(task1, scores.defined_by))
+        numbers.append(tables.numbers_table(task1, scores.defined_by))
         numbers += composite_tables(scores.composites)
-        numbers.append(cost_table(scores.rows))
-        groups += group_tables(task1)
+        numbers.append(tables.cost_table(scores.rows))
+        groups += tables.group_tables(task1)
         strata += [s for s in task1.strata if is_featured(s.variable)]
         further += [s for s in task1.strata if not is_featured(s.variable)]
     if task2 is not None:
@@ -385,13 +375,13 @@ def _make_section(model: ModelReport, now: Progress, draw: Draw) -> _Section:
         scores.notes,
         tuple(numbers),
         tuple(groups),
-        tuple(stratum_table(stratum) for stratum in strata),
-        tuple(stratum_table(stratum) for stratum in further),
+        tuple(tables.stratum_table(stratum) for stratum in strata),
+        tuple(tables.stratum_table(stratum) for stratum in further),
         drawings,
-        tuple(slice_table(search) for search in model.slices),
-        tuple(table for table in (failure_table(model),) if table),
+        tuple(tables.slice_table(search) for search in model.slices),
+        tuple(table for table in (tables.failure_table(model),) if table),
         gallery,
-        tuple(table for table in (excluded_table(model),) if table),
+        tuple(table for table in (tables.excluded_table(model),) if table),
     )
 
 

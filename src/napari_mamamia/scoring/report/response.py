@@ -3,16 +3,7 @@
 from napari_mamamia.scoring.cohort.disparities import GroupUncertainty
 from napari_mamamia.scoring.cohort.response_cohort import VariableOdds
 from napari_mamamia.scoring.cohort.results import ResponseResult
-from napari_mamamia.scoring.report.tables import (
-    INTERVAL_COLUMNS,
-    Named,
-    interval_notes,
-    interval_rows,
-    interval_warnings,
-    say_disparity,
-    say_without,
-    unassigned_lists,
-)
+from napari_mamamia.scoring.report import tables
 from napari_mamamia.scoring.report.text import (
     Column,
     ReportTable,
@@ -29,7 +20,7 @@ def response_table(result: ResponseResult) -> ReportTable:
     cohort, measures = result.cohort, result.cohort.discrimination
     weight = cohort.weight_of_fairness
     why = cohort.refused
-    numbers: list[Named] = [
+    numbers: list[tables.Named] = [
         (
             "Ranking score",
             "ranking_score",
@@ -64,18 +55,18 @@ def response_table(result: ResponseResult) -> ReportTable:
         ("ECE", "", measures.calibration.ece, "expected calibration error over quantile bins"),
     ]
     uncertainty = result.uncertainty
-    rows = interval_rows(numbers, result.intervals, uncertainty.by_name("disparity_"))
+    rows = tables.interval_rows(numbers, result.intervals, uncertainty.by_name("disparity_"))
     return ReportTable(
         f"Response numbers (profile {cohort.profile}; fractions without unit)",
-        INTERVAL_COLUMNS,
+        tables.INTERVAL_COLUMNS,
         rows,
         (
             *_describe_tests(result),
-            *interval_notes(result.intervals, uncertainty),
-            *say_without(uncertainty),
+            *tables.interval_notes(result.intervals, uncertainty),
+            *tables.say_without(uncertainty),
             *cohort.notes,
         ),
-        interval_warnings(result.intervals),
+        tables.interval_warnings(result.intervals),
     )
 
 
@@ -115,7 +106,7 @@ def _make_rates_table(variable: VariableOdds, uncertainty: GroupUncertainty) -> 
     estimate = uncertainty.of(variable.variable, "equalised_odds")
     notes = [
         f"TPR gap {number(variable.tpr.disparity)}, FPR gap {number(variable.fpr.disparity)}.",
-        " ".join(say_disparity(estimate, uncertainty.minimum_group)),
+        " ".join(tables.say_disparity(estimate, uncertainty.minimum_group)),
     ]
     if any(group.is_small for group in variable.groups):
         notes.append(
@@ -127,5 +118,5 @@ def _make_rates_table(variable: VariableOdds, uncertainty: GroupUncertainty) -> 
         (Column("Group", is_number=False), *(Column(text) for text in headings)),
         rows,
         tuple(notes),
-        unassigned_lists(variable.unassigned),
+        tables.unassigned_lists(variable.unassigned),
     )

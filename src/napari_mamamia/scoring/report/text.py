@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from math import isnan
 from typing import ClassVar, Final
 
+from napari_mamamia.core.records import CaseScore, ScoreStatus
 from napari_mamamia.scoring.cohort.groups import TAG
 
 SIZES: Final = {"volume": "Size by volume", "diameter": "Size by diameter"}
@@ -137,3 +138,27 @@ def variable_label(variable: str) -> str:
     if variable.startswith(TAG):
         return f"Tag: {variable.removeprefix(TAG)}"
     return _VARIABLES.get(variable, variable.replace("_", " "))
+
+
+STATUS_TEXTS: Final = {
+    ScoreStatus.OK: "scored",
+    ScoreStatus.PREDICTION_MISSING: "no prediction",
+    ScoreStatus.REFERENCE_MISSING: "no reference",
+    ScoreStatus.PREDICTION_EMPTY: "prediction empty",
+    ScoreStatus.REFERENCE_EMPTY: "reference empty",
+    ScoreStatus.BOTH_EMPTY: "both empty",
+    ScoreStatus.GRID_MISMATCH: "other grid",
+    ScoreStatus.UNREADABLE: "unreadable",
+    ScoreStatus.NOT_FINITE: "not finite",
+    ScoreStatus.TOO_MANY_LABELS: "too many labels",
+    ScoreStatus.SEVERAL_FILES: "several files",
+    ScoreStatus.REFERENCE_UNREADABLE: "reference unreadable",
+    ScoreStatus.TIME_LIMIT: "over the time limit",
+    ScoreStatus.WORKER_LOST: "worker lost",
+}
+"""The display text of each status."""
+
+
+def name_status(row: CaseScore) -> str:
+    """Return the display text of a row's status; a scored mask may have no overlap at all."""
+    return "no overlap" if row.is_disjoint else STATUS_TEXTS[row.status]

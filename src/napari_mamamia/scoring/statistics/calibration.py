@@ -56,7 +56,7 @@ def calibration(
 
 
 def brier_score(label: NDArray[np.float64], score: NDArray[np.float64]) -> float:
-    """Return the mean squared difference of score and label, from 0 (best) to 1, nan if empty.
+    """Return the mean squared difference of score and label, from 0 (best) to 1, or nan if empty.
 
     Source: G. W. Brier, Monthly Weather Review 78 (1950) 1, for two classes, counted once.
 

@@ -1,7 +1,7 @@
 """The description of a MONAI bundle, read from its text files before it is loaded."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any, Final
 
@@ -43,31 +43,18 @@ _BLENDED: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class BundleFacts:
-    """Facts from the text files of a bundle, with the same fields as `ModelCard`.
+def bundle_card(files: ModelFiles, kind: str, checksums: bool) -> ModelCard:
+    """Return the card of a MONAI bundle from its text files; its checksum includes the configs.
 
-    `root` is the folder of the bundle. `files` names the files that determine its result, which are
-    the network and the configs.
+    `missing` lists the reasons why the bundle cannot be run.
     """
-
-    root: str = ""
-    name: str = ""
-    channels: tuple[str, ...] = ()
-    labels: tuple[tuple[str, tuple[int, ...]], ...] = ()
-    licence: str = ""
-    files: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
-    facts: tuple[tuple[str, Setting], ...] = ()
-
-
-def describe_bundle(files: ModelFiles) -> BundleFacts:
-    """Return the facts from a bundle's files; `missing` lists the reasons why it cannot be run."""
+    has_recipe = RECIPE_NAME in files.names
+    card = ModelCard(files.path, kind, "", files.is_zip, has_recipe=has_recipe)
     try:
         root = bundle_root(files)
         metadata = read_metadata(files)
     except ModelError as error:
-        return BundleFacts(missing=(str(error),))
+        return replace(card, licence=licence_text(files, ""), missing=(str(error),))
     weights = bundle_weights(files)
     where = f"{files.path}/{root}" if root else str(files.path)
     data_format = config = None
@@ -78,13 +65,15 @@ def describe_bundle(files: ModelFiles) -> BundleFacts:
         missing += objections(config, data_format, weights)
     except ModelError as error:
         missing.append(str(error))
-    return BundleFacts(
-        root=root,
+    deciding = [item for item in files.sizes if item[0] in (weights, *config_names(files))]
+    licence = str(metadata.get("license") or metadata.get("copyright") or "")[:_LONGEST]
+    return replace(
+        card,
         name=_choose_name(metadata, PurePosixPath(root).name or files.path.stem),
         channels=data_format.channels if data_format else (),
         labels=label_names(data_format, config) if data_format and config else (),
-        licence=str(metadata.get("license") or metadata.get("copyright") or "")[:_LONGEST],
-        files=tuple(filter(None, (weights, *config_names(files)))),
+        licence=licence_text(files, root) or licence,
+        weights=tuple(summed(files, deciding, checksums)),
         missing=tuple(missing),
         facts=tuple(_list_facts(metadata, data_format, config)),
     )
@@ -135,22 +124,3 @@ def _format_spacing(pixdim: Any) -> str:
 def _choose_name(metadata: Mapping[str, Any], usual: str) -> str:
     name = metadata.get("name")
     return name.strip() if isinstance(name, str) and name.strip() else usual
-
-
-def bundle_card(files: ModelFiles, kind: str, checksums: bool) -> ModelCard:
-    """Return the card of a MONAI bundle; its checksum includes the configs."""
-    bundle = describe_bundle(files)
-    deciding = [item for item in files.sizes if item[0] in bundle.files]
-    return ModelCard(
-        path=files.path,
-        kind=kind,
-        name=bundle.name,
-        is_zip=files.is_zip,
-        channels=bundle.channels,
-        labels=bundle.labels,
-        licence=licence_text(files, bundle.root) or bundle.licence,
-        weights=tuple(summed(files, deciding, checksums)),
-        missing=bundle.missing,
-        facts=bundle.facts,
-        has_recipe=RECIPE_NAME in files.names,
-    )

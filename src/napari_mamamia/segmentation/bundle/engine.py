@@ -1,14 +1,12 @@
 """The engine of MONAI bundles, which reproduces MONAI's result without running bundle code.
 
-Transforms and networks are MONAI's classes with arguments from the bundle's configs; windows are
-blended as in MONAI. With torch in single precision on the CPU, labels and probabilities equal those
-of the bundle's own workflow.
+Transforms and networks are MONAI's classes with arguments from the bundle's configs. With torch in
+single precision on the CPU, labels and probabilities equal those of the bundle's own workflow.
 
 MONAI reads files in nibabel's order (x, y, z), but arrays of a case are ``(z, y, x)``, so axes are
 reversed for input and output. MONAI's own ``Invertd`` reverses its changes to the images.
 
-Windows, weights, batches and the order of sums are the same as in MONAI, so the result is
-bit-identical. Source: MONAI 1.6.1, inferers/utils.py, sliding_window_inference.
+MONAI's own ``sliding_window_inference`` blends the windows, so the result is bit-identical.
 """
 
 import inspect
@@ -16,7 +14,7 @@ import math
 import pickle
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import product
@@ -29,11 +27,12 @@ import monai.transforms
 import numpy as np
 import torch
 from monai.data import MetaTensor
-from monai.data.utils import compute_importance_map, dense_patch_slices
+from monai.data.utils import dense_patch_slices
+from monai.inferers.utils import sliding_window_inference
 from monai.transforms import Activations, Compose, Invertd
+from monai.utils import fall_back_tuple
 from numpy.typing import NDArray
 from torch import nn
-from torch.nn.functional import pad
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import CaseError, ModelError
@@ -98,7 +97,6 @@ from napari_mamamia.segmentation.nnunet.checkpoint import (
 _IMAGE: Final = "image"
 _PRED: Final = "pred"
 Slices = tuple[slice, slice, slice]
-Forward = Callable[[Any], Any]
 
 _WHOLE: Final = (-1, -1, -1)
 # The network of a MONAI bundle: TorchScript, or an allowed class with weights that are read as
@@ -352,129 +350,51 @@ def _as_array(values: Any, grid: Grid, where: str) -> NDArray[Any]:
     return array.transpose(0, 3, 2, 1)
 
 
-class WindowTimeIsUp(Exception):  # noqa: N818 - an outcome, not a fault
-    """Raised if the time limit is reached; an incomplete result is not used."""
-
-
 @dataclass(frozen=True, slots=True)
 class WindowGrid:
-    """The positions of windows in a padded volume, with all extents along (x, y, z).
+    """The windows of a volume, padded to at least one window, with all extents along (x, y, z).
 
-    `groups` lists the windows that the network processes together, and `every` lists all windows of
-    the volume, of which `skipped` are not computed. `offset` is the position of the volume in the
-    padded volume.
+    The network processes `groups` of windows together. `is_needed` tells for each group whether it
+    is computed.
     """
 
-    shape: tuple[int, int, int]
     padded: tuple[int, int, int]
-    offset: tuple[int, int, int]
-    size: tuple[int, int, int]
     groups: tuple[tuple[Slices, ...], ...]
-    every: tuple[Slices, ...]
+    is_needed: tuple[bool, ...]
 
     @property
     def count(self) -> int:
         """Number of windows that are computed."""
-        return sum(len(group) for group in self.groups)
+        groups = zip(self.groups, self.is_needed, strict=True)
+        return sum(len(group) for group, is_needed in groups if is_needed)
 
     @property
     def skipped(self) -> int:
         """Number of windows that are not computed."""
-        return len(self.every) - self.count
+        return sum(map(len, self.groups)) - self.count
 
 
 def window_grid(shape: Sequence[int], windows: Windows, region: Box | None = None) -> WindowGrid:
-    """Return the windows of a volume; with `region`, only the groups that overlap it.
+    """Return MONAI's windows of a volume; with `region`, only the groups that overlap it.
 
-    The windows and groups are the same as for the whole volume, so sums inside the region are
-    identical.
+    The first group is always computed, because it tells the number of the network's outputs.
 
     Examples
     --------
     >>> window_grid((10, 10, 25), Windows((10, 10, 10), overlap=(0.5, 0.5, 0.5))).count
     4
     """
-    asked = windows.roi_size or _WHOLE
-    size = _make_triple(n if n > 0 else full for n, full in zip(asked, shape, strict=True))
+    size = fall_back_tuple(windows.roi_size or _WHOLE, shape)
     padded = _make_triple(max(n, full) for n, full in zip(size, shape, strict=True))
-    offset = _make_triple((p - full) // 2 for p, full in zip(padded, shape, strict=True))
+    offset = [(p - full) // 2 for p, full in zip(padded, shape, strict=True)]
     steps = [
         n if n == full else max(int(n * (1 - share)), 1)
         for n, full, share in zip(size, padded, windows.overlap, strict=True)
     ]
-    every = tuple(tuple(patch_image) for patch_image in dense_patch_slices(padded, size, steps))
-    groups = [every[k : k + windows.batch] for k in range(0, len(every), windows.batch)]
-    inner_groups = [
-        group for group in groups if any(_is_in_region(place, offset, region) for place in group)
-    ]
-    inner_groups = (
-        inner_groups or groups[:1]
-    )  # A region between windows also needs outputs, even if only for cropping.
-    return WindowGrid(_make_triple(shape), padded, offset, size, tuple(inner_groups), every)
-
-
-def blend_windows(
-    forward: Forward,
-    image: Any,
-    grid: WindowGrid,
-    windows: Windows,
-    *,
-    device: str = "cpu",
-    sums_on: str = "cpu",
-    deadline: float | None = None,
-) -> Any:
-    """Return the blended outputs ``(output, x, y, z)`` on the CPU.
-
-    Parameters
-    ----------
-    forward
-        The network, which maps ``(windows, channel, x, y, z)`` to outputs with the same extents.
-    image
-        The image tensor ``(channel, x, y, z)`` on the CPU.
-    grid
-        The result of `window_grid` for the image's shape and `windows`.
-    device, sums_on
-        The device on which the network runs, and the device on which its outputs are summed.
-    deadline
-        The value of ``time.monotonic()`` after which no further group is processed.
-
-    Raises
-    ------
-    WindowTimeIsUp
-        If the deadline is reached.
-    ModelError
-        If the network's output is not a tensor with the windows' extents.
-    """
-    image = _pad_image(image, grid, windows)
-    weight = compute_importance_map(
-        grid.size, windows.mode, windows.sigma_scale, device=device, dtype=image.dtype
-    )[None, None]
-    sums: Any = None
-    index = 0
-    for group in grid.groups:
-        if deadline is not None and time.monotonic() >= deadline:
-            raise WindowTimeIsUp
-        report_progress(index, grid.count, f"Predicting: window {index + 1} of {grid.count}")
-        parts = torch.stack([image[(slice(None), *place)] for place in group]).to(device)
-        output = _check_output(forward(parts), parts)
-        if sums is None:
-            sums = torch.zeros((output.shape[1], *grid.padded), dtype=image.dtype, device=sums_on)
-        blended = (output * weight).to(sums_on)
-        for tile, values in zip(group, blended, strict=True):
-            sums[(slice(None), *tile)] += values
-        index += len(group)
-    report_progress(index, grid.count, "Predicting")
-    return _average_sums(sums, grid, weight[0, 0].to(sums_on))
-
-
-def _average_sums(sums: Any, grid: WindowGrid, weight: Any) -> Any:
-    """Return sums divided by weights without the padding; weights include skipped windows."""
-    weights = torch.zeros(grid.padded, dtype=sums.dtype, device=sums.device)
-    for place in grid.every:
-        weights[place] += weight
-    sums /= weights
-    inner = (slice(o, o + n) for o, n in zip(grid.offset, grid.shape, strict=True))
-    return sums[(slice(None), *inner)].cpu()
+    every = tuple(tuple(window) for window in dense_patch_slices(padded, size, steps))
+    groups = tuple(every[k : k + windows.batch] for k in range(0, len(every), windows.batch))
+    is_needed = (any(_is_in_region(window, offset, region) for window in group) for group in groups)
+    return WindowGrid(padded, groups, (True, *tuple(is_needed)[1:]))
 
 
 def _check_output(output: Any, parts: Any) -> Any:
@@ -485,17 +405,7 @@ def _check_output(output: Any, parts: Any) -> Any:
             f"a window, but it returns {got}; run this network with MONAI itself"
         )
     require_finite(output)
-    return output
-
-
-def _pad_image(image: Any, grid: WindowGrid, windows: Windows) -> Any:
-    if grid.padded == grid.shape:
-        return image
-    widths: list[int] = []
-    for n, p, o in reversed(list(zip(grid.shape, grid.padded, grid.offset, strict=True))):
-        widths += [o, p - n - o]
-    value = windows.cval if windows.padding_mode == "constant" else None
-    return pad(image[None], widths, mode=windows.padding_mode, value=value)[0]
+    return output.float()
 
 
 def _is_in_region(place: Slices, offset: Sequence[int], region: Box | None) -> bool:
@@ -703,25 +613,44 @@ class BundleEngine:
         report_progress(_TOTAL, _TOTAL, "Done")
         return EngineResult(labels, self._describe_run(windows, threads, laps.done), probability)
 
-    def _compute_outputs(self, image: Any, windows: WindowGrid, deadline: float | None) -> Any:
+    def _compute_outputs(self, image: Any, grid: WindowGrid, deadline: float | None) -> Any:
+        """Return the blended outputs ``(output, x, y, z)`` on the CPU."""
+        windows = self.transforms.config.windows
         count = max(len(self.transforms.data_format.outputs), 1)
-        needed = 4 * (count + 1) * math.prod(windows.padded)
-        try:
-            return blend_windows(
-                self._run_network,
-                image.as_tensor(),
-                windows,
-                self.transforms.config.windows,
-                device=self.device,
-                sums_on=sums_on(self.device, needed),
-                deadline=deadline,
-            )
-        except WindowTimeIsUp as stop:
-            raise OverLimitError(
-                f"expected {self.card.name} to finish within the time limit, but its "
-                f"{windows.count} windows took longer; allow more time, or draw a box around the "
-                "lesion"
-            ) from stop
+        groups = zip(grid.groups, grid.is_needed, strict=True)
+        n_done, n_outputs = 0, 0
+
+        def predict(parts: Any) -> Any:
+            nonlocal n_done, n_outputs
+            _, is_needed = next(groups)
+            if not is_needed:
+                return torch.zeros((len(parts), n_outputs, *parts.shape[2:]), device=parts.device)
+            if deadline is not None and time.monotonic() >= deadline:
+                raise OverLimitError(
+                    f"expected {self.card.name} to finish within the time limit, but its "
+                    f"{grid.count} windows took longer; allow more time, or draw a box around the "
+                    "lesion"
+                )
+            report_progress(n_done, grid.count, f"Predicting: window {n_done + 1} of {grid.count}")
+            output = _check_output(self._run_network(parts), parts)
+            n_done, n_outputs = n_done + len(parts), output.shape[1]
+            return output
+
+        outputs: Any = sliding_window_inference(
+            image.as_tensor()[None],
+            windows.roi_size or _WHOLE,
+            windows.batch,
+            predict,
+            windows.overlap,
+            windows.mode,
+            windows.sigma_scale,
+            windows.padding_mode,
+            windows.cval,
+            sw_device=self.device,
+            device=sums_on(self.device, 4 * (count + 1) * math.prod(grid.padded)),
+        )
+        report_progress(n_done, grid.count, "Predicting")
+        return outputs[0].cpu()
 
     def _run_network(self, parts: Any) -> Any:
         mixed = self.device == "cuda" and self.transforms.config.mixed

@@ -84,7 +84,7 @@ def _parse_config(files: ModelFiles, name: str) -> Mapping[str, Any]:
         raise ModelError(f"cannot read the config {where}: {error}; {_REPAIR}") from error
     if not isinstance(config, Mapping):
         raise ModelError(
-            f"expected {where} to be an object of names and values, but it is a "
+            f"expected {where} to be an object with named values, but it is a "
             f"{type(config).__name__}; {_REPAIR}"
         )
     return config

@@ -238,8 +238,8 @@ def _check_members(archive: zipfile.ZipFile, path: Path) -> Iterator[tuple[str, 
     ratio = total / max(packed, 2**16)
     if len(members) > _MOST_FILES or total > _MOST_BYTES or ratio > _MOST_RATIO:
         raise ModelError(
-            f"expected {path} to be a model, but it would unpack to {len(members)} files of "
-            f"{total / 2**30:.1f} GB from {packed / 2**30:.3f} GB, so it was not unpacked"
+            f"{path} would unpack to {len(members)} files of {total / 2**30:.1f} GB from "
+            f"{packed / 2**30:.3f} GB, which is too much for a model, so it was not unpacked"
         )
     seen: set[str] = set()
     for member in members:

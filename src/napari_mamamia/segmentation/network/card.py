@@ -142,7 +142,7 @@ def _read_header(path: Path) -> dict[str, Any]:
         ) from error
     if not isinstance(header, dict) or not isinstance(header.get("__metadata__", {}), dict):
         raise ModelError(
-            f"the header of {path} is not an object of names and values; copy the file again"
+            f"the header of {path} is not an object with named values; copy the file again"
         )
     return header
 
@@ -264,7 +264,7 @@ def fitted_spec(spec: NetworkSpec, path: Path, kind: str) -> NetworkSpec:
 
 
 def without_recipe(path: Path, kind: str) -> str:
-    """Return a sentence that lists what a recipe for this network must specify.
+    """Return a sentence that lists the contents of a recipe for this network.
 
     Parameters
     ----------

@@ -38,6 +38,7 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.names import count_of
 from napari_mamamia.core.progress import part, report_progress
 from napari_mamamia.io.files.foreign import open_plain
+from napari_mamamia.segmentation.model import nnunet_geometry, nnunet_tiles
 from napari_mamamia.segmentation.model.card import ModelCard
 from napari_mamamia.segmentation.model.device import (
     choose_device,
@@ -54,13 +55,6 @@ from napari_mamamia.segmentation.model.engine_settings import (
 )
 from napari_mamamia.segmentation.model.kinds import ModelKind
 from napari_mamamia.segmentation.model.nnunet_files import model_cache, unpack
-from napari_mamamia.segmentation.model.nnunet_geometry import (
-    Frame,
-    model_extents,
-    model_frame,
-    model_shape,
-    wanted_spacing,
-)
 from napari_mamamia.segmentation.model.nnunet_labels import Labels
 from napari_mamamia.segmentation.model.nnunet_plans import (
     ChannelNorm,
@@ -74,14 +68,6 @@ from napari_mamamia.segmentation.model.nnunet_resample import (
     resize_as_stock,
     separate_axis,
     thick_slices,
-)
-from napari_mamamia.segmentation.model.nnunet_tiles import (
-    Forward,
-    TileGrid,
-    TimeIsUp,
-    flips_of,
-    region_tiles,
-    sum_tiles,
 )
 from napari_mamamia.segmentation.model.planner import OverLimitError
 from napari_mamamia.segmentation.nnunet.checkpoint import checkpoint_file, load_checkpoint
@@ -109,7 +95,7 @@ class Prepared:
     """
 
     data: Any
-    frame: Frame
+    frame: nnunet_geometry.Frame
     box: Box
     wanted: tuple[float, ...]
 
@@ -142,7 +128,7 @@ def prepare(
         If every voxel is zero, or a voxel is not finite.
     """
     _require_inputs(arrays, grid, plans, previous)
-    frame = model_frame(grid, plans)
+    frame = nnunet_geometry.model_frame(grid, plans)
     seen = [frame.to_model(np.ascontiguousarray(array)) for array in arrays]
     report_progress(0, 1, "Preparing")
     nonzero = seen[0] != 0
@@ -156,9 +142,9 @@ def prepare(
     first = None if previous is None else frame.to_model(previous)[box.slices]
     mask = _norm_mask(nonzero[box.slices], first, plans)
     del nonzero
-    target = wanted_spacing(frame.spacing, plans)
+    target = nnunet_geometry.wanted_spacing(frame.spacing, plans)
     how = plans.configuration.data
-    shape = model_extents(box.shape, frame.spacing, plans)
+    shape = nnunet_geometry.model_extents(box.shape, frame.spacing, plans)
     axis = separate_axis(how, frame.spacing, target)
     data = torch.empty((plans.inputs, *shape), dtype=torch.float32)
     for index, (volume, norm) in enumerate(zip(seen, plans.configuration.norms, strict=True)):
@@ -509,7 +495,7 @@ def _find_span(line: _Line, first: int, stop: int) -> tuple[int, int]:
 # One fold's network as a function of tiles, in the precision of its device.
 
 
-def torch_forward(network: nn.Module, device: str, precision: str) -> Forward:
+def torch_forward(network: nn.Module, device: str, precision: str) -> nnunet_tiles.Forward:
     """Return the network as a function with the precision that nnU-Net uses on a device.
 
     On CUDA this is torch's mixed precision. bf16 on the CPU is used only if it is chosen
@@ -574,7 +560,7 @@ class NnUNetEngine:
     checkpoints: tuple[tuple[str, Checkpoint], ...]
     first_stage: "NnUNetEngine | None" = None
     _filled: str = field(default="", repr=False)
-    _compiled: dict[str, Forward] = field(default_factory=dict, repr=False)
+    _compiled: dict[str, nnunet_tiles.Forward] = field(default_factory=dict, repr=False)
 
     @property
     def folds(self) -> tuple[str, ...]:
@@ -586,15 +572,15 @@ class NnUNetEngine:
         """Mirrored copies as sets of batch axes; empty if mirroring is off."""
         if not self.settings.mirroring:
             return ()
-        return flips_of(self.checkpoints[0][1].mirror_axes, self.settings.most_copies)
+        return nnunet_tiles.flips_of(self.checkpoints[0][1].mirror_axes, self.settings.most_copies)
 
     def plan(self, grid: Grid, region: Box | None = None) -> TilePlan:
         """Return the cost of a case on `grid`, assuming that it has no empty border.
 
         The cost includes a cascade's first stage, which always uses the whole volume.
         """
-        shape, step = model_shape(grid, self.plans), self.settings.step
-        tiles = region_tiles(shape, self.plans, step, grid, region)
+        shape, step = nnunet_geometry.model_shape(grid, self.plans), self.settings.step
+        tiles = nnunet_tiles.region_tiles(shape, self.plans, step, grid, region)
         tile_plan = TilePlan(
             tiles=len(tiles.places),
             skipped=tiles.skipped,
@@ -681,7 +667,7 @@ class NnUNetEngine:
             prepared = prepare(given.arrays, grid, self.plans, previous)
         watch.add("prepare")
         shape, step = tuple(prepared.data.shape[1:]), self.settings.step
-        tiles = region_tiles(shape, self.plans, step, grid, region, prepared.box)
+        tiles = nnunet_tiles.region_tiles(shape, self.plans, step, grid, region, prepared.box)
         with part(_PREPARED, _PREDICTED, _TOTAL):
             logits, folds = self._average_folds(prepared, tiles, given.deadline, folds_until)
         # The network's input is as large as the outputs, and is no longer needed.
@@ -703,7 +689,7 @@ class NnUNetEngine:
     def _average_folds(
         self,
         prepared: Prepared,
-        tiles: TileGrid,
+        tiles: nnunet_tiles.TileGrid,
         deadline: float | None,
         folds_until: float | None = None,
     ) -> tuple[Any, tuple[str, ...]]:
@@ -724,7 +710,7 @@ class NnUNetEngine:
             forward = self._make_forward(fold, checkpoint)
             try:
                 with part(index * 1000, (index + 1) * 1000, count * 1000):
-                    logits = sum_tiles(
+                    logits = nnunet_tiles.sum_tiles(
                         forward,
                         prepared.data,
                         tiles,
@@ -735,7 +721,7 @@ class NnUNetEngine:
                         deadline=deadline,
                         text=message,
                     )
-            except TimeIsUp as stop:
+            except nnunet_tiles.TimeIsUp as stop:
                 if folds:
                     break
                 raise OverLimitError(
@@ -750,7 +736,7 @@ class NnUNetEngine:
             total /= len(folds)
         return total, tuple(folds)
 
-    def _make_forward(self, fold: str, checkpoint: Checkpoint) -> Forward:
+    def _make_forward(self, fold: str, checkpoint: Checkpoint) -> nnunet_tiles.Forward:
         if self.settings.backend == "openvino":
             if fold not in self._compiled:
                 from napari_mamamia.segmentation.model.openvino import compiled_network
@@ -772,7 +758,7 @@ class NnUNetEngine:
 
     def _describe_run(
         self,
-        tiles: TileGrid,
+        tiles: nnunet_tiles.TileGrid,
         done: tuple[str, ...],
         threads: int,
         laps: Sequence[tuple[str, float]],

@@ -14,13 +14,7 @@ from typing import Any, Final
 
 from platformdirs import user_data_path
 
-from napari_mamamia.core.errors import (
-    MissingExtraError,
-    ModelError,
-    RefusedCheckpointError,
-    Remedy,
-    SaveConflictError,
-)
+from napari_mamamia.core import errors
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import now_utc
 from napari_mamamia.io.files.foreign import explained
@@ -68,7 +62,7 @@ class _AddedModel:
     recipe: Mapping[str, Any] | None = None
 
 
-_CODEC: Final = RecordCodec(_AddedModel, "add the model again", kind=ModelError)
+_CODEC: Final = RecordCodec(_AddedModel, "add the model again", kind=errors.ModelError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,14 +130,14 @@ def add_model(path: Path, registry: Path, name: str = "", recipe: str = "") -> M
     by_name = {model.name.casefold(): model for model in list_models(registry)}
     same = by_name.get(entry.name.casefold())
     if entry.name.casefold() in _OWN_NAMES:
-        raise SaveConflictError(
+        raise errors.SaveConflictError(
             f"{entry.name!r} is the name of a built-in model; choose a different name"
         )
     if same is not None and (same.card.path, same.card.inner) != (card.path, card.inner):
-        raise SaveConflictError(
+        raise errors.SaveConflictError(
             f"the name {same.name!r} is already used by the model at {same.card.path}; choose a "
             "different name",
-            remedies=(Remedy("name", ("NAME",)),),
+            remedies=(errors.Remedy("name", ("NAME",)),),
         )
     report_progress(1, 2, "Storing the model")
     _write_entry(entry, registry)
@@ -154,11 +148,11 @@ def require_runnable(card: ModelCard) -> None:
     """Raise `ModelError` with the reason unless a model can be run here."""
     if card.missing:
         is_bundle = card.kind is ModelKind.MONAI_BUNDLE
-        raise ModelError(
-            "; ".join(card.missing), remedies=(Remedy(command="models wrap"),) * is_bundle
+        raise errors.ModelError(
+            "; ".join(card.missing), remedies=(errors.Remedy(command="models wrap"),) * is_bundle
         )
     if card.kind not in MODEL_KINDS:
-        raise ModelError(
+        raise errors.ModelError(
             f"expected {card.path} to be a model that can be run here, but it is a {card.kind}; "
             "choose a different model"
         )
@@ -171,7 +165,7 @@ def _require_fits(recipe: Recipe, card: ModelCard) -> None:
     require_network_choices(card, settings)
     absent = [fold for fold in settings.folds if fold not in card.folds]
     if absent:
-        raise ModelError(
+        raise errors.ModelError(
             f"expected {card.name} to have the folds {', '.join(settings.folds)} of the recipe, "
             f"but it has {', '.join(card.folds) or 'none'}, without {', '.join(absent)}; choose a "
             "different recipe"
@@ -184,7 +178,7 @@ def _require_loads(card: ModelCard) -> None:
         return
     report_progress(1, 2, "Loading the model once")
     # Without torch nothing is loaded here; what would run code is converted by its added name.
-    with suppress(MissingExtraError, RefusedCheckpointError):
+    with suppress(errors.MissingExtraError, errors.RefusedCheckpointError):
         load_engine(card, EngineSettings(folds=card.folds[:1], accept_trainer=True)).close()
 
 
@@ -201,7 +195,7 @@ def list_models(registry: Path) -> tuple[ModelEntry, ...]:
     except (FileNotFoundError, NotADirectoryError):
         return ()
     except OSError as error:
-        raise ModelError(
+        raise errors.ModelError(
             f"cannot read the folder of added models, {registry}: {error.strerror or error}; "
             "check its permissions, and try again"
         ) from error
@@ -223,12 +217,12 @@ def find_model(wanted: str, registry: Path, recipe: str = "") -> ModelEntry:
     for entry in entries:
         if entry.name == wanted:
             if entry.problem:
-                raise ModelError(entry.problem)
+                raise errors.ModelError(entry.problem)
             return _describe_entry(entry, recipe)
     path = Path(wanted)
     if not path.exists():
         names = ", ".join((*_OWN_NAMES, *(entry.name for entry in entries)))
-        raise ModelError(
+        raise errors.ModelError(
             f"expected {wanted!r} to be the name or path of a model, but it is neither; choose "
             f"one of {names}, or the path of a model"
         )
@@ -249,7 +243,7 @@ def model_recipe(entry: ModelEntry, chosen: str = "") -> Recipe:
     if chosen:
         names = [name for name, _ in presets()]
         if chosen not in names and not Path(chosen).exists():
-            raise ModelError(
+            raise errors.ModelError(
                 f"expected the recipe to be one of {', '.join(names)}, a file, or channels such as "
                 f"p1-p0, but it is {chosen!r}; choose one of these"
             )
@@ -298,7 +292,7 @@ def _describe_entry(entry: ModelEntry, recipe: str) -> ModelEntry:
 def _compare_weight(card: ModelCard, weight: WeightFile) -> str:
     try:
         now = open_files(card.path).sha256(weight.name)
-    except (ModelError, OSError, KeyError) as error:
+    except (errors.ModelError, OSError, KeyError) as error:
         return f"cannot be read: {error}"
     if now != weight.sha256:
         return (
@@ -327,18 +321,18 @@ def _read_entry(file: Path) -> ModelEntry:
     """Return the entry in a file; the model's files are inspected, but not their checksums."""
     path = file
     try:
-        with explained(file, "a model that was added", "add the model again", ModelError):
+        with explained(file, "a model that was added", "add the model again", errors.ModelError):
             added = _CODEC.record(read_json(file), file)
             path = added.path
             return _make_entry(added, file)
-    except ModelError as error:
+    except errors.ModelError as error:
         card = ModelCard(path, ModelKind.UNKNOWN, file.stem)
         return ModelEntry(file.stem, card, problem=str(error))
 
 
 def _make_entry(added: _AddedModel, file: Path) -> ModelEntry:
     if added.format != _FORMAT:
-        raise ModelError(f"{file} does not describe an added model; add the model again")
+        raise errors.ModelError(f"{file} does not describe an added model; add the model again")
     weights = tuple(WeightFile(*weight) for weight in added.weights)
     card = recognise_model(added.path, inner=added.inner, checksums=False)
     card = replace(card, weights=weights)

@@ -17,6 +17,7 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import part, report_progress
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.segmentation.kinetic.breast import breast_area
+from napari_mamamia.segmentation.model import segmenter
 from napari_mamamia.segmentation.model.card import ModelCard
 from napari_mamamia.segmentation.model.engine import EngineInput, Runner
 from napari_mamamia.segmentation.model.engine_settings import EngineResult, EngineSettings
@@ -25,13 +26,6 @@ from napari_mamamia.segmentation.model.postprocess import BreastArea, Change, ap
 from napari_mamamia.segmentation.model.prompts import clicked_voxel
 from napari_mamamia.segmentation.model.recipe import Recipe
 from napari_mamamia.segmentation.model.recipe_input import ModelInput, labels_on_case, model_input
-from napari_mamamia.segmentation.model.segmenter import (
-    BoxPrompt,
-    Candidate,
-    Click,
-    Prediction,
-    Prompt,
-)
 from napari_mamamia.segmentation.run.engines import load_engine
 
 _MOST_CANDIDATES: Final = 5
@@ -85,7 +79,7 @@ class TrainedSegmenter:
             f"{self.card.kind} model {self.card.name}, weights {self.card.sha256[:12]}, {licence}"
         )
 
-    def predict(self, case: Case, prompt: Prompt | None = None) -> Prediction:
+    def predict(self, case: Case, prompt: segmenter.Prompt | None = None) -> segmenter.Prediction:
         """Segment `case`; progress counts up to 1000.
 
         With a `BoxPrompt`, only tiles that overlap the box are computed, and the mask is limited to
@@ -121,11 +115,11 @@ class TrainedSegmenter:
         if box is not None:
             mask = _cut_to_box(mask, box)
         candidates = tuple(candidates_of(mask, case, prompt))
-        if isinstance(prompt, Click) and candidates:
+        if isinstance(prompt, segmenter.Click) and candidates:
             mask = mask_of(candidates[0], mask.shape)
         probability = _as_left(_on_case(result, inputs, case.grid), labels > 0, mask)
         report_progress(1000, 1000, "Done")
-        return Prediction(
+        return segmenter.Prediction(
             case_id=case.case_id,
             mask=Mask(case.grid, mask),
             candidates=candidates,
@@ -231,12 +225,12 @@ def _list_notes(
         yield "the model found nothing"
 
 
-def _check_prompt(case: Case, prompt: Prompt | None) -> Box | None:
+def _check_prompt(case: Case, prompt: segmenter.Prompt | None) -> Box | None:
     """Return a `BoxPrompt`'s box or None; raise `CaseError` if the prompt is outside the case."""
-    if isinstance(prompt, Click):
+    if isinstance(prompt, segmenter.Click):
         clicked_voxel(case, case.grid.display_frame("axial"), prompt)
         return None
-    if not isinstance(prompt, BoxPrompt):
+    if not isinstance(prompt, segmenter.BoxPrompt):
         return None
     box = prompt.box
     if box.is_empty or any(b > n for b, n in zip(box.stop, case.grid.shape, strict=True)):
@@ -249,8 +243,8 @@ def _check_prompt(case: Case, prompt: Prompt | None) -> Box | None:
 
 
 def candidates_of(
-    mask: NDArray[np.bool_], case: Case, prompt: Prompt | None
-) -> Iterator[Candidate]:
+    mask: NDArray[np.bool_], case: Case, prompt: segmenter.Prompt | None
+) -> Iterator[segmenter.Candidate]:
     """Yield the largest 26-connected regions; after a click, yield the nearest region first."""
     around = Box.around(mask)
     if around.is_empty:
@@ -259,7 +253,7 @@ def candidates_of(
     sizes = np.bincount(labels.ravel(), minlength=count + 1)
     sizes[0] = 0
     order = [int(n) for n in np.argsort(-sizes, kind="stable") if sizes[n]]
-    if isinstance(prompt, Click):
+    if isinstance(prompt, segmenter.Click):
         nearest = _find_nearest(labels, prompt.voxel, around, case.grid)
         order = [nearest, *(n for n in order if n != nearest)]
     places = ndimage.find_objects(labels)
@@ -268,7 +262,7 @@ def candidates_of(
         start = [s.start + o for s, o in zip(where, around.start, strict=True)]
         stop = [s.stop + o for s, o in zip(where, around.start, strict=True)]
         volume = int(sizes[label]) * case.grid.voxel_volume_mm3
-        yield Candidate(
+        yield segmenter.Candidate(
             rank=rank,
             box=Box((start[0], start[1], start[2]), (stop[0], stop[1], stop[2])),
             crop=labels[where] == label,
@@ -292,7 +286,7 @@ def _cut_to_box(mask: NDArray[np.bool_], box: Box) -> NDArray[np.bool_]:
     return inside
 
 
-def mask_of(candidate: Candidate, shape: Sequence[int]) -> NDArray[np.bool_]:
+def mask_of(candidate: segmenter.Candidate, shape: Sequence[int]) -> NDArray[np.bool_]:
     """Return the mask of one candidate."""
     mask = np.zeros(tuple(shape), dtype=np.bool_)
     mask[candidate.box.slices] = candidate.crop

@@ -82,7 +82,7 @@ class EventPipe(threading.Thread):
                 self.found[event["event"]] = event
 
     def text(self, kind: str, key: str) -> str:
-        """Return one value of an event as one line of text, "" if it has none."""
+        """Return one value of an event as one line of text, or "" if it has none."""
         return printable(str(self.found.get(kind, {}).get(key, "")))
 
 

@@ -16,13 +16,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from napari_mamamia.core.program.system import (
-    IS_LINUX,
-    account,
-    end_process,
-    file_system_use,
-    stop_process,
-)
+from napari_mamamia.core.program import system
 from napari_mamamia.segmentation.sandbox.runner import PROCESS_HANDLES
 
 _KIBIBYTE: Final = 1024
@@ -146,7 +140,7 @@ class TreeUse:
 
 def can_watch() -> bool:
     """Return whether this system reports the resources of other processes."""
-    return IS_LINUX and (_PROC / "self" / "statm").exists()
+    return system.IS_LINUX and (_PROC / "self" / "statm").exists()
 
 
 def tree_use(pid: int, in_memory: Sequence[str] = ()) -> TreeUse:
@@ -215,7 +209,7 @@ def _find_room(tree: Sequence[int]) -> Path | None:
 def _folder_bytes(folder: str) -> int:
     """Return the size of an in-memory folder in bytes, including its empty files."""
     with suppress(OSError):
-        used, n_files = file_system_use(folder)
+        used, n_files = system.file_system_use(folder)
         return used + n_files * EMPTY_FILE_BYTES
     return 0
 
@@ -274,7 +268,7 @@ def own_threads() -> int:
     On older kernels, a limit on processes counts all threads of the user. Source: getrlimit(2),
     RLIMIT_NPROC.
     """
-    user = account()
+    user = system.account()
     if not can_watch() or user is None:
         return 0
     count = 0
@@ -297,13 +291,13 @@ def end_tree(pid: int) -> None:
             break
         for member in members:
             with suppress(OSError):
-                stop_process(member)
+                system.stop_process(member)
         seen |= members
     for member in seen - {pid}:
         with suppress(OSError):
-            end_process(member)
+            system.end_process(member)
     with suppress(OSError):
-        end_process(pid)
+        system.end_process(pid)
 
 
 def is_alive(pid: int) -> bool:

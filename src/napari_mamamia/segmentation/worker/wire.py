@@ -7,16 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from napari_mamamia.core import errors
 from napari_mamamia.core.box import Box
-from napari_mamamia.core.errors import (
-    CaseError,
-    FormatError,
-    MamamiaError,
-    MissingExtraError,
-    ModelError,
-    RefusedCheckpointError,
-    SaveError,
-)
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.io.files.record_codec import RecordCodec
 from napari_mamamia.segmentation.model.card import ModelCard, WeightFile
@@ -28,23 +20,23 @@ from napari_mamamia.segmentation.run.weights import recognise_model
 from napari_mamamia.segmentation.worker.shared_arrays import SharedArray
 
 _REMEDY: Final = "start the program again"
-SETTINGS: Final = RecordCodec(EngineSettings, _REMEDY, kind=ModelError)
-TILES: Final = RecordCodec(TilePlan, _REMEDY, kind=ModelError)
-RAN: Final = RecordCodec(Ran, _REMEDY, kind=ModelError)
-SHARED: Final = RecordCodec(SharedArray, _REMEDY, kind=ModelError)
+SETTINGS: Final = RecordCodec(EngineSettings, _REMEDY, kind=errors.ModelError)
+TILES: Final = RecordCodec(TilePlan, _REMEDY, kind=errors.ModelError)
+RAN: Final = RecordCodec(Ran, _REMEDY, kind=errors.ModelError)
+SHARED: Final = RecordCodec(SharedArray, _REMEDY, kind=errors.ModelError)
 OTHER: Final = "a message of the model's process"
 """The name of these messages in error messages."""
 
-_ERRORS: Final[dict[str, type[MamamiaError]]] = {
+_ERRORS: Final[dict[str, type[errors.MamamiaError]]] = {
     kind.__name__: kind
     for kind in (
-        CaseError,
-        FormatError,
-        ModelError,
+        errors.CaseError,
+        errors.FormatError,
+        errors.ModelError,
         OutOfMemoryError,
         OverLimitError,
-        RefusedCheckpointError,
-        SaveError,
+        errors.RefusedCheckpointError,
+        errors.SaveError,
     )
 }
 
@@ -105,15 +97,15 @@ def region_from(found: list[list[int]] | None) -> Box | None:
 
 def error_on_wire(error: Exception) -> dict[str, Any]:
     """Return an error as a message; an unexpected error includes its type."""
-    if isinstance(error, MissingExtraError):
+    if isinstance(error, errors.MissingExtraError):
         return {"event": "error", "kind": "missing", "package": error.package, "extra": error.extra}
     is_known = type(error).__name__ in _ERRORS
     text = str(error) if is_known else f"unexpected {type(error).__name__}: {error}"
     return {"event": "error", "kind": type(error).__name__ if is_known else "", "text": text}
 
 
-def error_from(found: dict[str, Any]) -> MamamiaError:
+def error_from(found: dict[str, Any]) -> errors.MamamiaError:
     """Return the error of a message."""
     if found["kind"] == "missing":
-        return MissingExtraError(found["package"], found["extra"])
-    return _ERRORS.get(found["kind"], ModelError)(found["text"])
+        return errors.MissingExtraError(found["package"], found["extra"])
+    return _ERRORS.get(found["kind"], errors.ModelError)(found["text"])

@@ -12,13 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from napari_mamamia.core.errors import (
-    CaseError,
-    MamamiaError,
-    MissingExtraError,
-    list_remedies,
-    refusal_text,
-)
+from napari_mamamia.core import errors
 from napari_mamamia.core.progress import Progress, changing, forward_progress, part, report_progress
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.files.own_paths import sweep_below
@@ -67,10 +61,10 @@ def for_each_case(case_ids: Sequence[str], work: Callable[[str], T]) -> BatchRes
         try:
             with part(start, start + _STEPS_PER_CASE - 1, total, f"{case_id}: "):
                 results.append(work(case_id))
-        except MamamiaError as error:
-            failures.append(CaseFailure(case_id, str(error), remedies=list_remedies(error)))
+        except errors.MamamiaError as error:
+            failures.append(CaseFailure(case_id, str(error), remedies=errors.list_remedies(error)))
         except OSError as error:
-            failures.append(CaseFailure(case_id, refusal_text(error)))
+            failures.append(CaseFailure(case_id, errors.refusal_text(error)))
         except Exception as error:  # noqa: BLE001 - as `attempt`
             _log.exception("case %s failed", case_id)
             failures.append(CaseFailure(case_id, f"unexpected {type(error).__name__}: {error}"))
@@ -205,7 +199,7 @@ def _gather_outcomes(
         try:
             from napari_mamamia.services.batch.cluster import on_cluster
         except ImportError as error:
-            raise MissingExtraError("distributed", "cluster") from error
+            raise errors.MissingExtraError("distributed", "cluster") from error
         yield from on_cluster(cases, work, place)
         return
     telling = waiting
@@ -232,7 +226,7 @@ def _sort_in(
     kept: ResultStore[T] | None,
 ) -> None:
     if outcome.missing_extra is not None:
-        raise MissingExtraError(*outcome.missing_extra)
+        raise errors.MissingExtraError(*outcome.missing_extra)
     if kept is not None:
         kept.add(outcome)
     if outcome.result is None:
@@ -252,7 +246,7 @@ def _require_unique(cases: Sequence[CaseInputs]) -> None:
     seen: set[str] = set()
     for inputs in cases:
         if inputs.case_id in seen:
-            raise CaseError(
+            raise errors.CaseError(
                 f"expected each case id to occur once, but {inputs.case_id} occurs twice: rename "
                 "one case"
             )

@@ -21,15 +21,8 @@ from types import MappingProxyType
 from typing import IO, Any, Final, TypeVar
 
 from napari_mamamia.core.plugins import be_quiet
+from napari_mamamia.core.program import child_process
 from napari_mamamia.core.program.child_environment import child_environment
-from napari_mamamia.core.program.child_process import (
-    Errors,
-    Process,
-    end_group,
-    end_silent,
-    python_command,
-    start,
-)
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.records import FailureCause
 from napari_mamamia.services.batch.work import POLL_S, CaseInputs, CaseWork, Outcome, attempt
@@ -58,7 +51,7 @@ class Child:
 
     def __init__(self, environment: Mapping[str, str] = MappingProxyType({})) -> None:
         self._environment = environment
-        self._process: Process | None = None
+        self._process: child_process.Process | None = None
         self._answers: SimpleQueue[Any] = SimpleQueue()
         self._is_closed = False
 
@@ -107,7 +100,7 @@ class Child:
         """End the process and its descendants, and wait until they have ended."""
         process, self._process = self._process, None
         if process is not None:
-            end_group(process)
+            child_process.end_group(process)
 
     def close(self) -> None:
         """End the process permanently; no new process is started afterwards."""
@@ -118,9 +111,9 @@ class Child:
         if self._is_closed:
             raise _Ended("it was stopped")
         self._answers = SimpleQueue()
-        self._process = start(
-            python_command(_MODULE),
-            errors=Errors.SHOWN,
+        self._process = child_process.start(
+            child_process.python_command(_MODULE),
+            errors=child_process.Errors.SHOWN,
             environment=child_environment(**self._environment),
         )
         reader = threading.Thread(
@@ -150,7 +143,7 @@ class Child:
 
     def _how_it_ended(self) -> str:
         process, self._process = self._process, None
-        code = None if process is None else end_silent(process)
+        code = None if process is None else child_process.end_silent(process)
         if code is None:
             return "it was stopped"
         return f"signal {-code}" if code < 0 else f"exit code {code}"

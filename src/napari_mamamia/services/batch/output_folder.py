@@ -1,16 +1,17 @@
 """Claim an output folder, to prevent that results of two runs are mixed or overwritten silently."""
 
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
-from napari_mamamia.core.errors import Remedy, SaveConflictError, SaveError
+from napari_mamamia.core.errors import MamamiaError, Remedy, SaveConflictError, SaveError
 from napari_mamamia.core.provenance import Setting, now_utc, software_version
 from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.files.own_paths import sweep_below
+from napari_mamamia.io.files.save import saving
 from napari_mamamia.io.tables.tables import write_json
 
 RUN_FILE = "run.json"
@@ -34,7 +35,7 @@ _WITHOUT_RESUME: Final = frozenset(
 
 
 class Existing(StrEnum):
-    """What to do if the output folder is not empty."""
+    """The action if the output folder is not empty."""
 
     REFUSE = "refuse"
     RESUME = "resume"
@@ -96,6 +97,56 @@ def claim_folder(
     write_json(record, folder / RUN_FILE, overwrite=True)
 
 
+@contextmanager
+def claimed_folder(
+    folder: Path,
+    command: str,
+    parameters: tuple[tuple[str, Setting], ...],
+    existing: Existing,
+    read: Iterable[Path] = (),
+) -> Iterator[None]:
+    """Claim `folder` for the block; see `claim_folder`.
+
+    If the block raises a `MamamiaError` before it has written any content, the folder is left as it
+    was before.
+    """
+    was_there, run_before = folder.exists(), _read_run_file(folder)
+    claim_folder(folder, command, parameters, existing, read)
+    before = _list_files(folder)
+    try:
+        yield
+    except MamamiaError:
+        after = _list_files(folder)
+        added = [path for path in after if path not in before]
+        if any(after[path][0] for path in added) or any(
+            after.get(path) != state for path, state in before.items()
+        ):
+            raise
+        if run_before is None:
+            take_back(folder, added, was_there=was_there)
+        else:
+            with saving(folder / RUN_FILE, overwrite=True) as temporary:
+                temporary.write_bytes(run_before)
+        raise
+
+
+def _list_files(folder: Path) -> dict[Path, tuple[int, int]]:
+    """Return size and modification time of all files in a folder, except its ``run.json``."""
+    files: dict[Path, tuple[int, int]] = {}
+    for path in folder.rglob("*"):
+        with suppress(OSError):
+            if path.is_file() and path != folder / RUN_FILE:
+                files[path] = (path.stat().st_size, path.stat().st_mtime_ns)
+    return files
+
+
+def _read_run_file(folder: Path) -> bytes | None:
+    try:
+        return (folder / RUN_FILE).read_bytes()
+    except OSError:
+        return None
+
+
 def run_in(folder: Path) -> str | None:
     """Return the command of the run that claimed a folder, or None if it is unknown."""
     try:
@@ -154,13 +205,13 @@ def _require_same_run(
         same = (run["command"], run["parameters"]) == (command, dict(parameters))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise SaveConflictError(
-            f"{folder} has files but no readable {RUN_FILE}, so its run cannot be resumed: choose "
-            "a new folder, or replace the files",
+            f"{folder} contains files but no readable {RUN_FILE}, so its run cannot be resumed: "
+            "choose a new folder, or replace the files",
             remedies=(Remedy("overwrite"),),
         ) from error
     if not same:
         raise SaveConflictError(
-            f"{folder} has the results of a different run "
+            f"{folder} contains the results of a different run "
             f"({_list_changes(run, command, parameters)}): choose a new folder, or replace the "
             "files",
             remedies=(Remedy("overwrite"),),

@@ -12,16 +12,8 @@ from dataclasses import astuple, dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar, get_args, get_type_hints
 
+from napari_mamamia.core import errors
 from napari_mamamia.core.cohort import CaseRecord
-from napari_mamamia.core.errors import (
-    FormatError,
-    MamamiaError,
-    MissingExtraError,
-    Remedy,
-    SaveConflictError,
-    list_remedies,
-    refusal_text,
-)
 from napari_mamamia.core.progress import paced
 from napari_mamamia.core.provenance import software_version
 from napari_mamamia.core.records import FailureCause
@@ -150,7 +142,7 @@ class FilePrint:
         try:
             status = path.stat()
         except OSError as error:
-            raise FormatError(
+            raise errors.FormatError(
                 f"expected {path} to be a readable file, but {error.strerror or error}: check "
                 "that the file exists and that you have permission to read it"
             ) from error
@@ -167,7 +159,7 @@ class FilePrint:
             if status.st_size != self.size:
                 return False
             return status.st_mtime_ns == self.mtime_ns or sha256_of(path) == self.sha256
-        except (OSError, FormatError):
+        except (OSError, errors.FormatError):
             return False
 
 
@@ -180,7 +172,7 @@ class Outcome(Generic[R]):
     reason: str = ""
     prints: tuple[FilePrint | None, ...] = ()
     cause: FailureCause = FailureCause.ERROR
-    remedies: tuple[Remedy, ...] = ()
+    remedies: tuple[errors.Remedy, ...] = ()
     missing_extra: tuple[str, str] | None = None
     """Missing package and the extra that installs it; this is not counted as a failure of the case.
     """
@@ -196,13 +188,13 @@ def attempt(work: CaseWork[R], inputs: CaseInputs) -> Outcome[R]:
         prints = tuple(FilePrint.of(path) if path else None for path in inputs.files)
         result = work.function(inputs, work.settings)
         return Outcome(inputs.case_id, result, "", prints)
-    except MissingExtraError as error:
+    except errors.MissingExtraError as error:
         missing = (error.package, error.extra)
         return Outcome(inputs.case_id, reason=str(error), missing_extra=missing)
-    except MamamiaError as error:
-        return Outcome(inputs.case_id, reason=str(error), remedies=list_remedies(error))
+    except errors.MamamiaError as error:
+        return Outcome(inputs.case_id, reason=str(error), remedies=errors.list_remedies(error))
     except OSError as error:
-        return Outcome(inputs.case_id, reason=refusal_text(error))
+        return Outcome(inputs.case_id, reason=errors.refusal_text(error))
     except Exception as error:  # noqa: BLE001 - the one place where a batch survives a case
         _log.exception("case %s failed", inputs.case_id)
         return Outcome(inputs.case_id, reason=f"unexpected {type(error).__name__}: {error}")
@@ -237,10 +229,10 @@ class ResultStore(Generic[R]):
 
     def __init__(self, path: Path, work: CaseWork[R], existing: Existing) -> None:
         if existing is Existing.REFUSE and path.exists():
-            raise SaveConflictError(
-                f"{path} has the results of an earlier run: continue that run, or replace its "
-                "results",
-                remedies=(Remedy("resume"), Remedy("overwrite")),
+            raise errors.SaveConflictError(
+                f"{path} contains the results of an earlier run: continue that run, or replace "
+                "its results",
+                remedies=(errors.Remedy("resume"), errors.Remedy("overwrite")),
             )
         self._lines = CheckedLines(path, keep=existing in (Existing.RESUME, Existing.ADD))
         self._key = work.key

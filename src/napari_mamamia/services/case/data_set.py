@@ -85,7 +85,7 @@ class CaseRow:
 
     @property
     def n_phases(self) -> int | None:
-        """Number of phases, None for a DICOM study whose headers have not been read."""
+        """Number of phases, or None for a DICOM study whose headers have not been read."""
         return None if self.files.is_pending else len(self.files.phases)
 
     @property

@@ -8,14 +8,8 @@ from napari_mamamia.core.errors import ArgumentError, MamamiaError, SaveConflict
 from napari_mamamia.core.names import name_some
 from napari_mamamia.io.files.save import write_text_atomically
 from napari_mamamia.io.files.sources import DataSet
+from napari_mamamia.io.layouts import known
 from napari_mamamia.io.layouts.cases import build_data_set
-from napari_mamamia.io.layouts.known import (
-    PROPOSED,
-    choose_matches,
-    layout_text,
-    own_layout_file,
-    parse_own_layout,
-)
 from napari_mamamia.io.layouts.layout import read_layout_text
 from napari_mamamia.io.layouts.propose import propose_layout
 from napari_mamamia.io.layouts.tree import list_tree
@@ -42,8 +36,8 @@ def propose_for(root: Path, candidates: tuple[str, ...] = ()) -> str:
     FormatError
         If no file can be a phase.
     """
-    if candidates and candidates[0] != PROPOSED:
-        return layout_text(candidates[0])
+    if candidates and candidates[0] != known.PROPOSED:
+        return known.layout_text(candidates[0])
     return propose_layout(list_tree(root))
 
 
@@ -58,9 +52,9 @@ def preview_layout(root: Path, text: str) -> LayoutPreview:
         A layout as TOML, or ``layout = "NAME"``.
     """
     try:
-        layouts = parse_own_layout(text, "the description")
+        layouts = known.parse_own_layout(text, "the description")
         tree = list_tree(root)
-        matches = choose_matches(layouts, tree)
+        matches = known.choose_matches(layouts, tree)
         if matches is None:
             return LayoutPreview(error="No file fits this description.")
         return _describe(build_data_set(matches, tree))
@@ -119,7 +113,7 @@ def keep_named_layout(root: Path, layout: str) -> Path:
 
 def keep_layout_text(root: Path, text: str, *, overwrite: bool = False) -> Path:
     """Write a layout text into a data set's folder, and return the file's path."""
-    path = own_layout_file(root.absolute())
+    path = known.own_layout_file(root.absolute())
     if path.exists() and read_layout_text(path) == text:
         return path
     if path.exists() and not overwrite:

@@ -19,16 +19,7 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Cancelled, Progress, listening, report_progress
 from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.core.records import CaseFailure, CaseWarning
-from napari_mamamia.io.data_set.imported_case import (
-    add_clinical_row,
-    check_clinical_table,
-    existing_case,
-    placing,
-    sweep_data_set,
-    upright,
-    write_info,
-    write_phase,
-)
+from napari_mamamia.io.data_set import imported_case
 from napari_mamamia.io.dicom.facts import ScannerFacts, read_facts, user_secret
 from napari_mamamia.io.dicom.headers import read_slices
 from napari_mamamia.io.dicom.pixels import common_type, fill_planes, needs_scaling
@@ -40,14 +31,7 @@ from napari_mamamia.io.exam.table import SeriesRow
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.services.batch.batch import for_each_case
 from napari_mamamia.services.batch.output_folder import Existing
-from napari_mamamia.services.dicom.finding import (
-    FoundStudy,
-    ImportSettings,
-    chosen_phases,
-    find_studies,
-    require_id,
-    unpacked,
-)
+from napari_mamamia.services.dicom import finding
 
 _INFO_NAMES: Final = (
     ("manufacturer", "scanner_manufacturer"),
@@ -174,7 +158,7 @@ def _describe_clock(exam: Exam) -> dict[str, Any]:
     }
 
 
-def describe_studies(studies: Sequence[FoundStudy]) -> dict[str, object]:
+def describe_studies(studies: Sequence[finding.FoundStudy]) -> dict[str, object]:
     """Return JSON content with the use of each part of each study, and the problems."""
     return {
         "software": software_version(),
@@ -300,7 +284,7 @@ class ImportSummary:
 
 
 def import_dicom(
-    source: Path, out: Path, case_id: str = "", settings: ImportSettings | None = None
+    source: Path, out: Path, case_id: str = "", settings: finding.ImportSettings | None = None
 ) -> ImportSummary:
     """Write each study of a DICOM folder or zip as a case of the data set `out`.
 
@@ -332,12 +316,14 @@ def import_dicom(
     SaveError
         If a file cannot be written.
     """
-    options = settings or ImportSettings()
-    sweep_data_set(out)
-    with unpacked(source) as folder:
-        studies = find_studies(source, folder, case_id, options)
-        check_clinical_table(out, options.columns)
-        there = {s.case_id for s in studies if existing_case(out, s.case_id) is not None}
+    options = settings or finding.ImportSettings()
+    imported_case.sweep_data_set(out)
+    with finding.unpacked(source) as folder:
+        studies = finding.find_studies(source, folder, case_id, options)
+        imported_case.check_clinical_table(out, options.columns)
+        there = {
+            s.case_id for s in studies if imported_case.existing_case(out, s.case_id) is not None
+        }
         skipped = sorted(there) if options.existing is Existing.RESUME else []
         for study in studies:
             if study.case_id in skipped and study.exam is not None:
@@ -350,17 +336,19 @@ def import_dicom(
         return ImportSummary(batch.results, tuple(skipped), batch.failures)
 
 
-def import_study(study: FoundStudy, out: Path, settings: ImportSettings) -> ImportedCase:
+def import_study(
+    study: finding.FoundStudy, out: Path, settings: finding.ImportSettings
+) -> ImportedCase:
     """Write one study as a case of `out`; errors as in `import_dicom`."""
     exam = study.exam
     if exam is None:
         raise CaseError(study.problem, remedies=study.remedies)
-    phases = chosen_phases(exam, settings.phases)
+    phases = finding.chosen_phases(exam, settings.phases)
     stacks = [exam.stacks[index] for index in phases]
     times_s = _shift_times(exam.times_s, phases)
-    grid, turn = upright(exam.grid)
+    grid, turn = imported_case.upright(exam.grid)
     is_over = settings.existing is Existing.OVERWRITE
-    with placing(out, study.case_id, overwrite=is_over) as folder:
+    with imported_case.placing(out, study.case_id, overwrite=is_over) as folder:
         written = _write_all(stacks, folder, study.case_id, grid, turn)
         uids = list(dict.fromkeys(p.header.series_uid for stack in stacks for p in stack))
         frames = list(dict.fromkeys(p.header.frame_of_reference for s in stacks for p in s))
@@ -370,9 +358,9 @@ def import_study(study: FoundStudy, out: Path, settings: ImportSettings) -> Impo
         choices = Choices(settings.clock is not None, tuple(phases), scaling)
         scan = read_scan_timing(stacks[min(1, len(stacks) - 1)][0].file, stacks[0][0].file)
         info = patient_info(study.case_id, exam, grid, times_s, facts, choices, scan)
-        write_info(out, study.case_id, info, overwrite=is_over)
+        imported_case.write_info(out, study.case_id, info, overwrite=is_over)
     record = clinical_record(study.case_id, grid, len(stacks), times_s, facts)
-    warning = add_clinical_row(out, record, settings.columns)
+    warning = imported_case.add_clinical_row(out, record, settings.columns)
     columns = (*record.other.items(), ("study_uid (remapped)", facts.study_uid))
     return ImportedCase(
         study.case_id,
@@ -387,17 +375,17 @@ def import_study(study: FoundStudy, out: Path, settings: ImportSettings) -> Impo
     )
 
 
-def _complete_row(study: FoundStudy, out: Path, settings: ImportSettings) -> None:
+def _complete_row(study: finding.FoundStudy, out: Path, settings: finding.ImportSettings) -> None:
     """Write the clinical row of a case whose import was killed after the images."""
     exam = study.exam
     if exam is None:
         return
-    phases = chosen_phases(exam, settings.phases)
-    grid, _ = upright(exam.grid)
+    phases = finding.chosen_phases(exam, settings.phases)
+    grid, _ = imported_case.upright(exam.grid)
     facts = read_facts(exam.stacks[phases[0]][0].file, (), user_secret(), settings.dates)
     times_s = _shift_times(exam.times_s, phases)
     row = clinical_record(study.case_id, grid, len(phases), times_s, facts)
-    add_clinical_row(out, row, settings.columns)
+    imported_case.add_clinical_row(out, row, settings.columns)
 
 
 def _shift_times(
@@ -436,7 +424,7 @@ def _write_all(
 
         planes = PhasePlanes(stacks[index], grid.shape, dtype, turn, check)
         with listening(report):
-            n_bytes = write_phase(folder, case_id, index, planes, grid)
+            n_bytes = imported_case.write_phase(folder, case_id, index, planes, grid)
         counts[index] = len(stacks[index])
         tails[index] = planes.tails
         return n_bytes
@@ -461,8 +449,8 @@ def _write_all(
 class WantedStudy:
     """A study to import; `found` contains the chosen id and was checked with `settings`."""
 
-    found: FoundStudy
-    settings: ImportSettings
+    found: finding.FoundStudy
+    settings: finding.ImportSettings
 
 
 def import_studies(wanted: Sequence[WantedStudy], out: Path) -> ImportSummary:
@@ -481,7 +469,7 @@ def import_studies(wanted: Sequence[WantedStudy], out: Path) -> ImportSummary:
     """
     by_id = {study.found.case_id: study for study in wanted}
     _require_ids([study.found.case_id for study in wanted])
-    check_clinical_table(out)  # This uses a column file next to the table.
+    imported_case.check_clinical_table(out)  # This uses a column file next to the table.
     batch = for_each_case(list(by_id), lambda case_id: _import_study(by_id[case_id], out))
     return ImportSummary(batch.results, (), batch.failures)
 
@@ -507,7 +495,7 @@ def _require_unchanged(piece: Slice) -> None:
 def _require_ids(case_ids: Sequence[str]) -> None:
     seen: set[str] = set()
     for case_id in case_ids:
-        require_id(case_id)
+        finding.require_id(case_id)
         if case_key(case_id) in seen:
             raise CaseError(
                 f"expected each study to have a different id, but two have {case_id}: change one id"

@@ -16,18 +16,7 @@ from napari_mamamia.io.exam.phases import find_phases
 from napari_mamamia.io.files.own_paths import own_folder
 from napari_mamamia.io.files.zip_files import is_zip
 from napari_mamamia.services.case.open_case import load_case
-from napari_mamamia.services.dicom.finding import (
-    FoundStudy,
-    ImportSettings,
-    judged,
-    naming,
-    place_of,
-    require_folder,
-    study_ids,
-    tells_the_patient,
-    unpacked,
-    usable_studies,
-)
+from napari_mamamia.services.dicom import finding
 
 _NEUTRAL: Final = "CASE"
 
@@ -52,7 +41,7 @@ class InspectedStudies:
         self,
         source: Path,
         folder: Path,
-        studies: Sequence[FoundStudy],
+        studies: Sequence[finding.FoundStudy],
         renamed: frozenset[int] = frozenset(),
         held: ExitStack | None = None,
     ) -> None:
@@ -90,16 +79,16 @@ def look_at_source(source: Path) -> InspectedStudies:
     """
     require_pydicom()
     if not is_zip(source):
-        require_folder(source)
+        finding.require_folder(source)
         return _look_into(source, source)
     with ExitStack() as stack:
         folder = stack.enter_context(own_folder())
-        with naming(source, folder):
+        with finding.naming(source, folder):
             unpack(source, folder)
             return _look_into(source, folder, stack)
 
 
-def judge_again(found: FoundStudy, settings: ImportSettings) -> FoundStudy:
+def judge_again(found: finding.FoundStudy, settings: finding.ImportSettings) -> finding.FoundStudy:
     """Check a study again with different settings, such as a different clock.
 
     Raises
@@ -112,7 +101,7 @@ def judge_again(found: FoundStudy, settings: ImportSettings) -> FoundStudy:
             f"the headers of {found.case_id} are no longer in memory: open the source again"
         )
     report_progress(0, 1, f"Sorting {found.case_id}")
-    return judged(found.case_id, found.study, found.place, settings)
+    return finding.judged(found.case_id, found.study, found.place, settings)
 
 
 def read_dicom_case(source: Path) -> Case:
@@ -125,23 +114,27 @@ def read_dicom_case(source: Path) -> Case:
     MissingExtraError
         If pydicom is not installed.
     """
-    with unpacked(source) as folder:
+    with finding.unpacked(source) as folder:
         if folder != source:
             unpack(source, folder)
         return load_case(find_phases(folder))
 
 
 def _look_into(source: Path, folder: Path, held: ExitStack | None = None) -> InspectedStudies:
-    usable = usable_studies(folder)
+    usable = finding.usable_studies(folder)
     studies, renamed = [], set()
     for index, (name, study) in enumerate(
-        zip(study_ids(usable, folder, source, ""), usable, strict=True)
+        zip(finding.study_ids(usable, folder, source, ""), usable, strict=True)
     ):
         report_progress(index, len(usable), f"Sorting study {index + 1} of {len(usable)}")
         if _may_tell_the_patient(study, name):
             name = f"{_NEUTRAL}_{index + 1:03d}"
             renamed.add(index)
-        studies.append(judged(name, study, place_of(study, folder, source), ImportSettings()))
+        studies.append(
+            finding.judged(
+                name, study, finding.place_of(study, folder, source), finding.ImportSettings()
+            )
+        )
     stack = None if held is None else held.pop_all()  # The unpacked files remain until `close`.
     return InspectedStudies(source, folder, studies, frozenset(renamed), stack)
 
@@ -149,6 +142,6 @@ def _look_into(source: Path, folder: Path, held: ExitStack | None = None) -> Ins
 def _may_tell_the_patient(study: Study, name: str) -> bool:
     """Return whether an id identifies the patient, or may do so."""
     try:
-        return tells_the_patient(study, name)
+        return finding.tells_the_patient(study, name)
     except FormatError:
         return True

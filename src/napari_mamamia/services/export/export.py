@@ -16,14 +16,7 @@ from napari_mamamia.core.names import count_of
 from napari_mamamia.core.progress import Cancelled, report_progress
 from napari_mamamia.core.provenance import InputFile, now_utc, software_version
 from napari_mamamia.core.records import CaseFailure
-from napari_mamamia.io.data_set.bundle import (
-    MANIFEST_NAME,
-    BundleFile,
-    CaseEntry,
-    Manifest,
-    describe_file,
-    write_manifest,
-)
+from napari_mamamia.io.data_set import bundle
 from napari_mamamia.io.data_set.volumes import read_phase_header
 from napari_mamamia.io.dicom.facts import names_a_person
 from napari_mamamia.io.dicom.probe import is_dicom_file
@@ -64,7 +57,9 @@ _NOT_TABLES: Final = frozenset({"run.json"})
 _FOLDERS: Final = ("scores", "kinetics")
 
 
-def copy_tables(workspace: Workspace, out: Path, *, overwrite: bool) -> tuple[BundleFile, ...]:
+def copy_tables(
+    workspace: Workspace, out: Path, *, overwrite: bool
+) -> tuple[bundle.BundleFile, ...]:
     """Copy the tables of ``scores/`` and ``kinetics/`` of a workspace to ``out/tables/``.
 
     ``.csv``, ``.xlsx``, ``.parquet`` and ``.json`` files are copied byte for byte, with their
@@ -80,7 +75,7 @@ def copy_tables(workspace: Workspace, out: Path, *, overwrite: bool) -> tuple[Bu
         target = out / "tables" / source.relative_to(workspace.root)
         with saving(target, overwrite=overwrite) as temporary:
             temporary.write_bytes(source.read_bytes())
-        copied.append(describe_file(out, target, "table"))
+        copied.append(bundle.describe_file(out, target, "table"))
     return tuple(copied)
 
 
@@ -196,25 +191,25 @@ def _export_cases(
     was_there = out.is_dir()
     was_free = not was_there or not any(out.iterdir())
     claim_folder(out, "export", parameters_of(data_set, settings), existing)
-    of_bundle: list[BundleFile] = []
+    of_bundle: list[bundle.BundleFile] = []
     try:
         return _write_bundle(plan, opened, of_bundle)
     except (Cancelled, KeyboardInterrupt):
         if (
             was_free
         ):  # An incomplete bundle is removed, because a reader could not see what is missing.
-            names = (MANIFEST_NAME, *(file.name for file in of_bundle))
+            names = (bundle.MANIFEST_NAME, *(file.name for file in of_bundle))
             take_back(out, [out / name for name in names], was_there=was_there)
         raise
 
 
 def _write_bundle(
-    plan: ExportPlan, opened: OpenDataSet | None, of_bundle: list[BundleFile]
+    plan: ExportPlan, opened: OpenDataSet | None, of_bundle: list[bundle.BundleFile]
 ) -> ExportSummary:
     """Write and verify the bundle; its files except the manifest are appended to `of_bundle`."""
     out = plan.out
     with suppress(FileNotFoundError):
-        (out / MANIFEST_NAME).unlink()  # until the new manifest is complete
+        (out / bundle.MANIFEST_NAME).unlink()  # until the new manifest is complete
 
     def export(case_id: str) -> DoneCase:
         case = export_case(plan, case_id)
@@ -227,12 +222,12 @@ def _write_bundle(
     notes = tuple(note for case in batch.results for note in case.notes)
     is_searched = bool(studies) or not plan.settings.identified_seg
     unsearched = () if studies or not is_searched else (NOT_SEARCHED,)
-    others: list[BundleFile] = []
+    others: list[bundle.BundleFile] = []
     try:
         manifest = _make_manifest(plan, opened, batch.results, (*notes, *unsearched), others)
     finally:
         of_bundle.extend(others)
-    write_manifest(manifest, out)
+    bundle.write_manifest(manifest, out)
     verified = verify_bundle(out, None, studies, volumes_of(_list_cases(plan)))
     return ExportSummary(
         out,
@@ -290,23 +285,23 @@ def _make_manifest(
     opened: OpenDataSet | None,
     done: Sequence[DoneCase],
     notes: tuple[str, ...],
-    files: list[BundleFile],
-) -> Manifest:
+    files: list[bundle.BundleFile],
+) -> bundle.Manifest:
     """Write and record the files that belong to no case, and return the manifest."""
     settings, out = plan.settings, plan.out
     entries = tuple(item.entry for item in done)
-    files.append(describe_file(out, out / _RUN_FILE, "other"))
+    files.append(bundle.describe_file(out, out / _RUN_FILE, "other"))
     qualities = [item.quality for item in done if item.quality is not None]
     if qualities:
         for path in write_quality(qualities, out, overwrite=plan.replacing):
-            files.append(describe_file(out, path, "quality"))
+            files.append(bundle.describe_file(out, path, "quality"))
     for spec in (
         formats_of(settings) if done else ()
     ):  # An empty submission could be mistaken for a valid submission.
         files += spec.finish(plan, done)
     if opened is not None:
         files += copy_tables(opened.workspace, out, overwrite=plan.replacing)
-    return Manifest(
+    return bundle.Manifest(
         software=software_version(),
         created=now_utc(),
         data_set=public_name(plan.data_set),
@@ -320,7 +315,7 @@ def _make_manifest(
     )
 
 
-def _summarise_entry(entry: CaseEntry) -> ExportedMask:
+def _summarise_entry(entry: bundle.CaseEntry) -> ExportedMask:
     files = tuple(InputFile(file.name, file.sha256) for file in entry.files)
     return ExportedMask(entry.case_id, entry.volume_mm3, files, entry.quality)
 
@@ -363,7 +358,7 @@ def export_case(plan: ExportPlan, case_id: str) -> DoneCase:
             spec.write(work, writer)
     light = "" if quality is None else quality.light.value
     volume = float((drawn[0].labels > 0).sum()) * grid.voxel_volume_mm3
-    entry = CaseEntry(case_id, volume, light, tuple(writer.files))
+    entry = bundle.CaseEntry(case_id, volume, light, tuple(writer.files))
     times_s = () if case is None else case.times_s
     lost = (note for spec in formats for note in spec.notes(work))
     notes = (*_note_absent(plan, case_id, drawn), *_note_shear(case_id, grid), *lost)
@@ -452,7 +447,7 @@ def _looked_at(folder: Path) -> ExportTarget:
     names = [path.name for path in folder.iterdir()] if there == folder else []
     if not names:
         return ExportTarget(folder, TargetState.FREE, "The folder is empty or new.")
-    if MANIFEST_NAME in names:
+    if bundle.MANIFEST_NAME in names:
         text = (
             "The folder contains an earlier export: replace its files, or choose a different "
             "folder."

@@ -22,15 +22,8 @@ from napari_mamamia.core.errors import CaseError, Remedy
 from napari_mamamia.core.plugins import Registry
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import software_version
+from napari_mamamia.io.data_set import export_layouts
 from napari_mamamia.io.data_set.bundle import BundleFile, describe_file
-from napari_mamamia.io.data_set.export_layouts import (
-    bids_facts,
-    bids_stem,
-    nnunet_folder,
-    write_bids_description,
-    write_nnunet_description,
-    write_zip,
-)
 from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.services.export.format_spec import (
     CaseWork,
@@ -108,7 +101,7 @@ def _write_nnunet(work: CaseWork, writer: CaseWriter) -> None:
 def _finish_nnunet(plan: ExportPlan, done: Sequence[DoneCase]) -> tuple[BundleFile, ...]:
     folder = _nnunet_root(plan.out, plan)
     n_cases = sum("/labelsTr/" in file.name for file in files_of(done))
-    path = write_nnunet_description(
+    path = export_layouts.write_nnunet_description(
         folder, label_names(plan.settings), n_channels(plan), n_cases, overwrite=plan.replacing
     )
     return (describe_file(plan.out, path, "other"),)
@@ -120,14 +113,14 @@ def _write_bids(work: CaseWork, writer: CaseWriter) -> None:
     The fields that BIDS requires and the mask's provenance are written to a file next to each mask.
     """
     for mask in work.drawn:
-        path = writer.root / "bids" / f"{bids_stem(work.files, mask.name)}.nii.gz"
-        facts = bids_facts(mask.name, mask.provenance.maker)
+        path = writer.root / "bids" / f"{export_layouts.bids_stem(work.files, mask.name)}.nii.gz"
+        facts = export_layouts.bids_facts(mask.name, mask.provenance.maker)
         writer.mask(mask, mask.labels, mask.grid, path, facts)
 
 
 def _finish_bids(plan: ExportPlan, done: Sequence[DoneCase]) -> tuple[BundleFile, ...]:
     del done
-    paths = write_bids_description(
+    paths = export_layouts.write_bids_description(
         plan.out / "bids",
         public_name(plan.data_set),
         software_version(),
@@ -183,12 +176,12 @@ def _pack_set(plan: ExportPlan, name: str, cases: Sequence[BundleFile]) -> Bundl
         for file in cases
         if file.name.startswith(inside)
     ]
-    write_zip(files, folder / _ZIP, overwrite=plan.replacing)
+    export_layouts.write_zip(files, folder / _ZIP, overwrite=plan.replacing)
     return describe_file(root, folder / _ZIP, "archive", masks=name)
 
 
 def _nnunet_root(root: Path, plan: ExportPlan) -> Path:
-    name = nnunet_folder(plan.settings.dataset_number, public_name(plan.data_set))
+    name = export_layouts.nnunet_folder(plan.settings.dataset_number, public_name(plan.data_set))
     return root / "nnunet" / name
 
 
@@ -198,7 +191,7 @@ def _challenge_root(root: Path, name: str, n_sets: int) -> Path:
 
 def _require_nnunet(plan: ExportPlan) -> None:
     settings, names = plan.settings, plan.names
-    nnunet_folder(settings.dataset_number, "x")
+    export_layouts.nnunet_folder(settings.dataset_number, "x")
     if len(names) > 1 and settings.fuse is FuseRule.NONE:
         raise CaseError(
             f"expected one mask per case for nnU-Net, but got {len(names)} sets "
@@ -231,7 +224,7 @@ def _require_distinct(plan: ExportPlan) -> None:
     by_id = plan.data_set.by_id()
     for case_id, name in product(plan.cases, plan.names):
         files = by_id.get(case_id) or CaseFiles(case_id, ())
-        stem, owner = bids_stem(files, name), f"{case_id} of {name}"
+        stem, owner = export_layouts.bids_stem(files, name), f"{case_id} of {name}"
         other = seen.setdefault(stem.lower(), owner)
         if other != owner:
             raise CaseError(

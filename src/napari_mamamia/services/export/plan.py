@@ -10,14 +10,8 @@ from numpy.typing import NDArray
 
 from napari_mamamia.annotations.fuse import Staple, majority_vote, staple
 from napari_mamamia.annotations.harmonise import map_labels, target_names
+from napari_mamamia.core import choices
 from napari_mamamia.core.case import LabelMap, is_soft
-from napari_mamamia.core.choices import (
-    ExportFormat,
-    FuseRule,
-    OrientationProfile,
-    SegmentMaker,
-    TieRule,
-)
 from napari_mamamia.core.errors import CaseError, FormatError, Remedy
 from napari_mamamia.core.grid import Grid, require_same_grid
 from napari_mamamia.core.label_rules import LabelRule
@@ -62,17 +56,17 @@ class ExportSettings:
     """
 
     masks: tuple[MaskFolder, ...]
-    formats: tuple[str, ...] = (ExportFormat.NIFTI,)
-    profile: OrientationProfile = OrientationProfile.AS_IS
+    formats: tuple[str, ...] = (choices.ExportFormat.NIFTI,)
+    profile: choices.OrientationProfile = choices.OrientationProfile.AS_IS
     label: float | str | None = None
     rules: tuple[LabelRule, ...] = ()
     case_ids: tuple[str, ...] = ()
     with_images: bool = False
     with_quality: bool = True
-    fuse: FuseRule = FuseRule.NONE
-    tie: TieRule = TieRule.BACKGROUND
+    fuse: choices.FuseRule = choices.FuseRule.NONE
+    tie: choices.TieRule = choices.TieRule.BACKGROUND
     study: Path | None = None
-    segment_maker: SegmentMaker = SegmentMaker.FROM_PROVENANCE
+    segment_maker: choices.SegmentMaker = choices.SegmentMaker.FROM_PROVENANCE
     dataset_number: int = 501
     n_channels: int | None = None
     identified_seg: bool = False
@@ -95,7 +89,7 @@ def require_names(settings: ExportSettings) -> tuple[str, ...]:
     if settings.rules and settings.label is not None:
         raise CaseError("expected either a label or a label map, but got both: omit one of them")
     names = [file_name(masks.title, "the name of a set of masks") for masks in settings.masks]
-    if settings.fuse is not FuseRule.NONE:
+    if settings.fuse is not choices.FuseRule.NONE:
         if len(names) < 2:
             raise CaseError(
                 f"expected at least two mask sets to fuse, but got {len(names)} "
@@ -254,7 +248,7 @@ def drawn_masks(
         if case_id in mask_set:
             report_progress(len(drawn), len(sets), f"Reading the mask of {name}")
             drawn.append(_read_mask(case_id, grid, settings, name, mask_set[case_id]))
-    if settings.fuse is not FuseRule.NONE:
+    if settings.fuse is not choices.FuseRule.NONE:
         drawn.append(_fuse_masks(case_id, settings, names[-1], drawn))
     return tuple(drawn)
 
@@ -325,7 +319,7 @@ def _fuse_masks(
         ("rule", settings.fuse.value),
         ("readers", ", ".join(mask.name for mask in drawn)),
     ]
-    if settings.fuse is FuseRule.MAJORITY:
+    if settings.fuse is choices.FuseRule.MAJORITY:
         labels = majority_vote([mask.labels for mask in drawn], settings.tie)
         parameters.append(("ties", settings.tie.value))
     else:

@@ -28,13 +28,7 @@ from napari_mamamia.io.seg.codes import AlgorithmType, SegmentMeaning
 from napari_mamamia.io.seg.seg import read_segmentation
 from napari_mamamia.io.seg.writer import write_segmentation
 from napari_mamamia.io.volumes.formats import file_stem
-from napari_mamamia.services.export.format_spec import (
-    CaseWork,
-    CaseWriter,
-    ExportPlan,
-    ExportSelection,
-    FormatSpec,
-)
+from napari_mamamia.services.export import format_spec
 from napari_mamamia.services.export.plan import DrawnMask, label_names
 
 _FOLDER: Final = "dicom_seg"
@@ -55,7 +49,7 @@ _BY_HAND: Final = frozenset(
 )
 
 
-def _require_seg(plan: ExportPlan) -> None:
+def _require_seg(plan: format_spec.ExportPlan) -> None:
     """Raise an error if DICOM SEG cannot be written at all.
 
     Raises
@@ -75,7 +69,7 @@ def _require_seg(plan: ExportPlan) -> None:
         )
 
 
-def _write_seg(work: CaseWork, writer: CaseWriter) -> None:
+def _write_seg(work: format_spec.CaseWork, writer: format_spec.CaseWriter) -> None:
     """Write ``dicom_seg/[SET/]ID.dcm``, which refers to the first series after contrast.
 
     For a case that joins two breasts, ``ID_left.dcm`` and ``ID_right.dcm`` are written; each refers
@@ -248,13 +242,13 @@ def dicom_phases(
     return files.phases
 
 
-def _describe_seg(selection: ExportSelection) -> tuple[str, ...]:
+def _describe_seg(selection: format_spec.ExportSelection) -> tuple[str, ...]:
     if selection.settings.identified_seg:
         return ("dicom_seg_identified/ID.dcm WITH the patient's name: for your PACS only",)
     return ("dicom_seg/ID.dcm: the case id replaces the patient's name, UIDs are replaced",)
 
 
-def _missing_study(selection: ExportSelection) -> str:
+def _missing_study(selection: format_spec.ExportSelection) -> str:
     if selection.is_dicom or selection.settings.study is not None:
         return ""
     return "DICOM SEG refers to DICOM images, which these cases lack: choose their study."
@@ -273,7 +267,7 @@ def _verify_seg(path: Path, file: BundleFile, manifest: Manifest) -> Iterator[st
             yield f"{file.name}: segment {segment.label!r} has no name in the manifest"
 
 
-DICOM_SEG: Final = FormatSpec(
+DICOM_SEG: Final = format_spec.FormatSpec(
     title="DICOM SEG",
     tip="Coded segmentations that a PACS accepts (highdicom)",
     purpose="PACS and DICOM viewers; with the DICOM study it refers to the source images",

@@ -17,6 +17,7 @@ from napari_mamamia.core.errors import CaseError, GridMismatchError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import listening
 from napari_mamamia.io.files.sources import CaseFiles
+from napari_mamamia.kinetics import tumour_volume
 from napari_mamamia.kinetics.background import (
     BackgroundEnhancement,
     background_enhancement,
@@ -28,14 +29,6 @@ from napari_mamamia.kinetics.repeated_pre import RepeatedPre
 from napari_mamamia.kinetics.sound_signal import unmeasured_voxels
 from napari_mamamia.kinetics.time_axis import TimingRule, known_times, odd_span, rule_of
 from napari_mamamia.kinetics.timing import PhaseChoice, choose_curve_phases, choose_phases
-from napari_mamamia.kinetics.tumour_volume import (
-    FTV_MARGIN_MM,
-    FtvSettings,
-    FunctionalTumourVolume,
-    box_around_mask,
-    functional_tumour_volume,
-    prepare_ftv,
-)
 from napari_mamamia.kinetics.ultrafast import PE_AT_S
 from napari_mamamia.metrics.diameter import longest_diameter_mm
 from napari_mamamia.segmentation.kinetic.breast import breast_mask
@@ -159,7 +152,7 @@ class KineticSettings:
     label: float | None = None
     rule: TimingRule = field(default_factory=TimingRule)
     injection: str = ""
-    ftv: FtvSettings = field(default_factory=FtvSettings)
+    ftv: tumour_volume.FtvSettings = field(default_factory=tumour_volume.FtvSettings)
     ftv_box: FtvBox = FtvBox.MASK
     repeated_pre: RepeatedPre = RepeatedPre.LEAVE_OUT
     mask_name: str = "reference"
@@ -358,8 +351,10 @@ def _with_ftv(
         why = choice.reason
     if why:
         return replace(row, ftv_reason=why)
-    images = prepare_ftv(case.signal, choice, (box,))
-    volume = functional_tumour_volume(images, case.grid.voxel_volume_mm3, settings.ftv)
+    images = tumour_volume.prepare_ftv(case.signal, choice, (box,))
+    volume = tumour_volume.functional_tumour_volume(
+        images, case.grid.voxel_volume_mm3, settings.ftv
+    )
     ranges = ", ".join(f"{a}:{b}" for a, b in zip(box.start, box.stop, strict=True))
     return _with_volume(replace(row, ftv_box=f"{origin} [{ranges}]"), volume)
 
@@ -369,15 +364,15 @@ def _ftv_box(
 ) -> tuple[Box, str, str]:
     """Return the region of FTV, its description, and the reason if there is no region."""
     if settings.ftv_box is FtvBox.MASK:
-        box = box_around_mask(mask, case.grid)
+        box = tumour_volume.box_around_mask(mask, case.grid)
         why = "the mask is empty" if box.is_empty else ""
-        return box, f"mask + {FTV_MARGIN_MM:g} mm", why
+        return box, f"mask + {tumour_volume.FTV_MARGIN_MM:g} mm", why
     if case.breast_box is None:
         return Box.empty(), "", "the patient info gives no usable breast box"
     return case.breast_box, "breast box of the patient info", ""
 
 
-def _with_volume(row: KineticRow, found: FunctionalTumourVolume) -> KineticRow:
+def _with_volume(row: KineticRow, found: tumour_volume.FunctionalTumourVolume) -> KineticRow:
     values: dict[str, Any] = {
         "ftv_cc": found.volume_cc,
         "ftv_partial_cc": found.partial_cc,

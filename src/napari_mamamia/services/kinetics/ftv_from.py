@@ -9,16 +9,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.core import errors
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case
-from napari_mamamia.core.errors import (
-    CaseError,
-    FormatError,
-    GridMismatchError,
-    MamamiaError,
-    Remedy,
-    list_remedies,
-)
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.records import CaseFailure
@@ -28,14 +21,7 @@ from napari_mamamia.io.data_set.volumes import read_phase_header
 from napari_mamamia.io.dicom.facts import remapped_uid, user_secret
 from napari_mamamia.io.dicom.files import dicom_files
 from napari_mamamia.io.files.sources import CaseFiles
-from napari_mamamia.io.seg.ucsf import (
-    OTHER_WAY,
-    UcsfAnalysis,
-    UcsfFrames,
-    UcsfRegion,
-    is_segmentation,
-    read_ucsf_seg,
-)
+from napari_mamamia.io.seg import ucsf
 from napari_mamamia.io.tables.flat_tables import write_flat_table
 from napari_mamamia.kinetics.time_axis import Timing, TimingRule, rule_of
 from napari_mamamia.kinetics.timing import PhaseChoice, choose_phases
@@ -80,7 +66,7 @@ class PlacedSeg:
     mask: NDArray[np.bool_]
 
 
-def place_seg(found: UcsfAnalysis, grid: Grid) -> PlacedSeg:
+def place_seg(found: ucsf.UcsfAnalysis, grid: Grid) -> PlacedSeg:
     """Return the regions and the mask of a SEG in the voxels of a case.
 
     Nothing is resampled.
@@ -120,7 +106,7 @@ def place_seg(found: UcsfAnalysis, grid: Grid) -> PlacedSeg:
     )
 
 
-def _find_axes(frames: UcsfFrames) -> NDArray[np.float64]:
+def _find_axes(frames: ucsf.UcsfFrames) -> NDArray[np.float64]:
     """Return the LPS directions of slices, rows and columns."""
     row, column = np.array(frames.along_row), np.array(frames.along_column)
     return np.array([np.cross(row, column), column, row])
@@ -134,7 +120,7 @@ def _name_orientation(axes: NDArray[np.float64]) -> str:
         main = int(np.abs(axis).argmax())
         letters.append(_LETTERS[main][int(axis[main] < 0)])
     if len(set(np.abs(ras).argmax(axis=1))) != 3:
-        raise GridMismatchError(
+        raise errors.GridMismatchError(
             "expected the SEG to be aligned with the image axes, but its "
             f"axes are {axes}; {_REMEDY}"
         )
@@ -146,7 +132,7 @@ def _flip_to_lps(world_mm: NDArray[np.float64]) -> NDArray[np.float64]:
     return turned
 
 
-def _require_same_pixels(frames: UcsfFrames, axes: NDArray[Any], target: Grid) -> None:
+def _require_same_pixels(frames: ucsf.UcsfFrames, axes: NDArray[Any], target: Grid) -> None:
     rows, columns = frames.mask.shape[1:]
     spacing = target.spacing_mm[1:]
     steps = [
@@ -157,13 +143,13 @@ def _require_same_pixels(frames: UcsfFrames, axes: NDArray[Any], target: Grid) -
         float(axis @ step / np.linalg.norm(step)) for axis, step in zip(axes, steps, strict=True)
     ]
     if target.shape[1:] != (rows, columns) or not np.allclose(spacing, frames.spacing_mm, 1e-3):
-        raise GridMismatchError(
+        raise errors.GridMismatchError(
             f"expected the SEG to have {target.shape[1]} x {target.shape[2]} pixels of "
             f"{spacing[0]:g} x {spacing[1]:g} mm, but it has {rows} x {columns} of "
             f"{frames.spacing_mm[0]:g} x {frames.spacing_mm[1]:g} mm; {_REMEDY}"
         )
     if min(along) < _PARALLEL:
-        raise GridMismatchError(
+        raise errors.GridMismatchError(
             "expected the SEG to be aligned with the image axes, but it is rotated (cosines "
             f"{', '.join(f'{cosine:.3f}' for cosine in along)}); {_REMEDY}"
         )
@@ -174,7 +160,7 @@ def _slice_of(
 ) -> int:
     number = float((place - first) @ step / (step @ step))
     if abs(number - round(number)) > _SLICE_SHARE or not 0 <= round(number) < target.shape[0]:
-        raise GridMismatchError(
+        raise errors.GridMismatchError(
             f"expected the SEG's slices to be among the {target.shape[0]} image slices, but one "
             f"is at slice {number:.2f}; {_REMEDY}"
         )
@@ -182,7 +168,7 @@ def _slice_of(
 
 
 def _require_same_place(
-    frames: UcsfFrames,
+    frames: ucsf.UcsfFrames,
     axes: NDArray[np.float64],
     first: NDArray[np.float64],
     step: NDArray[np.float64],
@@ -191,18 +177,18 @@ def _require_same_place(
     off = np.array(frames.places_mm[0]) - (first + slices[0] * step)
     pixels = [float(off @ axis) / mm for axis, mm in zip(axes[1:], frames.spacing_mm, strict=True)]
     if max(map(abs, pixels)) > _SHIFT_PIXELS:
-        raise GridMismatchError(
+        raise errors.GridMismatchError(
             "expected the SEG's pixels to coincide with the image pixels, but they are "
             f"{pixels[0]:.1f} rows and {pixels[1]:.1f} columns away; {_REMEDY}"
         )
     if len(set(slices)) != len(slices):
-        raise GridMismatchError(
+        raise errors.GridMismatchError(
             f"expected the SEG to have one frame for each slice, but a slice has two; {_REMEDY}"
         )
 
 
 def _find_region_box(
-    region: UcsfRegion, frames: UcsfFrames, axes: NDArray[np.float64], target: Grid
+    region: ucsf.UcsfRegion, frames: ucsf.UcsfFrames, axes: NDArray[np.float64], target: Grid
 ) -> Box:
     """Return the box of voxels with centres in a region, in the frames' own pixel coordinates."""
     halves = np.abs(axes @ np.array(region.half_axes_mm).T)
@@ -212,7 +198,7 @@ def _find_region_box(
         1,
         2,
     ]:
-        raise GridMismatchError(
+        raise errors.GridMismatchError(
             "expected the regions to be aligned with the image axes, but one has the half-axes "
             f"{region.half_axes_mm} mm; {_REMEDY}"
         )
@@ -226,7 +212,7 @@ def _find_region_box(
     stop = np.floor(middle + half + _HALF_WAY).astype(int) + 1
     if (stop <= 0).any() or (start >= target.shape).any() or (stop <= start).any():
         if region.is_inside:
-            raise GridMismatchError(
+            raise errors.GridMismatchError(
                 f"expected the VOI to be inside the image, but it covers voxels {start.tolist()} "
                 f"to {stop.tolist()} (slice, row, column); {_REMEDY}"
             )
@@ -298,7 +284,7 @@ def ftv_under_seg(case: Case, path: Path) -> FtvUnderSeg:
         If the SEG belongs to a different exam, or to phases that the case lacks.
     """
     report_progress(0, 2, f"Reading {path.name}")
-    analysis = read_ucsf_seg(path)
+    analysis = ucsf.read_ucsf_seg(path)
     report_progress(1, 2, f"FTV under {path.name}")
     return _count_under(case, analysis, path.name)
 
@@ -330,7 +316,7 @@ def ftv_from_segs(
         If `out` has other results, or contains the input.
     """
     if not source.exists():
-        raise FormatError(
+        raise errors.FormatError(
             f"expected {source} to be a SEG or a folder of SEGs, but found none; "
             "choose the folder that contains the SEGs"
         )
@@ -345,11 +331,11 @@ def ftv_from_segs(
         name = path.name if path == source else str(path.relative_to(source))
         report_progress(index, len(paths) + 1, f"FTV under {name}")
         try:
-            analysis = read_ucsf_seg(path)
+            analysis = ucsf.read_ucsf_seg(path)
             case = reader.case_of(analysis)
             rows.extend(_count_under(case, analysis, name).rows)
-        except MamamiaError as error:
-            failures.append(CaseFailure(name, str(error), remedies=list_remedies(error)))
+        except errors.MamamiaError as error:
+            failures.append(CaseFailure(name, str(error), remedies=errors.list_remedies(error)))
     columns = [column.name for column in fields(FtvFromRow)]
     overwrite = existing is not Existing.REFUSE
     cells = [astuple(row) for row in rows]
@@ -371,13 +357,13 @@ def _find_segs(source: Path) -> tuple[list[Path], list[CaseFailure]]:
     for index, path in enumerate(files):
         report_progress(index, len(files), "Searching for SEGs")
         try:
-            if is_segmentation(path):
+            if ucsf.is_segmentation(path):
                 segs.append(path)
             else:
                 n_others += 1
-        except MamamiaError as error:
+        except errors.MamamiaError as error:
             name = str(path.relative_to(source))
-            failures.append(CaseFailure(name, str(error), remedies=list_remedies(error)))
+            failures.append(CaseFailure(name, str(error), remedies=errors.list_remedies(error)))
     if n_others:
         reason = (
             f"{n_others} files are not DICOM SEG and were skipped; choose a folder with only "
@@ -398,7 +384,7 @@ class _CaseReader:
         self._cases = cases
         self._last: Case | None = None
 
-    def case_of(self, found: UcsfAnalysis) -> Case:
+    def case_of(self, found: ucsf.UcsfAnalysis) -> Case:
         files = self._files_of(found)
         if self._last is None or self._last.case_id != files.case_id:
             # The previous case is released first, because two cases may not fit in memory.
@@ -406,7 +392,7 @@ class _CaseReader:
             self._last = load_case(files, self._opened.record(files.case_id))
         return self._last
 
-    def _files_of(self, found: UcsfAnalysis) -> CaseFiles:
+    def _files_of(self, found: ucsf.UcsfAnalysis) -> CaseFiles:
         """Return the case that matches the SEG's patient or study name, or else its geometry."""
         named = [files for files in self._cases if _is_named(files, found)]
         if len(named) == 1:
@@ -415,7 +401,7 @@ class _CaseReader:
         for files in named or self._cases:
             try:
                 place_seg(found, read_phase_header(files.phases[0]).grid)
-            except (GridMismatchError, FormatError) as error:
+            except (errors.GridMismatchError, errors.FormatError) as error:
                 reasons.append(f"{files.case_id}: {error}")
             else:
                 fitting.append(files)
@@ -423,13 +409,13 @@ class _CaseReader:
             return fitting[0]
         if fitting:
             listed = ", ".join(files.case_id for files in fitting)
-            raise CaseError(
+            raise errors.CaseError(
                 "expected one case to match the SEG of patient "
                 f"{found.patient_id or '(unnamed)'}, but {len(fitting)} have the same pixels and "
                 f"position ({listed}); choose one",
-                remedies=(Remedy("case", ("ID",)),),
+                remedies=(errors.Remedy("case", ("ID",)),),
             )
-        raise CaseError(
+        raise errors.CaseError(
             (
                 "expected a case to match the pixels and position of the SEG of patient "
                 f"{found.patient_id or '(unnamed)'}, but none of {len(reasons)} cases matches "
@@ -440,14 +426,14 @@ class _CaseReader:
         )
 
 
-def _is_named(files: CaseFiles, found: UcsfAnalysis) -> bool:
+def _is_named(files: CaseFiles, found: ucsf.UcsfAnalysis) -> bool:
     if found.patient_id and _strip_separators(files.case_id) == _strip_separators(found.patient_id):
         return True
     if files.info is None or not found.study_uid:
         return False
     try:
         study_uid = read_patient_info(files.info).study_uid
-    except FormatError:
+    except errors.FormatError:
         return False
     return bool(study_uid) and study_uid == remapped_uid(found.study_uid, user_secret())
 
@@ -457,7 +443,7 @@ def _strip_separators(name: str) -> str:
     return "".join(letter for letter in name.casefold() if letter.isalnum())
 
 
-def _count_under(case: Case, found: UcsfAnalysis, seg: str) -> FtvUnderSeg:
+def _count_under(case: Case, found: ucsf.UcsfAnalysis, seg: str) -> FtvUnderSeg:
     placed = place_seg(found, case.grid)
     choice = _choose_phases(case, found)
     images = prepare_ftv(placed.turn.array(case.signal), choice, placed.boxes, placed.omitted)
@@ -506,7 +492,9 @@ def _count_under(case: Case, found: UcsfAnalysis, seg: str) -> FtvUnderSeg:
     return FtvUnderSeg(tuple(rows), boxes, omitted, limits)
 
 
-def _fit_neighbours(images: FtvImages, found: UcsfAnalysis, limits: FtvSettings) -> FtvSettings:
+def _fit_neighbours(
+    images: FtvImages, found: ucsf.UcsfAnalysis, limits: FtvSettings
+) -> FtvSettings:
     """Return the thresholds with the number of neighbours that reproduces UCSF's voxel count."""
     theirs = found.measures[0].voxels
     counts: list[str] = []
@@ -517,17 +505,17 @@ def _fit_neighbours(images: FtvImages, found: UcsfAnalysis, limits: FtvSettings)
         if count == theirs:
             return tried
         counts.append(f"{count} voxels with {neighbours}")
-    raise CaseError(
+    raise errors.CaseError(
         "expected UCSF's block to have minimum_neighbor_count, or one of UCSF's numbers of "
-        f"neighbours to give {theirs} voxels, but got {', '.join(counts)}; {OTHER_WAY}"
+        f"neighbours to give {theirs} voxels, but got {', '.join(counts)}; {ucsf.OTHER_WAY}"
     )
 
 
-def _choose_phases(case: Case, found: UcsfAnalysis) -> PhaseChoice:
+def _choose_phases(case: Case, found: ucsf.UcsfAnalysis) -> PhaseChoice:
     """Return the SEG's phases, under UCSF's rule if that rule selects the same phases."""
     pre, early, late = found.phases
     if pre != 0 or late >= len(case.phases):
-        raise CaseError(
+        raise errors.CaseError(
             f"expected the case to have the phases {pre}, {early} and {late} of the SEG, but it "
             f"has {len(case.phases)} phases, of which phase 0 is before contrast; use the whole "
             "exam"
@@ -547,7 +535,7 @@ def _compare_thresholds(own: float, theirs: float | None) -> str:
             "SEG is from this exam"
         )
     if abs(own - theirs) > _ROUNDED:
-        raise CaseError(
+        raise errors.CaseError(
             f"expected the pre-contrast threshold in the VOI to be {theirs:g}, as in the SEG, but "
             f"it is {own:g}; the SEG belongs to a different exam, or the images were changed; use "
             "the exam as acquired"

@@ -13,16 +13,10 @@ from napari_mamamia.kinetics.curve_figure import curve_figure
 from napari_mamamia.kinetics.curves import CurveLine, CurvePlot
 from napari_mamamia.kinetics.repeated_pre import with_pre
 from napari_mamamia.scoring.report.drawing import Drawing, Drawn
+from napari_mamamia.services.batch import work
 from napari_mamamia.services.batch.in_subprocess import drawing_place
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.batch.row_table import OK, RowSummary, rows_of_batch, write_definitions
-from napari_mamamia.services.batch.work import (
-    CaseInputs,
-    CaseWork,
-    MaskedInputs,
-    Place,
-    masked_inputs,
-)
 from napari_mamamia.services.case.data_set import OpenDataSet
 from napari_mamamia.services.case.open_case import load_case, read_mask
 from napari_mamamia.services.kinetics.case_kinetics import (
@@ -49,7 +43,7 @@ def kinetics_of_data_set(
     *,
     masks: Path | None = None,
     case_ids: Sequence[str] = (),
-    place: Place | None = None,
+    place: work.Place | None = None,
     existing: Existing = Existing.REFUSE,
 ) -> RowSummary[KineticRow]:
     """Measure every case and write tables, figures and definitions to `out`.
@@ -80,11 +74,11 @@ def kinetics_of_data_set(
     if masks is not None:
         settings = replace(settings, mask_name=masks.resolve().name)
     injection = "" if settings.injection == HEADER else settings.injection
-    inputs = masked_inputs(opened, masks, case_ids, (injection, settings.vessels))
+    inputs = work.masked_inputs(opened, masks, case_ids, (injection, settings.vessels))
     read = opened.data_set.folders | ({masks} if masks is not None else frozenset())
     summary = rows_of_batch(
         inputs,
-        CaseWork("kinetics", measure_files, settings, KineticRow),
+        work.CaseWork("kinetics", measure_files, settings, KineticRow),
         out / TABLE,
         KineticRow,
         _list_parameters(opened, settings, case_ids),
@@ -98,7 +92,7 @@ def kinetics_of_data_set(
     return summary
 
 
-def measure_files(inputs: CaseInputs, settings: KineticSettings) -> KineticRow:
+def measure_files(inputs: work.CaseInputs, settings: KineticSettings) -> KineticRow:
     """Return the kinetics row of a case from its files.
 
     Parameters
@@ -116,11 +110,8 @@ def measure_files(inputs: CaseInputs, settings: KineticSettings) -> KineticRow:
     FormatError, GridMismatchError
         If a file is damaged, or the mask is on a different grid.
     """
-    if not isinstance(inputs, MaskedInputs) or inputs.sources is None:
-        raise CaseError(
-            f"expected the files of {inputs.case_id} to be listed, but found none; list the case "
-            "again"
-        )
+    if not isinstance(inputs, work.MaskedInputs) or inputs.sources is None:
+        raise CaseError(f"no files are listed for {inputs.case_id}; list the case again")
     mask_path = inputs.files[-1]
     if mask_path is None:
         raise CaseError(

@@ -14,29 +14,13 @@ from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.progress import listening, report_progress
 from napari_mamamia.io.tables.flat_tables import write_flat_table
+from napari_mamamia.kinetics import curves, tumour_volume
 from napari_mamamia.kinetics.curve_figure import curve_figure
-from napari_mamamia.kinetics.curves import (
-    CURVE_COLUMNS,
-    ContrastCurve,
-    CurvePlot,
-    curve_rows,
-    patch_curve,
-    region_contrast_curve,
-)
 from napari_mamamia.kinetics.map_blocks import MapRecipe
 from napari_mamamia.kinetics.map_formulas import where_enhancing
 from napari_mamamia.kinetics.map_kinds import MAPS, MapKind, MapNeeds, MapRange, map_recipe
 from napari_mamamia.kinetics.time_axis import Timing, TimingRule, rule_of
 from napari_mamamia.kinetics.timing import choose_curve_phases, choose_phases
-from napari_mamamia.kinetics.tumour_volume import (
-    SER_BINS,
-    FtvImages,
-    FtvSettings,
-    FunctionalTumourVolume,
-    box_around_mask,
-    functional_tumour_volume,
-    prepare_ftv,
-)
 from napari_mamamia.scoring.report.drawing import Drawing
 from napari_mamamia.services.batch.in_subprocess import drawing_place
 from napari_mamamia.services.kinetics.case_kinetics import (
@@ -80,7 +64,7 @@ class ShownMap:
 class FtvAnswer:
     """An FTV with the class of each voxel in its box: uint8, 0 outside, 1 to 6 as in `SER_BINS`."""
 
-    found: FunctionalTumourVolume
+    found: tumour_volume.FunctionalTumourVolume
     colours: NDArray[np.uint8]
 
 
@@ -157,7 +141,7 @@ def ftv_box(case: Case, mask: NDArray[np.uint8] | None) -> Box:
     mask
         A uint8 array ``(z, y, x)`` that is not 0 in the tumour, or None.
     """
-    return Box.empty() if mask is None else box_around_mask(mask, case.grid)
+    return Box.empty() if mask is None else tumour_volume.box_around_mask(mask, case.grid)
 
 
 def prepare_live_ftv(
@@ -165,7 +149,7 @@ def prepare_live_ftv(
     boxes: Sequence[Box],
     omitted: Sequence[Box] = (),
     rule: TimingRule | None = None,
-) -> FtvImages:
+) -> tumour_volume.FtvImages:
     """Prepare the images of a region for FTV that is updated at once if a threshold changes.
 
     Parameters
@@ -186,14 +170,16 @@ def prepare_live_ftv(
     """
     report_progress(0, 1, "Preparing FTV")
     case.require_phases(2)
-    images = prepare_ftv(
+    images = tumour_volume.prepare_ftv(
         case.signal, choose_phases(case.times_s, rule_of(case, rule)), boxes, omitted
     )
     report_progress(1, 1)
     return images
 
 
-def live_ftv(case: Case, images: FtvImages, settings: FtvSettings) -> FtvAnswer:
+def live_ftv(
+    case: Case, images: tumour_volume.FtvImages, settings: tumour_volume.FtvSettings
+) -> FtvAnswer:
     """Return the FTV for new thresholds.
 
     Parameters
@@ -206,13 +192,13 @@ def live_ftv(case: Case, images: FtvImages, settings: FtvSettings) -> FtvAnswer:
         The thresholds of FTV.
     """
     report_progress(0, 1, "FTV")
-    ftv = functional_tumour_volume(images, case.grid.voxel_volume_mm3, settings)
-    ends = np.array([high for _, _, high in SER_BINS], np.float32)
+    ftv = tumour_volume.functional_tumour_volume(images, case.grid.voxel_volume_mm3, settings)
+    ends = np.array([high for _, _, high in tumour_volume.SER_BINS], np.float32)
     colours = np.zeros(images.box.shape, np.uint8)
     ser = images.ser[ftv.mask]
     # A SER bin includes its upper limit, but not its lower limit.
     bins = 1 + np.searchsorted(ends, ser, side="left")
-    colours[ftv.mask] = np.where(ser > 0, bins, len(SER_BINS) + 1)
+    colours[ftv.mask] = np.where(ser > 0, bins, len(tumour_volume.SER_BINS) + 1)
     report_progress(1, 1)
     return FtvAnswer(ftv, colours)
 
@@ -230,7 +216,7 @@ def cursor_curve(
     size: int,
     slice_axis: int,
     rule: TimingRule | None = None,
-) -> ContrastCurve:
+) -> curves.ContrastCurve:
     """Return the curve of a patch of `size` x `size` voxels in the visible slice.
 
     Parameters
@@ -246,14 +232,14 @@ def cursor_curve(
     rule
         The timing rule that selects the phases; None for UCSF_FTV.
     """
-    return patch_curve(
+    return curves.patch_curve(
         case.signal, voxel, case.times_s, size=size, slice_axis=slice_axis, rule=rule_of(case, rule)
     )
 
 
 def mask_curve(
     case: Case, mask: NDArray[np.uint8], rule: TimingRule | None = None
-) -> ContrastCurve:
+) -> curves.ContrastCurve:
     """Return the mean curve in a mask.
 
     Parameters
@@ -272,7 +258,7 @@ def mask_curve(
     """
     report_progress(0, 1, "Curve of the mask")
     case.require_phases(2)
-    curve = region_contrast_curve(case.signal, mask != 0, case.times_s, rule_of(case, rule))
+    curve = curves.region_contrast_curve(case.signal, mask != 0, case.times_s, rule_of(case, rule))
     if not curve.n_voxels:
         raise CaseError(
             "the curve needs a mask with foreground voxels, but the displayed mask is empty; draw "
@@ -305,7 +291,7 @@ def mask_numbers(
     return row
 
 
-def save_curve_table(plot: CurvePlot, path: Path) -> Path:
+def save_curve_table(plot: curves.CurvePlot, path: Path) -> Path:
     """Write the curves as ``.csv`` or ``.xlsx``; an existing file is replaced.
 
     Parameters
@@ -315,12 +301,12 @@ def save_curve_table(plot: CurvePlot, path: Path) -> Path:
     path
         The path of the file.
     """
-    rows = curve_rows(plot)
-    write_flat_table(CURVE_COLUMNS, rows, len(rows), path, name="curves", overwrite=True)
+    rows = curves.curve_rows(plot)
+    write_flat_table(curves.CURVE_COLUMNS, rows, len(rows), path, name="curves", overwrite=True)
     return path
 
 
-def save_curve_figure(plot: CurvePlot, path: Path) -> Path:
+def save_curve_figure(plot: curves.CurvePlot, path: Path) -> Path:
     """Write the plot as a ``.png`` and an ``.svg`` file.
 
     Parameters

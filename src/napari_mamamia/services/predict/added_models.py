@@ -9,15 +9,9 @@ from napari_mamamia.core.errors import MissingExtraError
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 from napari_mamamia.segmentation.model.recipe_input import phases_needed
 from napari_mamamia.segmentation.model.segmenter import Segmenter
+from napari_mamamia.segmentation.run import registry
 from napari_mamamia.segmentation.run.engine_host import Host
 from napari_mamamia.segmentation.run.planned import Estimate, PlannedSegmenter
-from napari_mamamia.segmentation.run.registry import (
-    ModelEntry,
-    add_model,
-    default_registry,
-    forget_model,
-    list_models,
-)
 from napari_mamamia.segmentation.worker.client import Worker
 from napari_mamamia.services.predict.convert_model import Converted, convert_model
 from napari_mamamia.services.predict.model_choice import RunChoices, require_ready
@@ -37,12 +31,12 @@ class ModelFacts:
     device: str
 
 
-def listed_models() -> tuple[ModelEntry, ...]:
+def listed_models() -> tuple[registry.ModelEntry, ...]:
     """Return the models that the user added."""
-    return list_models(default_registry())
+    return registry.list_models(registry.default_registry())
 
 
-def add_to_list(path: Path, name: str = "") -> ModelEntry:
+def add_to_list(path: Path, name: str = "") -> registry.ModelEntry:
     """Add a model; see `registry.add_model`.
 
     Parameters
@@ -52,12 +46,12 @@ def add_to_list(path: Path, name: str = "") -> ModelEntry:
     name
         The name of the model.
     """
-    return add_model(path, default_registry(), name)
+    return registry.add_model(path, registry.default_registry(), name)
 
 
 def remove_from_list(name: str) -> None:
     """Remove a model from the list; its files are kept."""
-    forget_model(name, default_registry())
+    registry.forget_model(name, registry.default_registry())
 
 
 def new_host() -> Host:
@@ -74,7 +68,7 @@ def why_not_here(segmenter: Segmenter) -> str:
     return ""
 
 
-def facts_of(entry: ModelEntry, segmenter: PlannedSegmenter) -> ModelFacts:
+def facts_of(entry: registry.ModelEntry, segmenter: PlannedSegmenter) -> ModelFacts:
     """Return the description of an added model for its card.
 
     Parameters
@@ -111,10 +105,10 @@ def other_models(
     case: Case, choices: RunChoices, not_these: Sequence[str] = ()
 ) -> tuple[Offer, ...]:
     """Return the added models that can segment a case within the chosen limit; see `offers`."""
-    return offers(case, choices.limit_s, default_registry(), not_these, choices.settings())
+    return offers(case, choices.limit_s, registry.default_registry(), not_these, choices.settings())
 
 
-def convert_in_isolation(entry: ModelEntry, out: Path) -> Converted:
+def convert_in_isolation(entry: registry.ModelEntry, out: Path) -> Converted:
     """Convert an added model in a sandbox; see `convert_model`.
 
     Parameters

@@ -12,14 +12,7 @@ from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.texts import tr_n
 from napari_mamamia.io.files.append_file import NO_ORIGIN
-from napari_mamamia.io.workspace.journal import (
-    Damage,
-    Opened,
-    PlacedRecord,
-    Saved,
-    scan_journal,
-    step_at,
-)
+from napari_mamamia.io.workspace import journal
 from napari_mamamia.services.refine.mask_prints import crc_of
 from napari_mamamia.smartpaint.session.history import DEFAULT_LIMIT_BYTES
 from napari_mamamia.smartpaint.session.session import EditingSession
@@ -38,12 +31,12 @@ _CONTRADICTIONS: Final = (ValueError, IndexError, KeyError, OverflowError, Memor
 class Sitting:
     """One opening of the case, with the times of its first and last record."""
 
-    opened: Opened
+    opened: journal.Opened
     first_at: str
     last_at: str
 
 
-Refusal = Callable[[Opened], str]
+Refusal = Callable[[journal.Opened], str]
 """Function that returns why an opening record belongs to a different mask, or ""."""
 
 Watch = Callable[[EditingSession, Step], None]
@@ -116,7 +109,7 @@ class JournalPlay:
         self.starts: dict[int, int] = {}
         self.saved_crc: int | None = None
         self.unsaved = 0
-        self.damages: list[Damage] = []
+        self.damages: list[journal.Damage] = []
         self.knows_disk = False
         self.verified = 0
         self.is_doubtful = False
@@ -130,7 +123,7 @@ class JournalPlay:
         self._is_whole = True
         self._n_done = 0
         self._done: set[str] = set()
-        self._waiting: dict[str, PlacedRecord] = {}
+        self._waiting: dict[str, journal.PlacedRecord] = {}
         self.saved_marks: tuple[LabelMarks, ...] = ()
         self._acts: list[tuple[str, tuple[int, ...]]] = []
 
@@ -182,9 +175,9 @@ class JournalPlay:
 
     def read_back(self, number: int) -> Difference:
         """Return the difference of a step from the file."""
-        return step_at(self.path, self.starts[number], number).difference
+        return journal.step_at(self.path, self.starts[number], number).difference
 
-    def take(self, item: PlacedRecord | Damage) -> None:
+    def take(self, item: journal.PlacedRecord | journal.Damage) -> None:
         """Process the next item of the file.
 
         Raises
@@ -192,7 +185,7 @@ class JournalPlay:
         FormatError
             If the journal belongs to a different mask.
         """
-        if isinstance(item, Damage):
+        if isinstance(item, journal.Damage):
             self.damages.append(item)
             self._is_whole = False
             self.n_records += item.is_lost
@@ -201,9 +194,9 @@ class JournalPlay:
         # A repeated record is applied only once.
         if item.hash in self._done:
             return
-        if isinstance(item.record, Opened) and self._is_foreign(item, item.record):
+        if isinstance(item.record, journal.Opened) and self._is_foreign(item, item.record):
             return
-        if isinstance(item.record, Saved) and self._is_disk(item.record):
+        if isinstance(item.record, journal.Saved) and self._is_disk(item.record):
             self.knows_disk = True
         if item.prev == self._head:
             self._apply_record(item)
@@ -214,7 +207,7 @@ class JournalPlay:
 
     # -------------------------------------------------------------------- inner
 
-    def _is_foreign(self, item: PlacedRecord, opened: Opened) -> bool:
+    def _is_foreign(self, item: journal.PlacedRecord, opened: journal.Opened) -> bool:
         """Return whether an opening belongs to a different journal; raise if it is the first one.
 
         Two files may have been concatenated; the records after the opening then do not belong to
@@ -226,46 +219,48 @@ class JournalPlay:
         if reason:
             if self.damages and self.damages[-1].record == item.number:
                 self.damages.pop()  # This reason is a better message than a broken chain.
-            self.damages.append(Damage(item.number, item.start, reason, is_lost=False))
+            self.damages.append(journal.Damage(item.number, item.start, reason, is_lost=False))
             self._is_whole = False
         return bool(reason)
 
-    def _apply_record(self, item: PlacedRecord) -> None:
+    def _apply_record(self, item: journal.PlacedRecord) -> None:
         """Apply a record; if it contradicts earlier records, replay stops at it."""
         try:
             self._dispatch_record(item)
         except _CONTRADICTIONS as error:
-            self.damages.append(Damage(item.number, item.start, str(error), is_lost=False))
+            self.damages.append(journal.Damage(item.number, item.start, str(error), is_lost=False))
             self._head, self._is_whole = "", False
             self._go_on_from(item)
         else:
             self._count_record(item)
 
-    def _count_record(self, item: PlacedRecord) -> None:
+    def _count_record(self, item: journal.PlacedRecord) -> None:
         self._head, self._last, self._is_whole = item.hash, item.index, True
         self._n_done += 1
         self._done.add(item.hash)
         if self.sittings:
             self.sittings = (*self.sittings[:-1], replace(self.sittings[-1], last_at=item.at))
 
-    def _go_on_from(self, item: PlacedRecord) -> None:
+    def _go_on_from(self, item: journal.PlacedRecord) -> None:
         """Continue from a record that contains a complete mask or records a save."""
         record = item.record
-        if item.index > self._last and isinstance(record, Opened) and _is_true(record):
+        if item.index > self._last and isinstance(record, journal.Opened) and _is_true(record):
             self._begin_sitting(record, item)
             self._count_record(item)
-        elif item.index > self._last and isinstance(record, Saved) and self._is_disk(record):
+        elif (
+            item.index > self._last and isinstance(record, journal.Saved) and self._is_disk(record)
+        ):
             self._begin_from_disk(record, item)
         else:
             self._waiting[item.prev] = item
 
-    def _dispatch_record(self, item: PlacedRecord) -> None:
+    def _dispatch_record(self, item: journal.PlacedRecord) -> None:
         record = item.record
-        if isinstance(record, Opened):
+        if isinstance(record, journal.Opened):
             self._open_sitting(record, item)
         elif self.session is None:
             raise ValueError("no mask was opened before this record")
-        elif isinstance(record, Saved):
+        elif isinstance(record, journal.Saved):
             self._check_checksum(record.labels_crc)
             self.saved_marks = self._find_marks(self.session, record.head)
             self._mark_verified(item, record.labels_crc)
@@ -273,7 +268,7 @@ class JournalPlay:
             self._play_act(self.session, record, item)
 
     def _play_act(
-        self, session: EditingSession, record: Step | Turn | Jump, item: PlacedRecord
+        self, session: EditingSession, record: Step | Turn | Jump, item: journal.PlacedRecord
     ) -> None:
         numbers = _find_step_numbers(session, record)
         if isinstance(record, Step):
@@ -283,7 +278,7 @@ class JournalPlay:
         self._acts.append((item.hash, numbers))
         self.unsaved += 1
 
-    def _open_sitting(self, opened: Opened, item: PlacedRecord) -> None:
+    def _open_sitting(self, opened: journal.Opened, item: journal.PlacedRecord) -> None:
         """Continue from the previous state, or begin anew, as the record says."""
         goes_on = opened.continues and self.session is not None
         if goes_on and self.session and crc_of(self.session.labels) == opened.labels_crc:
@@ -299,7 +294,7 @@ class JournalPlay:
             raise ValueError("the mask does not match the checksum in the record")
         self._begin_sitting(opened, item)
 
-    def _begin_sitting(self, opened: Opened, item: PlacedRecord) -> None:
+    def _begin_sitting(self, opened: journal.Opened, item: journal.PlacedRecord) -> None:
         """Begin a sitting with the mask in the record."""
         earlier = self.summary if self.session else EditingSummary(started_from=opened.base_name)
         number = self.session.next_number if self.session else 1
@@ -307,7 +302,7 @@ class JournalPlay:
         self.sittings = (*self.sittings, Sitting(opened, item.at, item.at))
         self._mark_verified(item, opened.labels_crc if opened.base_sha256 else None)
 
-    def _begin_from_disk(self, saved: Saved, item: PlacedRecord) -> None:
+    def _begin_from_disk(self, saved: journal.Saved, item: journal.PlacedRecord) -> None:
         """Continue from the mask on disk, followed by strokes that were painted during the save."""
         disk = self.on_disk
         if disk is None:
@@ -334,7 +329,7 @@ class JournalPlay:
         self.session.history.read_back = self.read_back
         self.saved_marks = ()
 
-    def _mark_verified(self, item: PlacedRecord, saved_crc: int | None) -> None:
+    def _mark_verified(self, item: journal.PlacedRecord, saved_crc: int | None) -> None:
         """Mark the mask as verified up to this record."""
         self.verified, self.is_doubtful = item.number, False
         self.saved_crc, self.unsaved, self._acts = saved_crc, 0, []
@@ -375,7 +370,7 @@ class JournalPlay:
             session.state.flip(step)
         return marks
 
-    def _is_disk(self, saved: Saved) -> bool:
+    def _is_disk(self, saved: journal.Saved) -> bool:
         disk = self.on_disk
         return (
             disk is not None
@@ -405,8 +400,8 @@ def play_journal(play: JournalPlay) -> JournalPlay:
 
 def _play_records(play: JournalPlay, path: Path, until: int | None = None) -> None:
     total = max(path.stat().st_size, 1) if path.is_file() else 1
-    for number, item in enumerate(scan_journal(path)):
-        if until is not None and isinstance(item, PlacedRecord) and item.number > until:
+    for number, item in enumerate(journal.scan_journal(path)):
+        if until is not None and isinstance(item, journal.PlacedRecord) and item.number > until:
             break
         play.take(item)
         if number % _YIELD_EVERY == 0:
@@ -424,7 +419,7 @@ def _find_step_numbers(session: EditingSession, record: Step | Turn | Jump) -> t
     return session.history.numbers_to(session.history.position + by)
 
 
-def _why_other(opened: Opened, sittings: tuple[Sitting, ...]) -> str:
+def _why_other(opened: journal.Opened, sittings: tuple[Sitting, ...]) -> str:
     """Return why an opening belongs to a different mask than the previous openings, or ""."""
     if not sittings:
         return ""
@@ -438,6 +433,6 @@ def _why_other(opened: Opened, sittings: tuple[Sitting, ...]) -> str:
     return "" if is_same else "the grid differs from the grid of the earlier records"
 
 
-def _is_true(opened: Opened) -> bool:
+def _is_true(opened: journal.Opened) -> bool:
     """Return whether the mask in a record has the checksum in the record."""
     return crc_of(opened.base.dense()) == opened.labels_crc

@@ -6,15 +6,9 @@ from typing import Final
 
 import numpy as np
 
+from napari_mamamia.core import errors
 from napari_mamamia.core.case import Case, LabelMap
 from napari_mamamia.core.edits import EditingSummary, Step
-from napari_mamamia.core.errors import (
-    CaseError,
-    FormatError,
-    GridMismatchError,
-    MamamiaError,
-    SaveConflictError,
-)
 from napari_mamamia.core.provenance import Maker, Provenance
 from napari_mamamia.core.texts import tr_n
 from napari_mamamia.io.data_set.volumes import write_labels
@@ -145,9 +139,9 @@ def case_of_journal(journal: Path) -> str:
     raise _no_records(journal)
 
 
-def _no_records(journal: Path, damage: str = "") -> FormatError:
+def _no_records(journal: Path, damage: str = "") -> errors.FormatError:
     because = f" ({damage})" if damage else ""
-    return FormatError(
+    return errors.FormatError(
         f"expected {journal} to be a journal, but it has no complete record{because}: choose the "
         "file ID.journal next to the mask"
     )
@@ -182,12 +176,12 @@ def _require_case(opened: Opened, case: Case | None) -> str:
     if case is None:
         return ""
     if opened.case_id != case.case_id:
-        raise CaseError(
+        raise errors.CaseError(
             f"expected the journal of case {case.case_id}, but got the journal of case "
             f"{opened.case_id}: choose the case of the journal"
         )
     if not opened.base.grid.is_same_place(case.grid):
-        raise GridMismatchError(
+        raise errors.GridMismatchError(
             f"expected the journal to match the grid of case {case.case_id} (shape "
             f"{case.grid.shape}), but its shape {opened.base.grid.shape} or its affine differs: "
             "use the images that were edited"
@@ -279,7 +273,7 @@ def _require_free(out: Path) -> None:
     sweep(out.parent)
     for path in (out, sidecar_path(out)):
         if path.exists() and not _is_of_killed_replay(out):
-            raise SaveConflictError(
+            raise errors.SaveConflictError(
                 f"{path} already exists, so nothing was written: choose a different name"
             )
 
@@ -290,5 +284,5 @@ def _is_of_killed_replay(out: Path) -> bool:
         return False
     try:
         return read_provenance(sidecar_path(out)).note.startswith(_NOTE)
-    except (MamamiaError, OSError):
+    except (errors.MamamiaError, OSError):
         return False

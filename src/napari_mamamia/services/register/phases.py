@@ -28,15 +28,9 @@ from napari_mamamia.io.tables.tables import write_json
 from napari_mamamia.io.volumes.formats import suffix_of
 from napari_mamamia.kinetics.registration.itk import require_simpleitk
 from napari_mamamia.kinetics.registration.settings import RegistrationSettings
+from napari_mamamia.services.batch import work
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.batch.row_table import OK, RowSummary, definitions_of, rows_of_batch
-from napari_mamamia.services.batch.work import (
-    CaseInputs,
-    CaseWork,
-    MaskedInputs,
-    Place,
-    masked_inputs,
-)
 from napari_mamamia.services.case.data_set import OpenDataSet
 from napari_mamamia.services.case.open_case import load_case, read_mask
 from napari_mamamia.services.register.case import RegisteredCase, register_case
@@ -69,7 +63,7 @@ def register_data_set(
     *,
     masks: Path | None = None,
     case_ids: Sequence[str] = (),
-    place: Place | None = None,
+    place: work.Place | None = None,
     existing: Existing = Existing.REFUSE,
 ) -> RowSummary[RegistrationRow]:
     """Register each case and write it into a new data set `out`.
@@ -104,7 +98,7 @@ def register_data_set(
     require_apart(opened.data_set.root, out)
     name = "reference" if masks is None else masks.resolve().name
     settings = RegisterSettings(str(out.resolve()), method or RegistrationSettings(), name)
-    inputs = masked_inputs(opened, masks, case_ids)
+    inputs = work.masked_inputs(opened, masks, case_ids)
     parameters: tuple[tuple[str, Setting], ...] = (
         ("data_set", opened.data_set.name),
         ("masks", name),
@@ -113,7 +107,7 @@ def register_data_set(
     )
     summary = rows_of_batch(
         inputs,
-        CaseWork("register", register_files, settings, RegisteredRows),
+        work.CaseWork("register", register_files, settings, RegisteredRows),
         out / TABLE,
         RegistrationRow,
         parameters,
@@ -131,7 +125,7 @@ def register_data_set(
     return summary
 
 
-def register_files(inputs: CaseInputs, settings: RegisterSettings) -> RegisteredRows:
+def register_files(inputs: work.CaseInputs, settings: RegisterSettings) -> RegisteredRows:
     """Register one case from its files and write it completely or not at all.
 
     Parameters
@@ -145,11 +139,8 @@ def register_files(inputs: CaseInputs, settings: RegisterSettings) -> Registered
     ------
     CaseError, FormatError, GridMismatchError, SaveError
     """
-    if not isinstance(inputs, MaskedInputs) or inputs.sources is None:
-        raise CaseError(
-            f"expected the files of {inputs.case_id} to be listed, but found none; list the case "
-            "again"
-        )
+    if not isinstance(inputs, work.MaskedInputs) or inputs.sources is None:
+        raise CaseError(f"no files are listed for {inputs.case_id}; list the case again")
     case = load_case(inputs.sources, inputs.record)
     path = inputs.files[-1]
     mask = None if path is None else read_mask(path, case)
@@ -202,7 +193,7 @@ def _copy_file(source: Path, target: Path) -> None:
 
 
 def _write_note(
-    found: RegisteredCase, case: Case, inputs: MaskedInputs, settings: RegisterSettings
+    found: RegisteredCase, case: Case, inputs: work.MaskedInputs, settings: RegisterSettings
 ) -> None:
     paths = [path for path in inputs.files if path is not None]
     content = {

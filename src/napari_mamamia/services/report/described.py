@@ -8,14 +8,7 @@ from napari_mamamia.core.answers import Answer, Answers, CaseFacts, LesionFacts,
 from napari_mamamia.core.blinding import Hidden
 from napari_mamamia.core.errors import CaseError, Remedy
 from napari_mamamia.core.form import FieldScope, Form, Measure
-from napari_mamamia.findings.form_rules import (
-    AskedQuestion,
-    Contradiction,
-    find_contradictions,
-    list_missing,
-    list_questions,
-    why_other_form,
-)
+from napari_mamamia.findings import form_rules
 from napari_mamamia.findings.form_values import AnswerRow, list_answer_rows
 from napari_mamamia.findings.shown_numbers import format_answer_row
 from napari_mamamia.io.files.file_names import case_key
@@ -55,9 +48,9 @@ class Described:
     answers: Answers = field(default_factory=Answers)
     reader: str = ""
     at: str = ""
-    asked: tuple[AskedQuestion, ...] = ()
-    missing: tuple[AskedQuestion, ...] = ()
-    contradictions: tuple[Contradiction, ...] = ()
+    asked: tuple[form_rules.AskedQuestion, ...] = ()
+    missing: tuple[form_rules.AskedQuestion, ...] = ()
+    contradictions: tuple[form_rules.Contradiction, ...] = ()
     remarks: tuple[str, ...] = ()
 
     @property
@@ -131,10 +124,10 @@ def describe_case(
         answers,
         record.reader,
         record.at,
-        list_questions(form, answers, facts),
-        list_missing(form, answers, facts),
-        find_contradictions(form, answers, facts),
-        tuple(filter(None, (*remarks, *facts.remarks, why_other_form(form, answers)))),
+        form_rules.list_questions(form, answers, facts),
+        form_rules.list_missing(form, answers, facts),
+        form_rules.find_contradictions(form, answers, facts),
+        tuple(filter(None, (*remarks, *facts.remarks, form_rules.why_other_form(form, answers)))),
     )
     return described, facts
 

@@ -14,47 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.progress import report_progress
-from napari_mamamia.core.records import CaseScore, CaseTag, ScoreStatus
+from napari_mamamia.core.records import CaseScore, CaseTag
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.metrics.registry import Place, metrics_at
 from napari_mamamia.scoring.case.failures import Failure, FailureKind
+from napari_mamamia.scoring.cohort import groups
 from napari_mamamia.scoring.cohort.groups import TAG as TAGGED
-from napari_mamamia.scoring.cohort.groups import (
-    Grouping,
-    group_by_column,
-    group_by_diameter,
-    group_by_volume,
-    group_cases_job,
-    rules_of,
-)
 from napari_mamamia.scoring.cohort.results import ModelScores
-from napari_mamamia.scoring.report.text import variable_label
+from napari_mamamia.scoring.report.text import STATUS_TEXTS, name_status, variable_label
 from napari_mamamia.services.score.case_tags import KNOWN_TAGS
 from napari_mamamia.services.score.inspections import CaseInspection
-
-STATUS_TEXTS: Final = {
-    ScoreStatus.OK: "scored",
-    ScoreStatus.PREDICTION_MISSING: "no prediction",
-    ScoreStatus.REFERENCE_MISSING: "no reference",
-    ScoreStatus.PREDICTION_EMPTY: "prediction empty",
-    ScoreStatus.REFERENCE_EMPTY: "reference empty",
-    ScoreStatus.BOTH_EMPTY: "both empty",
-    ScoreStatus.GRID_MISMATCH: "other grid",
-    ScoreStatus.UNREADABLE: "unreadable",
-    ScoreStatus.NOT_FINITE: "not finite",
-    ScoreStatus.TOO_MANY_LABELS: "too many labels",
-    ScoreStatus.SEVERAL_FILES: "several files",
-    ScoreStatus.REFERENCE_UNREADABLE: "reference unreadable",
-    ScoreStatus.TIME_LIMIT: "over the time limit",
-    ScoreStatus.WORKER_LOST: "worker lost",
-}
-"""The display text of each status."""
-
-
-def name_status(row: CaseScore) -> str:
-    """Return the display text of a row's status; a scored mask may have no overlap at all."""
-    return "no overlap" if row.is_disjoint else STATUS_TEXTS[row.status]
-
 
 WORST_FIRST: Final = ""
 """The sort key of the initial order."""
@@ -343,12 +312,12 @@ def _make_facets(
     facets = [facet_of(STATUS, "status", tuple(STATUS_TEXTS.values()), _make_bits(codes))]
     report_progress(0, 1, _GROUPING)
     if not np.isnan(volumes).all():
-        sizes = group_by_volume(ids, np.where(volumes > 0, volumes, np.nan))
+        sizes = groups.group_by_volume(ids, np.where(volumes > 0, volumes, np.nan))
         facets.append(_make_facet(SIZE, _SIZES, sizes))
         report_progress(0, 1, _GROUPING)
     diameters = numbers_of(rows, "diameter_reference_mm")
     if not np.isnan(diameters).all():
-        cut = group_by_diameter(ids, np.where(diameters > 0, diameters, np.nan))
+        cut = groups.group_by_diameter(ids, np.where(diameters > 0, diameters, np.nan))
         facets.append(_make_facet(DIAMETER, "largest diameter, divided at 20 and 50 mm", cut))
     report_progress(0, 1, _GROUPING)
     if model.cohort is None or not rows:
@@ -373,7 +342,7 @@ def _make_group_facets(model: ModelScores, ids: Sequence[str]) -> tuple[Facet, .
     report_progress(0, 1, _GROUPING)
     facets = []
     scored = {grouping.variable: grouping for grouping in (result.groupings if result else ())}
-    for other_grouping in group_cases_job(others, cohort, rules_of(model.profile)):
+    for other_grouping in groups.group_cases_job(others, cohort, groups.rules_of(model.profile)):
         run = scored.get(other_grouping.variable)
         parts = (
             [(other_rows, other_grouping)]
@@ -386,7 +355,7 @@ def _make_group_facets(model: ModelScores, ids: Sequence[str]) -> tuple[Facet, .
         if grouping.variable in ("volume", "diameter") or grouping.variable.startswith(TAGGED):
             continue
         parts = [(rows, grouping)]
-        column = group_by_column(others, cohort, grouping.variable)
+        column = groups.group_by_column(others, cohort, grouping.variable)
         if column is not None:
             parts.append((other_rows, column))
         facets.append(_merge_groupings(grouping.variable, len(ids), parts))
@@ -394,7 +363,7 @@ def _make_group_facets(model: ModelScores, ids: Sequence[str]) -> tuple[Facet, .
 
 
 def _merge_groupings(
-    variable: str, n: int, parts: Sequence[tuple[NDArray[np.intp], Grouping]]
+    variable: str, n: int, parts: Sequence[tuple[NDArray[np.intp], groups.Grouping]]
 ) -> Facet:
     """Return the facet of a variable for all n cases from groupings of subsets of rows."""
     every = tuple(dict.fromkeys(label for _, grouping in parts for label in grouping.labels))
@@ -408,11 +377,11 @@ def _merge_groupings(
         places = np.array([*own_places, -1], dtype=np.intp)
         codes[rows] = places[grouping.codes]
     return _make_facet(
-        f"{GROUP}{variable}", variable_label(variable), Grouping(variable, labels, codes)
+        f"{GROUP}{variable}", variable_label(variable), groups.Grouping(variable, labels, codes)
     )
 
 
-def _make_facet(name: str, title: str, grouping: Grouping) -> Facet:
+def _make_facet(name: str, title: str, grouping: groups.Grouping) -> Facet:
     codes = np.where(grouping.codes < 0, len(grouping.labels), grouping.codes)
     return facet_of(name, title, (*grouping.labels, _NO_GROUP), _make_bits(codes))
 

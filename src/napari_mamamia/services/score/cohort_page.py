@@ -8,14 +8,9 @@ from typing import Final
 
 import numpy as np
 
+from napari_mamamia.scoring.cohort import results
 from napari_mamamia.scoring.cohort.policy import counted_lines
-from napari_mamamia.scoring.cohort.results import (
-    ModelComparison,
-    ModelScores,
-    RankedModel,
-    SegmentationResult,
-    n_text,
-)
+from napari_mamamia.scoring.report.models import tests_table
 from napari_mamamia.scoring.report.tables import (
     disparity_table,
     group_tables,
@@ -29,7 +24,6 @@ from napari_mamamia.scoring.report.text import (
     Row,
     number,
     range_text,
-    variable_label,
 )
 from napari_mamamia.scoring.statistics.bootstrap import interval_named
 from napari_mamamia.services.score.text import describe_left_out
@@ -49,7 +43,7 @@ class SavedFigure:
     png: bytes
 
 
-def cohort_heads(model: ModelScores) -> tuple[str, ...]:
+def cohort_heads(model: results.ModelScores) -> tuple[str, ...]:
     """Return the lines above a model's results: profile, counts, resamples and clinical table."""
     excluded = model.n_cases - model.n_scored
     resampling = model.resampling
@@ -76,7 +70,7 @@ def cohort_heads(model: ModelScores) -> tuple[str, ...]:
     return (*lines, *model.notes)
 
 
-def cohort_tables(model: ModelScores) -> tuple[ReportTable, ...]:
+def cohort_tables(model: results.ModelScores) -> tuple[ReportTable, ...]:
     """Return tables of a model's results, groups, strata and excluded cases."""
     tables: list[ReportTable] = []
     if model.segmentation:
@@ -91,7 +85,7 @@ def cohort_tables(model: ModelScores) -> tuple[ReportTable, ...]:
 
 
 def comparison_page(
-    comparison: ModelComparison, models: Sequence[ModelScores]
+    comparison: results.ModelComparison, models: Sequence[results.ModelScores]
 ) -> tuple[ReportTable, ...]:
     """Return tables of the models by rank with intervals, ranks by fairness weight, and tests."""
     by_name = {model.name: model for model in models}
@@ -106,14 +100,15 @@ def comparison_page(
     weight = f"weight of fairness {comparison.weight_of_fairness:g}"
     title = f"Models (profile {comparison.profile}, {weight}; 95 % intervals)"
     first = ReportTable(title, columns, rows, comparison.notes)
-    return (first, _make_rank_table(comparison), *_make_test_tables(comparison))
+    tests = (tests_table("Paired comparisons", comparison.tests),) if comparison.tests else ()
+    return (first, _make_rank_table(comparison), *tests)
 
 
-def _list_rank_cells(one: RankedModel, model: ModelScores | None) -> Iterator[str]:
+def _list_rank_cells(one: results.RankedModel, model: results.ModelScores | None) -> Iterator[str]:
     result = model.segmentation if model else None
     yield number(one.rank, 0)
     yield one.name
-    yield n_text(one)
+    yield results.n_text(one)
     for name, value in (
         ("ranking_score", one.ranking_score),
         ("performance", one.performance),
@@ -122,7 +117,7 @@ def _list_rank_cells(one: RankedModel, model: ModelScores | None) -> Iterator[st
         yield _with_interval(value, name, result)
 
 
-def _with_interval(value: float, name: str, result: SegmentationResult | None) -> str:
+def _with_interval(value: float, name: str, result: results.SegmentationResult | None) -> str:
     if result is None:
         return number(value)
     contrasts = result.uncertainty.by_name("fairness_")
@@ -132,7 +127,7 @@ def _with_interval(value: float, name: str, result: SegmentationResult | None) -
     return f"{number(value)} ({range_text(interval.low, interval.high)})"
 
 
-def _make_rank_table(comparison: ModelComparison) -> ReportTable:
+def _make_rank_table(comparison: results.ModelComparison) -> ReportTable:
     sweep = comparison.sweep
     places = [int(np.argmin(np.abs(sweep.weights - weight))) for weight in WEIGHTS_SHOWN]
     ends = {0: f"0 ({sweep.ends[0]})", len(places) - 1: f"1 ({sweep.ends[1]})"}
@@ -146,28 +141,6 @@ def _make_rank_table(comparison: ModelComparison) -> ReportTable:
     return ReportTable("Rank at each weight of fairness", columns, rows, (note,))
 
 
-def _make_test_tables(comparison: ModelComparison) -> Iterator[ReportTable]:
-    if not comparison.tests:
-        return
-    rows = tuple(
-        Row(
-            (
-                f"{variable_label(test.metric)}: {test.model_a} − {test.model_b}",
-                f"{test.n}",
-                number(test.mean_difference),
-                range_text(test.low, test.high),
-                number(test.p_t_test_holm),
-                number(test.p_wilcoxon_holm),
-            )
-        )
-        for test in comparison.tests
-    )
-    titles = ("n", "Mean difference", "95 % interval", "p, t-test", "p, Wilcoxon")
-    columns = (Column("Metric and models", is_number=False), *(Column(t) for t in titles))
-    note = "Two-sided, corrected by Holm over the pairs of a metric."
-    yield ReportTable("Paired comparisons", columns, rows, (note,))
-
-
 def _narrow_table(table: ReportTable) -> ReportTable:
     """Return a table with one interval for each value, because a window is narrower than a page."""
     indices = [0, 1, 2, len(table.columns) - 1]
@@ -177,7 +150,7 @@ def _narrow_table(table: ReportTable) -> ReportTable:
     return ReportTable(table.title, columns, rows, notes, table.listed)
 
 
-def _make_excluded_table(model: ModelScores) -> ReportTable:
+def _make_excluded_table(model: results.ModelScores) -> ReportTable:
     columns = (Column("Case", is_number=False), Column("Reason", is_number=False))
     rows = tuple(
         Row((failure.case_id, failure.reason)) for failure in model.failures[:_SHOWN_EXCLUDED]

@@ -24,6 +24,7 @@ from napari_mamamia.io.files.headers import VolumeHeader
 from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.io.layouts.label_names import read_tumour
 from napari_mamamia.metrics.lesions import LesionCounts, any_overlap_lesion_counts
+from napari_mamamia.scoring.case import score
 from napari_mamamia.scoring.case.failures import (
     THRESHOLDS,
     Enhancement,
@@ -35,14 +36,6 @@ from napari_mamamia.scoring.case.failures import (
     match_parts,
 )
 from napari_mamamia.scoring.case.profiles import Profile
-from napari_mamamia.scoring.case.score import (
-    MeasuredPair,
-    grid_problem,
-    laid_on,
-    measure_pair,
-    nothing_on,
-    pair_of,
-)
 from napari_mamamia.services.batch.batch import for_each_case
 from napari_mamamia.services.score.settings import ScoreSettings
 
@@ -91,7 +84,7 @@ def look_at_case(
     images: CaseFiles | None,
     profile: Profile,
     label: float | None,
-    measured: MeasuredPair | None = None,
+    measured: score.MeasuredPair | None = None,
 ) -> CaseInspection:
     """Determine from its masks and images why a case failed.
 
@@ -99,14 +92,14 @@ def look_at_case(
     `measured` has the measurements of the score; without it, the masks are measured here if the
     profile compares them.
     """
-    reference, prediction = masks[0], masks[1] or nothing_on(masks[0].grid)
-    prediction = laid_on(reference, prediction, profile)
+    reference, prediction = masks[0], masks[1] or score.nothing_on(masks[0].grid)
+    prediction = score.laid_on(reference, prediction, profile)
     enhancement, no_images = None, "the data set does not contain the case"
     if images is not None:
         enhancement, no_images = _read_enhancement(images, reference.grid)
-    mismatch = grid_problem(reference.grid, prediction.grid, profile)
+    mismatch = score.grid_problem(reference.grid, prediction.grid, profile)
     if not mismatch:
-        measured = measured or measure_pair(reference, prediction, profile, label)
+        measured = measured or score.measure_pair(reference, prediction, profile, label)
         both = match_parts(measured)
         pair, failures, lesions = (
             measured.pair,
@@ -117,7 +110,7 @@ def look_at_case(
         failures = (Failure(FailureKind.GEOMETRY_MISMATCH, mismatch),)
         if prediction.grid.shape != reference.grid.shape:
             return CaseInspection(case_id, failures, None, no_images=no_images)
-        pair = pair_of(reference, prediction, profile, label)
+        pair = score.pair_of(reference, prediction, profile, label)
         lesions = any_overlap_lesion_counts(pair.overlap_reference, pair.overlap_prediction)
     contrast = float("nan")
     if enhancement is not None:

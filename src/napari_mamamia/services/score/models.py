@@ -13,7 +13,7 @@ from napari_mamamia.io.files.named_paths import read_named_path
 from napari_mamamia.io.workspace.workspace import file_name
 from napari_mamamia.scoring.cohort.model_results import compare_results
 from napari_mamamia.scoring.cohort.results import ModelComparison, ModelScores
-from napari_mamamia.services.batch.output_folder import Existing, claim_folder
+from napari_mamamia.services.batch.output_folder import Existing, claimed_folder
 from napari_mamamia.services.batch.work import STORE_NAME, Place
 from napari_mamamia.services.score.clinical_table import read_table
 from napari_mamamia.services.score.output import COMPARISON, write_comparison, write_scores
@@ -96,15 +96,15 @@ def score_models(
     models = ", ".join(f"{model.name}={model.folder.name}" for model in predictions)
     folders = (("reference", reference.name), ("predictions", models))
     read = (reference, *(model.folder for model in predictions))
-    claim_folder(out, "score", (*folders, *settings.parameters), existing, read)
     overwrite = existing is not Existing.REFUSE
     scored_models = []
-    for model, files in zip(predictions, pairs, strict=True):
-        store = out / model.name / STORE_NAME
-        scored = score_pairs(
-            model.name, files, settings, cohort, place=place, store=store, existing=existing
-        )
-        scored_models.append(scored)
+    with claimed_folder(out, "score", (*folders, *settings.parameters), existing, read):
+        for model, files in zip(predictions, pairs, strict=True):
+            store = out / model.name / STORE_NAME
+            scored = score_pairs(
+                model.name, files, settings, cohort, place=place, store=store, existing=existing
+            )
+            scored_models.append(scored)
     report_progress(1, 1, "Comparing the models")
     comparison = compare_results([scored.model for scored in scored_models], settings.composites)
     for scored in scored_models:

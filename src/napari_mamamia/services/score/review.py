@@ -18,17 +18,8 @@ from napari_mamamia.core.progress import report_progress
 from napari_mamamia.metrics.nearest import nearest_distances
 from napari_mamamia.metrics.surface import ContourRule, contour
 from napari_mamamia.scoring.case.score import foreground_of
+from napari_mamamia.services.case import show_case
 from napari_mamamia.services.case.open_case import load_mask
-from napari_mamamia.services.case.show_case import (
-    AS_CLINICAL,
-    CaseMasks,
-    Counting,
-    MaskValues,
-    OpenMask,
-    labels_of,
-    middle_voxel,
-    reference_of,
-)
 
 _TOUCHING: Final = np.ones((3, 3, 3), dtype=np.bool_)
 _MOST_PARTS: Final = 200
@@ -73,10 +64,10 @@ class Agreement:
 
 
 def compare_masks(
-    reference: MaskValues,
-    shown: MaskValues,
+    reference: show_case.MaskValues,
+    shown: show_case.MaskValues,
     grid: Grid,
-    counting: Counting = AS_CLINICAL,
+    counting: show_case.Counting = show_case.AS_CLINICAL,
 ) -> Agreement:
     """Map where a mask agrees with the reference, and list its errors.
 
@@ -109,7 +100,7 @@ def compare_masks(
             )
     report_progress(0, 3, "Comparing the masks")
     array = np.zeros(grid.shape, dtype=np.uint8)
-    masks = reference_of(reference, grid, counting), labels_of(shown, grid)
+    masks = show_case.reference_of(reference, grid, counting), show_case.labels_of(shown, grid)
     box = masks[0].box.union(masks[1].box)
     if box.is_empty:
         return Agreement(array, (), 0)
@@ -140,8 +131,8 @@ def review_masks(
     reference: Path | None,
     prediction: Path | None,
     model: str,
-    counting: Counting = AS_CLINICAL,
-) -> CaseMasks:
+    counting: show_case.Counting = show_case.AS_CLINICAL,
+) -> show_case.CaseMasks:
     """Read the two scored masks of a case on the case's grid.
 
     The display buffers are 1 in the foreground that Dice uses under `counting`. A file that is
@@ -159,12 +150,14 @@ def review_masks(
         except MamamiaError as error:
             problems.append(f"the scored {role} cannot be shown: {error}")
             continue
-        masks.append(OpenMask(role, name, labels, _make_buffer(labels, counting), labels.values))
+        masks.append(
+            show_case.OpenMask(role, name, labels, _make_buffer(labels, counting), labels.values)
+        )
     report_progress(len(sources), len(sources))
-    return CaseMasks(tuple(masks), tuple(problems))
+    return show_case.CaseMasks(tuple(masks), tuple(problems))
 
 
-def _make_buffer(labels: LabelMap, counting: Counting) -> NDArray[np.uint8]:
+def _make_buffer(labels: LabelMap, counting: show_case.Counting) -> NDArray[np.uint8]:
     buffer = np.zeros(labels.grid.shape, dtype=np.uint8)
     chosen = foreground_of(labels.crop, counting.profile, counting.label)
     buffer[labels.box.slices] = chosen
@@ -198,7 +191,7 @@ def _describe_error(
     grid: Grid,
     distance_mm: float,
 ) -> ErrorPart:
-    middle = middle_voxel(np.argwhere(part), grid)
+    middle = show_case.middle_voxel(np.argwhere(part), grid)
     z, y, x = (sum(index) for index in zip(middle, own_box.start, box.start, strict=True))
     volume_mm3 = size * float(np.prod(grid.spacing_mm))
     return ErrorPart(kind, volume_mm3, (z, y, x), distance_mm)

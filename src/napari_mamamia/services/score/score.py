@@ -59,7 +59,7 @@ from napari_mamamia.scoring.cohort.policy import count_cases
 from napari_mamamia.scoring.cohort.results import ModelScores
 from napari_mamamia.scoring.statistics.performance import SegmentationScores
 from napari_mamamia.services.batch.batch import BatchResult, run_batch
-from napari_mamamia.services.batch.output_folder import Existing, claim_folder
+from napari_mamamia.services.batch.output_folder import Existing, claimed_folder
 from napari_mamamia.services.batch.work import STORE_NAME, CaseInputs, CaseWork, Place
 from napari_mamamia.services.score.case_tags import joined_tags, split_tags, tags_of
 from napari_mamamia.services.score.clinical_table import described, matched, read_table
@@ -507,11 +507,12 @@ def score_folders(
     pairs = find_cases(reference, prediction, settings.cases)
     cohort = read_table(settings.clinical, settings.columns)
     folders = (("reference", reference.name), ("prediction", prediction.name))
-    claim_folder(out, "score", (*folders, *settings.parameters), existing, (reference, prediction))
     own_name, store = name or prediction.resolve().name, out / STORE_NAME
-    scored = score_pairs(
-        own_name, pairs, settings, cohort, place=place, store=store, existing=existing
-    )
+    parameters = (*folders, *settings.parameters)
+    with claimed_folder(out, "score", parameters, existing, (reference, prediction)):
+        scored = score_pairs(
+            own_name, pairs, settings, cohort, place=place, store=store, existing=existing
+        )
     scored = replace(scored, model=with_composites(scored.model, settings.composites))
     overwrite = existing is not Existing.REFUSE
     write_scores(scored.model, out, overwrite=overwrite)

@@ -18,14 +18,7 @@ from napari_mamamia.scoring.cohort.results import (
     n_text,
 )
 from napari_mamamia.scoring.cohort.segmentation_cohort import VariableFairness
-from napari_mamamia.scoring.report.tables import (
-    RESAMPLING_RANGE,
-    coverage_notes,
-    gap_notes,
-    range_table,
-    say_disparity,
-    say_without,
-)
+from napari_mamamia.scoring.report import tables
 from napari_mamamia.scoring.report.text import ReportTable, p_said
 from napari_mamamia.scoring.statistics.bootstrap import (
     Interval,
@@ -156,7 +149,7 @@ def _describe_task1(result: SegmentationResult) -> list[str]:
     score = f"ranking score (weight {cohort.weight_of_fairness:g})"
     numbers.append((score, "ranking_score", cohort.ranking_score, cohort.reason))
     lines = [_format_line(*item, result, "fairness_") for item in numbers]
-    lines += [f"  {note}" for note in coverage_notes(result)]
+    lines += [f"  {note}" for note in tables.coverage_notes(result)]
     lines += _describe_gaps(result, ("dsc", "norm_hd"))
     for variable in cohort.fairness.variables:
         if variable.unassigned:
@@ -238,7 +231,7 @@ def _format_line(
         return f"{start}  (no interval: {interval.reason})"
     level = f"{100 * interval.level:.0f} %"
     parts = (f"{_to_text(interval.low)} to {_to_text(interval.high)}", level)
-    notes = gap_notes(contrasts) if contrasts else ()
+    notes = tables.gap_notes(contrasts) if contrasts else ()
     return f"{start}  ({', '.join((*parts, *notes))})"
 
 
@@ -253,21 +246,21 @@ def _describe_gaps(
     values: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for disparity in uncertainty.disparities:
         if disparity.measure in measures:
-            value, *rest = say_disparity(disparity, uncertainty.minimum_group)
+            value, *rest = tables.say_disparity(disparity, uncertainty.minimum_group)
             values.setdefault((disparity.variable, tuple(rest)), []).append(value)
     lines = [
         f"  {variable}: {' '.join((*first, *rest))}" for (variable, rest), first in values.items()
     ]
-    return lines + [f"  {text}" for text in say_without(uncertainty)]
+    return lines + [f"  {text}" for text in tables.say_without(uncertainty)]
 
 
 def _list_ranges(result: SegmentationResult | ResponseResult) -> list[str]:
     """Return the resampling ranges with their label, if the profile shows them."""
-    table = range_table(result)
+    table = tables.range_table(result)
     if table is None:
         return []
     ranges = [f"    {name}: {value}, {ends}" for name, value, ends in _cells_of(table)]
-    return [f"  {RESAMPLING_RANGE}", *ranges]
+    return [f"  {tables.RESAMPLING_RANGE}", *ranges]
 
 
 def _cells_of(table: ReportTable) -> list[tuple[str, ...]]:

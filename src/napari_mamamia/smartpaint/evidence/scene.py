@@ -254,7 +254,7 @@ def _measure_rows(
 
 
 def _lay_rows(mask: Bools, widths: Sequence[NDArray[np.intp]]) -> list[Bools]:
-    """Return, for each reach, the union of a mask's rows widened as given for each offset."""
+    """Return, for each reach, the union of a mask's rows, widened by the amount of each offset."""
     wide, rows = mask, [np.packbits(mask, axis=2)]
     for _ in range(max(int(of_reach.max()) for of_reach in widths)):
         before, wide = wide, wide.copy()

@@ -9,20 +9,13 @@ from numpy.typing import NDArray
 from scipy.ndimage import label
 
 from napari_mamamia.core.box import Box
+from napari_mamamia.smartpaint.evidence import marks
 from napari_mamamia.smartpaint.evidence.appearance import (
     choose_lattice,
     make_bins,
     take_samples,
     take_values,
     weigh_image,
-)
-from napari_mamamia.smartpaint.evidence.marks import (
-    MOST_COUNT,
-    MOST_SEEN,
-    ONE_SEEN,
-    Marks,
-    Words,
-    pack_marks,
 )
 from napari_mamamia.smartpaint.evidence.scene import Scene, coarsen_scene, find_near, refine_mask
 from napari_mamamia.smartpaint.grow.cut import Energy, relax
@@ -191,7 +184,7 @@ def _keep_mask(energy: Energy, mask: Bools, where: Bools) -> None:
     energy.lowest[where] = energy.highest[where] = mask[where]
 
 
-def mark_stroke(scene: Scene, settled: Settled, words: Words) -> Words:
+def mark_stroke(scene: Scene, settled: Settled, words: marks.Words) -> marks.Words:
     """Return the marks after a stroke.
 
     The pull of a circle is full within half its radius and 0 at its edge; later strokes outweigh
@@ -202,8 +195,8 @@ def mark_stroke(scene: Scene, settled: Settled, words: Words) -> Words:
     left_alone = settled.mask == scene.mask
     left_alone &= settled.window
     left_alone &= ~circle
-    out: Words = words + left_alone.astype(np.uint16) * ONE_SEEN
-    np.copyto(out, words, where=scene.marks.seen >= MOST_SEEN)
+    out: marks.Words = words + left_alone.astype(np.uint16) * marks.ONE_SEEN
+    np.copyto(out, words, where=scene.marks.seen >= marks.MOST_SEEN)
     # Every other change lies in the circle, or in the voxels that it holds.
     touched = circle | (settled.hold != scene.marks.hold)
     slices = Box.around(touched).slices
@@ -220,11 +213,13 @@ def mark_stroke(scene: Scene, settled: Settled, words: Words) -> Words:
     in_vain = circle & (after != scene.is_adding)
     count = old.count[slices] * ((old.pull[slices] * sign >= 0) | ~circle)
     count += in_vain
-    np.minimum(count, MOST_COUNT, out=count)
+    np.minimum(count, marks.MOST_COUNT, out=count)
     count *= in_vain | ~circle
     seen = old.seen[slices] + left_alone[slices]
-    np.minimum(seen, MOST_SEEN, out=seen)
-    np.copyto(out[slices], pack_marks(Marks(pull, hold, count, seen)), where=touched[slices])
+    np.minimum(seen, marks.MOST_SEEN, out=seen)
+    np.copyto(
+        out[slices], marks.pack_marks(marks.Marks(pull, hold, count, seen)), where=touched[slices]
+    )
     return out
 
 

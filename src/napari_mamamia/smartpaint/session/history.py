@@ -146,7 +146,7 @@ class History:
             If the step cannot be read back from the journal.
         """
         if not self.can_undo:
-            raise CaseError("expected a step to undo, but there is none, so nothing was changed")
+            raise CaseError("there is no step to undo, so nothing was changed")
         return self._read_difference(self._entries[self._position - 1])
 
     def to_redo(self) -> Difference:
@@ -160,7 +160,7 @@ class History:
             If the step cannot be read back from the journal.
         """
         if not self.can_redo:
-            raise CaseError("expected a step to redo, but there is none, so nothing was changed")
+            raise CaseError("there is no step to redo, so nothing was changed")
         return self._read_difference(self._entries[self._position])
 
     def back(self) -> None:
@@ -257,8 +257,8 @@ class History:
             return entry.difference
         if self.read_back is None:
             raise CaseError(
-                f"expected step {entry.number} to be in memory, but it was released and no "
-                "journal recorded it, so it cannot be undone and nothing was changed"
+                f"step {entry.number} cannot be undone, because it was released from memory and "
+                "no journal recorded it; nothing was changed"
             )
         return self.read_back(entry.number)
 

@@ -12,22 +12,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.core import edits
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.difference import Difference
-from napari_mamamia.core.edits import (
-    UNDOES_ROW,
-    WHOLE_MASK,
-    Brush,
-    Edit,
-    EditingSummary,
-    Jump,
-    Step,
-    Tool,
-    Turn,
-    Voxel,
-    standing_rows,
-)
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.provenance import Setting
@@ -54,12 +42,12 @@ from napari_mamamia.smartpaint.session.stroke import CurrentStroke, turned_by_pr
 PAINTED_OUTSIDE: Final = "painted with napari"
 """Name of a step that was not made by the session."""
 
-Record = Callable[[Step | Turn | Jump], None]
+Record = Callable[[edits.Step | edits.Turn | edits.Jump], None]
 
 LONGEST_PAUSE_S: Final = 30.0
 """Longest pause in s between two actions that counts as editing time. Our choice."""
 FORGET_MARKS: Final = "forget marks"
-_LOOKING: Final = (Tool.SMARTPAINT, Tool.EVIDENCE, Tool.LEARNED)
+_LOOKING: Final = (edits.Tool.SMARTPAINT, edits.Tool.EVIDENCE, edits.Tool.LEARNED)
 
 Settings = tuple[tuple[str, Setting], ...]
 
@@ -123,7 +111,7 @@ class RecordedMask:
         *,
         label: int = 1,
         limit_bytes: int = DEFAULT_LIMIT_BYTES,
-        earlier: EditingSummary | None = None,
+        earlier: edits.EditingSummary | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         _require_buffer(labels, grid)
@@ -136,7 +124,7 @@ class RecordedMask:
         self.start_labels = LabelMap.of(labels, grid)
         self.next_number = 1
         self._clock = EditingClock(earlier.seconds if earlier else 0.0, now)
-        self._summary = earlier or EditingSummary()
+        self._summary = earlier or edits.EditingSummary()
 
     @property
     def labels(self) -> NDArray[np.uint8]:
@@ -144,12 +132,12 @@ class RecordedMask:
         return self.state.labels
 
     @property
-    def summary(self) -> EditingSummary:
+    def summary(self) -> edits.EditingSummary:
         """Summary of the editing so far."""
         return replace(self._summary, seconds=self._clock.seconds)
 
     @property
-    def steps(self) -> tuple[Edit, ...]:
+    def steps(self) -> tuple[edits.Edit, ...]:
         """The edit of each step in order, including undone steps."""
         return self.history.edits
 
@@ -172,7 +160,7 @@ class RecordedMask:
         """Record all pending changes as a step."""
         self.notice_external()
 
-    def notice_external(self, box: Box | None = None) -> Step | None:
+    def notice_external(self, box: Box | None = None) -> edits.Step | None:
         """Record changes that other tools painted into the buffer, inside `box` or anywhere.
 
         Voxels that gained the painted label are then fixed inside the label; voxels that lost it
@@ -187,7 +175,7 @@ class RecordedMask:
         label = self.state.painted_label(box, self.label)
         self.state.hold_changes(label, (box,))
         return self._record_step(
-            Edit(PAINTED_OUTSIDE), self.state.record(label, (box,), marks=True)
+            edits.Edit(PAINTED_OUTSIDE), self.state.record(label, (box,), marks=True)
         )
 
     def undo(self, label: int | None = None) -> Box | None:
@@ -237,7 +225,7 @@ class RecordedMask:
         box = None
         while (box is None or box.is_empty) and self._is_redo_of(label):
             edit = self.steps[self.position]
-            box = self._apply_turn(Turn.REDO, self.history.to_redo())
+            box = self._apply_turn(edits.Turn.REDO, self.history.to_redo())
             if not _is_made_of_stamps(edit):
                 break
         return box
@@ -299,7 +287,7 @@ class RecordedMask:
             self.on_record(way.jump)
         return box
 
-    def play(self, record: Step | Turn | Jump) -> None:
+    def play(self, record: edits.Step | edits.Turn | edits.Jump) -> None:
         """Replay a record of an earlier session, without recording it again.
 
         Raises
@@ -310,23 +298,23 @@ class RecordedMask:
         FormatError, SaveError
             If an old step cannot be read back.
         """
-        if isinstance(record, Step):
+        if isinstance(record, edits.Step):
             self.state.flip(record.difference)
             self._add_step(record)
             self.next_number = max(self.next_number, record.number + 1)
-        elif isinstance(record, Jump):
+        elif isinstance(record, edits.Jump):
             self._play_jump(record)
-        elif record is Turn.UNDO:
+        elif record is edits.Turn.UNDO:
             self.state.flip(self.history.to_undo())
             self.history.back()
         else:
             self.state.flip(self.history.to_redo())
             self.history.forward()
-        act = record.edit if isinstance(record, Step) else record
+        act = record.edit if isinstance(record, edits.Step) else record
         self._summary = self._summary.after(act)
         self._clock.seconds = max(self._clock.seconds, self._summary.seconds)
 
-    def _play_jump(self, jump: Jump) -> None:
+    def _play_jump(self, jump: edits.Jump) -> None:
         rows = len(self.history.edits)
         if jump.start != self.history.position or not 0 <= jump.stop <= rows:
             raise ValueError(
@@ -343,17 +331,17 @@ class RecordedMask:
         """Return the row of the last step, or of a lesion's last step; 0 if there is no step."""
         if label is None or not self.can_undo:
             return self.position if self.can_undo else 0
-        return max(standing_rows(self.steps[: self.position], label), default=0)
+        return max(edits.standing_rows(self.steps[: self.position], label), default=0)
 
     def _undo_last(self) -> Box:
-        return self._apply_turn(Turn.UNDO, self.history.to_undo())
+        return self._apply_turn(edits.Turn.UNDO, self.history.to_undo())
 
     def _is_redo_of(self, label: int | None) -> bool:
         """Return whether the next undone step belongs to the lesion and is not a reversal."""
         if label is None or not self.can_redo:
             return self.can_redo
         edit = self.steps[self.position]
-        return edit.label in (label, WHOLE_MASK) and edit.undone_row is None
+        return edit.label in (label, edits.WHOLE_MASK) and edit.undone_row is None
 
     def _is_taken_back(self, label: int) -> bool:
         """Return whether the last applied step reversed a step of a lesion."""
@@ -366,13 +354,14 @@ class RecordedMask:
         self._require_untouched(row, edit, difference)
         self.state.flip(difference)
         step = self._record_step(
-            Edit(f"undo ({row} {edit.name})", parameters=((UNDOES_ROW, row),)), difference
+            edits.Edit(f"undo ({row} {edit.name})", parameters=((edits.UNDOES_ROW, row),)),
+            difference,
         )
         return Box.empty() if step is None else step.difference.box
 
-    def _require_untouched(self, row: int, edit: Edit, difference: Difference) -> None:
+    def _require_untouched(self, row: int, edit: edits.Edit, difference: Difference) -> None:
         """Raise `CaseError` if a later step changed voxels that a step had changed."""
-        is_touched = edit.label == WHOLE_MASK
+        is_touched = edit.label == edits.WHOLE_MASK
         if not is_touched:
             box = difference.box
             since = np.zeros(box.shape, np.uint8)
@@ -399,14 +388,14 @@ class RecordedMask:
             flipped ^= LabelMap(self.grid, change.box, bits).cut(box)
         return flipped
 
-    def _add_step(self, step: Step) -> None:
+    def _add_step(self, step: edits.Step) -> None:
         self.history.add(step)
         if self.history.is_keyframe_due and self.state.is_quickly_kept:
             self.history.keep_keyframe(self.state.snapshot())
 
-    def _apply_turn(self, turn: Turn, difference: Difference) -> Box:
+    def _apply_turn(self, turn: edits.Turn, difference: Difference) -> Box:
         self.state.flip(difference)
-        if turn is Turn.UNDO:
+        if turn is edits.Turn.UNDO:
             self.history.back()
         else:
             self.history.forward()
@@ -416,7 +405,7 @@ class RecordedMask:
             self.on_record(turn)
         return difference.box
 
-    def _record_step(self, edit: Edit, difference: Difference | None) -> Step | None:
+    def _record_step(self, edit: edits.Edit, difference: Difference | None) -> edits.Step | None:
         if difference is None:
             return None
         seconds = self._clock.act()
@@ -426,7 +415,7 @@ class RecordedMask:
             at_s=round(seconds, 3),
             label=difference.label,
         )
-        step = Step(self.next_number, edit, difference)
+        step = edits.Step(self.next_number, edit, difference)
         self.next_number += 1
         self._add_step(step)
         self._summary = self._summary.after(edit)
@@ -435,7 +424,7 @@ class RecordedMask:
         return step
 
 
-def _is_made_of_stamps(edit: Edit) -> bool:
+def _is_made_of_stamps(edit: edits.Edit) -> bool:
     """Return whether a step is a stroke made of stamps, which may change only the membership."""
     return edit.stroke is not None and not edit.stroke.brush.tool.is_smart
 
@@ -493,7 +482,7 @@ class EditingSession(RecordedMask):
         label: int = 1,
         locked: frozenset[int] = frozenset(),
         limit_bytes: int = DEFAULT_LIMIT_BYTES,
-        earlier: EditingSummary | None = None,
+        earlier: edits.EditingSummary | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(
@@ -502,7 +491,7 @@ class EditingSession(RecordedMask):
         self.case_id = case_id
         self.images = images
         self.locked = locked
-        self.on_settled: Callable[[Step], None] | None = None
+        self.on_settled: Callable[[edits.Step], None] | None = None
         self._stroke: CurrentStroke | CurrentEvidenceStroke | None = None
         self._lifted: LiftedStroke | None = None
 
@@ -518,7 +507,7 @@ class EditingSession(RecordedMask):
 
     # -------------------------------------------------------------- strokes
 
-    def press(self, point: Voxel, brush: Brush) -> Box:
+    def press(self, point: edits.Voxel, brush: edits.Brush) -> Box:
         """Begin a stroke at `point`; return the box of voxels whose label changed.
 
         A stroke that is still being drawn is released first, and a released stroke is settled. An
@@ -546,11 +535,11 @@ class EditingSession(RecordedMask):
             self._stroke = CurrentStroke(self.state, brush, spacing, images, self.locked)
         return self._stroke.press(point)
 
-    def drag(self, point: Voxel) -> Box:
+    def drag(self, point: edits.Voxel) -> Box:
         """Continue the stroke to `point`; return the box of voxels whose label changed."""
         return Box.empty() if self._stroke is None else self._stroke.drag(point)
 
-    def release(self) -> Step | None:
+    def release(self) -> edits.Step | None:
         """End the stroke and record it; return None if it changed nothing.
 
         An evidence stroke is settled immediately; use `lift` to settle it in a worker.
@@ -578,7 +567,7 @@ class EditingSession(RecordedMask):
             self._lifted = LiftedStroke(work, stroke.edit)
         return work
 
-    def settle(self, work: StrokeWork, result: SettledStroke | KeptStroke) -> Step | None:
+    def settle(self, work: StrokeWork, result: SettledStroke | KeptStroke) -> edits.Step | None:
         """Record the result of a released stroke; return None if it changed nothing.
 
         `work`, as returned by `lift`, identifies the stroke. The result of a stroke that has
@@ -594,7 +583,7 @@ class EditingSession(RecordedMask):
             return None
         return self._settle_waiting(result)
 
-    def settle_lifted(self) -> Step | None:
+    def settle_lifted(self) -> edits.Step | None:
         """Settle a released stroke immediately and call `on_settled`."""
         step = self._settle_waiting()
         if step is not None and self.on_settled is not None:
@@ -634,7 +623,7 @@ class EditingSession(RecordedMask):
             self.state.flip(difference)
         return difference
 
-    def preview(self, point: Voxel, brush: Brush) -> tuple[Box, NDArray[np.bool_]]:
+    def preview(self, point: edits.Voxel, brush: edits.Brush) -> tuple[Box, NDArray[np.bool_]]:
         """Return the voxels that a press at `point` would change, as a box and its boolean voxels.
 
         The box is empty if the brush has no images yet, or its label is locked.
@@ -659,7 +648,9 @@ class EditingSession(RecordedMask):
             stroke.brush.label, stroke.boxes, soft=True, marks=stroke.leaves_marks
         )
 
-    def _settle_waiting(self, result: SettledStroke | KeptStroke | None = None) -> Step | None:
+    def _settle_waiting(
+        self, result: SettledStroke | KeptStroke | None = None
+    ) -> edits.Step | None:
         """Record the released stroke, and compute its result if `result` is None.
 
         The result is also computed if another tool has painted in the box since the release,
@@ -709,7 +700,7 @@ class EditingSession(RecordedMask):
         *,
         label: int | None = None,
         holds: bool = False,
-    ) -> Step | None:
+    ) -> edits.Step | None:
         """Set `label` (default: the session's) to `mask_in_box` inside `box`, as one step.
 
         True voxels get the label, except voxels with a locked label; voxels that are False lose the
@@ -733,7 +724,9 @@ class EditingSession(RecordedMask):
         new_labels[(now == value) & ~mask_in_box] = 0
         return self._write_labels(name, box, new_labels, parameters, value, holds=holds)
 
-    def apply_labels(self, name: str, labels: LabelMap, parameters: Settings = ()) -> Step | None:
+    def apply_labels(
+        self, name: str, labels: LabelMap, parameters: Settings = ()
+    ) -> edits.Step | None:
         """Set the whole mask to `labels`, except for locked labels, as one step.
 
         Values must be whole numbers from 0 to 255.
@@ -741,9 +734,9 @@ class EditingSession(RecordedMask):
         self.record_pending()
         box = _join_boxes((labels.box, Box.around(self.labels)))
         new_labels = labels.cut(box).astype(np.uint8)
-        return self._write_labels(name, box, new_labels, parameters, WHOLE_MASK)
+        return self._write_labels(name, box, new_labels, parameters, edits.WHOLE_MASK)
 
-    def forget_marks(self, label: int | None = None) -> Step | None:
+    def forget_marks(self, label: int | None = None) -> edits.Step | None:
         """Remove all marks of `label` (by default the session's label) without changing its mask.
 
         The result is None if there were no marks.
@@ -760,10 +753,10 @@ class EditingSession(RecordedMask):
         if box.is_empty:
             return None
         self.state.words(value)[box.slices] = 0
-        edit = Edit(FORGET_MARKS, parameters=(("label", value),))
+        edit = edits.Edit(FORGET_MARKS, parameters=(("label", value),))
         return self._record_step(edit, self.state.record(value, (box,), marks=True))
 
-    def restore_marks(self, name: str, marks: Sequence[LabelMarks]) -> tuple[Step, ...]:
+    def restore_marks(self, name: str, marks: Sequence[LabelMarks]) -> tuple[edits.Step, ...]:
         """Restore the marks of all labels as one step for each label."""
         self.record_pending()
         by_label = {mark.label: mark for mark in marks}
@@ -776,7 +769,7 @@ class EditingSession(RecordedMask):
             if label in by_label:
                 box = box.union(by_label[label].box)
                 words[by_label[label].box.slices] = by_label[label].words
-            edit = Edit(name, parameters=(("label", label),))
+            edit = edits.Edit(name, parameters=(("label", label),))
             step = self._record_step(edit, self.state.record(label, (box,), marks=True))
             steps += [step] if step is not None else []
         return tuple(steps)
@@ -786,7 +779,7 @@ class EditingSession(RecordedMask):
         self.release()
         self.notice_external()
 
-    def notice_external(self, box: Box | None = None) -> Step | None:
+    def notice_external(self, box: Box | None = None) -> edits.Step | None:
         """Record changes that other tools painted into the buffer, inside `box` or anywhere.
 
         Voxels that gained the painted label are then fixed inside the label; voxels that lost it
@@ -814,7 +807,7 @@ class EditingSession(RecordedMask):
         label: int,
         *,
         holds: bool = False,
-    ) -> Step | None:
+    ) -> edits.Step | None:
         now = self.labels[box.slices]
         if self.locked:
             locked = list(self.locked)
@@ -825,7 +818,7 @@ class EditingSession(RecordedMask):
             self.state.hold_changes(label, (box,))
         self._clock.act()
         return self._record_step(
-            Edit(name, parameters=parameters), self.state.record(label, (box,), marks=holds)
+            edits.Edit(name, parameters=parameters), self.state.record(label, (box,), marks=holds)
         )
 
 

@@ -86,7 +86,7 @@ class MaskState:
         return self._words[label]
 
     def marked_box(self, label: int) -> Box:
-        """Return a box that contains all recorded marks of a label; empty without marks."""
+        """Return a box that contains all recorded marks of a label; empty if there are no marks."""
         box = self._words_box.get(label, Box.empty())
         return box if box.is_empty else moved(Box.around(self._words[label][box.slices]), box.start)
 

@@ -167,7 +167,7 @@ class Session(QObject):
         return self.masks.get(role)
 
     def set_blinding(self, blinding: Blinding) -> None:
-        """Set what is hidden from now on."""
+        """Set which data are hidden from now on."""
         self.blinding = blinding
         self.blinding_changed.emit()
 

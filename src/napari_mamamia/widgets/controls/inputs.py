@@ -108,7 +108,7 @@ class PressGuard(InputWatch):
         self._is_aimed = self._ignores_release = False
 
     def eventFilter(self, _window: QObject, event: Any) -> bool:
-        """Note the control under the moving pointer; ignore a press on another control."""
+        """Remember the control under the moving pointer; ignore a press on another control."""
         kind, kinds = event.type(), QEvent.Type
         if kind == kinds.MouseMove:
             self._follow_pointer(event.globalPosition().toPoint())

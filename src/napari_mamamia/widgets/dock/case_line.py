@@ -73,7 +73,7 @@ class CaseLine(ReadingOrder, QToolBar):
         bar.walked.connect(self._show_hanging)
 
     def settle(self) -> None:
-        """Take over the controls after the line is inserted into the window."""
+        """Adopt the controls after the line is inserted into the window."""
         header, bar = self._header, self._bar
         self._add_controls(header.previous, header.case, header.position, header.next)
         self._line.addSpacing(10)

@@ -20,7 +20,7 @@ _NO_FOLDER: Final = tr(
     "first."
 )
 _Place: TypeAlias = tuple[str, str, str | None]
-"""Workspace folder ("" for none), case id and reader (None without a name)."""
+"""Workspace folder ("" for none), case id and reader (None if there is no name)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -202,7 +202,7 @@ class Editing(WindowPart):
         )
 
     def _show_opened(self, opened: OpenEditing, case: Case) -> None:
-        """Show the mask now, and start editing in the next iteration, because each is slow."""
+        """Show the mask now, and start editing in the next iteration, because both are slow."""
         _close_opened(self._pending)
         self._pending = None
         if not self._is_of(opened, self._session.case, self._session.reader):

@@ -239,7 +239,7 @@ class RefineFlow(WindowPart):
             bind_edit_keys(self._edited, self.actions(), keys)
 
     def compare(self, held: bool) -> None:
-        """Show the start mask instead of the current mask while the key is held."""
+        """Show the initial mask instead of the current mask while the key is held."""
         live = self._editing.live
         layer = self._editing.layer
         if live is None or layer is None:

@@ -111,7 +111,7 @@ class RefineMeasure(WindowPart):
         )
 
     def measure_label(self) -> None:
-        """Measure the start mask and the current mask again for a different structure or lesion."""
+        """Measure the initial and the current mask again for a different structure or lesion."""
         live = self._editing.live
         if live is not None and live is self._of:
             self._show_numbers(ShownNumbers(None, None, self.shown.reference))

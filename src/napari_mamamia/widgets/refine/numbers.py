@@ -1,4 +1,4 @@
-"""Live measurements on the Refine page: start mask and current mask against a reference."""
+"""Live measurements on the Refine page: initial mask and current mask against a reference."""
 
 from dataclasses import dataclass
 from math import isnan
@@ -18,7 +18,7 @@ _MM3_PER_ML: Final = 1000.0
 
 @dataclass(frozen=True, slots=True)
 class ShownNumbers:
-    """Measurements of the start mask, the current mask and the reference; None if unknown.
+    """Measurements of the initial mask, the current mask and the reference; None if unknown.
 
     `grid_warning` is the reason why mm and ml are invalid, or "" if they are valid.
     """

@@ -139,7 +139,7 @@ class RefinePage(Page):
         call_later(self, lambda: self._area.ensureWidgetVisible(self._question))
 
     def set_comparing(self, comparing: bool, *, changes: bool) -> None:
-        """Show which comparison with the start mask is displayed."""
+        """Show which comparison with the initial mask is displayed."""
         self.compare.setDown(comparing)
         self.changes.setChecked(changes)
         self.changes_legend.setVisible(changes)

@@ -41,7 +41,7 @@ Argument: TypeAlias = bool | int | float | str
 
 
 class AnswerKind(StrEnum):
-    """What a team submits."""
+    """The answers that a team submits."""
 
     MASKS = "masks"
     """A mask for each case, scored under a profile; programs are run too."""
@@ -80,7 +80,7 @@ MISSING_TEXTS: Final[Mapping[MissingAnswer, str]] = MappingProxyType(
         MissingAnswer.LEAVE_OUT: "do not count",
     }
 )
-"""What cases without a usable answer do, as the end of a sentence."""
+"""The treatment of cases without a usable answer, as the end of a sentence."""
 
 
 class AbsentLabel(StrEnum):
@@ -110,6 +110,11 @@ class RankBy(StrEnum):
     """Rank the teams in each case, then average the ranks over cases and measures."""
     SITES = "sites"
     """Rank in each case, average over each site, and rank over sites (FeTS 2022)."""
+
+
+def _refuse(text: str) -> FormatError:
+    """Return the error of a definition that contradicts itself."""
+    return FormatError(f"{text}: {_REMEDY}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +172,7 @@ class Truth:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a team submits.
+    """The answers that a team submits.
 
     Parameters
     ----------
@@ -197,9 +202,7 @@ class Answer:
 
     def __post_init__(self) -> None:
         if self.labels and self.kind is not AnswerKind.MASKS:
-            raise ValueError(
-                f"expected labels only for masks, but found them for {self.kind.value}"
-            )
+            raise _refuse(f"expected labels only for masks, but found them for {self.kind.value}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,11 +232,11 @@ class Ranking:
 
     def __post_init__(self) -> None:
         if self.by is RankBy.SCORE and not self.score:
-            raise ValueError(
+            raise _refuse(
                 "ranking by the score needs a formula in ranking.score, but there is none"
             )
         if self.by is RankBy.SITES and not self.sites:
-            raise ValueError(
+            raise _refuse(
                 "ranking by sites needs ranking.sites, the column of the clinical table that "
                 "names the site, but it is missing"
             )
@@ -278,39 +281,33 @@ class ChallengeDefinition:
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
-            raise ValueError(
+            raise _refuse(
                 "expected a name of letters, digits, '-' and '_' without spaces, but found "
                 f"{self.name!r}"
             )
         ids = [measure.id for measure in self.measures]
         wrong = [name for name in ids if not name.isidentifier()]
         if wrong:
-            raise ValueError(
+            raise _refuse(
                 "expected an id of letters, digits and '_' that does not begin with a digit, but "
                 f"found {wrong[0]!r}"
             )
         if not ids or len(set(ids)) < len(ids):
-            raise ValueError(
+            raise _refuse(
                 "expected at least one measure, and a different id for each, but "
                 "found no measure or the same id twice"
             )
         grouped = [name for group in self.ranking.within for name in group]
         if unknown := sorted(set(grouped) - set(ids)):
-            raise ValueError(
-                f"expected ids of measures in ranking.within, but found {unknown[0]!r}"
-            )
+            raise _refuse(f"expected ids of measures in ranking.within, but found {unknown[0]!r}")
         labels = {measure.label for measure in self.measures} - {"", *self.answer.labels}
         if labels:
             named = name_some(list(self.answer.labels), 20) or "which names none"
-            raise ValueError(
-                f"expected a label of answer.labels ({named}), but found {min(labels)!r}"
-            )
+            raise _refuse(f"expected a label of answer.labels ({named}), but found {min(labels)!r}")
         if self.has_own_files and not (self.truth.files or self.truth.table):
-            raise ValueError("expected truth.files or truth.table, but found neither")
+            raise _refuse("expected truth.files or truth.table, but found neither")
         if self.has_own_files and not self.answer.file:
-            raise ValueError(
-                "expected the pattern of a submitted file in answer.file, but found none"
-            )
+            raise _refuse("expected the pattern of a submitted file in answer.file, but found none")
 
     @property
     def is_by_profile(self) -> bool:
@@ -342,7 +339,9 @@ def _read_labels(content: Any) -> dict[str, tuple[int, ...]]:
     for name, values in content.items():
         codes = tuple(values) if isinstance(values, list) else (values,)
         if not name or not codes or any(type(code) is not int or code < 1 for code in codes):
-            raise ValueError(f"expected whole numbers above 0 for the label {name!r}")
+            raise _refuse(
+                f"expected whole numbers above 0 for the label {name!r}, but found {values!r}"
+            )
         labels[str(name)] = codes
     return labels
 
@@ -480,13 +479,15 @@ def definition_text(name: str) -> str:
 
 
 def definition_named(name: str) -> ChallengeDefinition:
-    """Return a definition by its name, or by the path of a .toml or .yaml file.
+    """Return a definition by its name, or by the path of a .toml, .yaml or frozen .json file.
 
     Raises
     ------
     FormatError
         As `definition_text` and `parse_definition`.
     """
+    if name.endswith(".json"):
+        return read_frozen(Path(name))
     if name.endswith((".toml", *_YAML)):
         return parse_definition(read_definition_text(Path(name)), Path(name).name)
     return parse_definition(definition_text(name), f"{name}.toml")

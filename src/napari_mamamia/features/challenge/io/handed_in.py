@@ -1,4 +1,4 @@
-"""Submissions of teams: list, hash and seal their files; their manifest and inputs.
+"""List, hash and seal the files of teams' submissions; read their manifests and inputs.
 
 A submission is an untrusted folder, zip archive or table. Links are not followed, because a link
 may lead to the references. Names in a zip archive cannot leave the folder, and the unpacked bytes

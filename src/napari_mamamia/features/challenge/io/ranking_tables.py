@@ -301,7 +301,7 @@ def _choose_column(table: Table) -> list[str]:
 
 
 def _read_values(table: Table, name: str) -> list[float]:
-    """Return a column of finite numbers, NaN for an empty cell; refuse any other cell."""
+    """Return a column of finite numbers, or NaN for an empty cell; refuse any other cell."""
     for row in table.rows:
         if row.problem:
             raise FormatError(

@@ -1,22 +1,15 @@
-"""The data files of a published site: leaderboard with schema, metrics, and a scoring program."""
+"""The data files of a published site: leaderboard with schema, and metrics of each team."""
 
-import io
 import re
-import zipfile
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-from napari_mamamia.core.choices import Task
 from napari_mamamia.io.files.record_codec import RecordCodec
-from napari_mamamia.io.files.save import saving
 from napari_mamamia.io.tables.tables import write_json
 
 SITE_FILE: Final = "leaderboard.json"
 SCHEMA_FILE: Final = "leaderboard.schema.json"
-BUNDLE: Final = "codabench/scoring_program.zip"
-_FIXED: Final = (1980, 1, 1, 0, 0, 0)
 _OTHER: Final = re.compile(r"[^\w\-]+")
 
 
@@ -132,10 +125,6 @@ def write_site_files(site: Site, folder: Path) -> None:
                 write_json(grand_challenge_metrics(row), folder / "metrics" / task.task / stem
                            / "metrics.json")  # fmt: skip
         names.clear()
-    scored = [task.profile for task in site.tasks if task.task == Task.SEGMENTATION]
-    if scored:
-        with saving(folder / BUNDLE) as temporary:
-            temporary.write_bytes(codabench_bundle(scored[0]))
 
 
 def grand_challenge_metrics(row: PublicRow) -> dict[str, Any]:
@@ -146,20 +135,6 @@ def grand_challenge_metrics(row: PublicRow) -> dict[str, Any]:
         aggregates[key] = {"mean": number.value, "std": number.sd, "ci_low": number.low,
                            "ci_high": number.high}  # fmt: skip
     return {"aggregates": aggregates}
-
-
-def codabench_bundle(profile: str) -> bytes:
-    """Return the zip file of a Codabench scoring program: ``metadata`` and ``score.py``."""
-    script = (files("napari_mamamia.features.challenge") / "codabench_score.py").read_text("utf-8")
-    buffer = io.BytesIO()
-    texts = {
-        "metadata": "command: python3 score.py\n",
-        "score.py": script.replace('"official-code"', repr(profile).replace("'", '"'), 1),
-    }
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, text in texts.items():
-            archive.writestr(zipfile.ZipInfo(name, _FIXED), text)
-    return buffer.getvalue()
 
 
 def site_schema() -> dict[str, Any]:

@@ -181,7 +181,9 @@ class DefinedRanking:
     rank; `ranks` (m,); `stability` None without resamples. `tables` hold the values of each measure
     of cases, `not_computed` the problems of measures by id. `draws` (B, m) are the resampled
     measures and the "Score", `titles` the titles of measures by id, with an arrow in the better
-    direction. `notes` say by team and case why there is no usable answer.
+    direction. `notes` say by team and case why there is no usable answer. `score_part` returns the
+    scores (m,) on some of the cases. `is_high` is True if larger scores are better. `title` is the
+    title of the definition.
     """
 
     teams: tuple[str, ...]
@@ -194,6 +196,9 @@ class DefinedRanking:
     draws: Mapping[str, _FLOAT] = field(default_factory=dict)
     titles: Mapping[str, str] = field(default_factory=dict)
     notes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    score_part: Callable[[frozenset[str]], _FLOAT] | None = None
+    is_high: bool = True
+    title: str = ""
 
     def draw_scores(self, team: str) -> _FLOAT:
         """Return a team's score in each resample, () without resamples."""
@@ -245,18 +250,27 @@ def rank_by_definition(
     tables = tuple(_tabulate(rule, teams, definition, cases) for rule in computed
                    if rule.of_rows is None)  # fmt: skip
     ranking = definition.ranking
-    full_numbers = {name: values[None] for name, values in numbers.items()}
-    if ranking.by is RankBy.SITES:
-        scores = -_rank_over_sites(tables, sites or {})
-    else:
-        scores = _score_teams(definition, computed, tables, full, full_numbers)[0]
     sign = 1.0 if ranking.by is RankBy.SCORE else -1.0
+
+    def score_part(part: frozenset[str]) -> _FLOAT:
+        weights = np.array([[case_id in part for case_id in cases]], dtype=np.int64)
+        if ranking.by is RankBy.SITES:
+            of_part = [_keep_cases(table, part) for table in tables]
+            return np.asarray(sign * -_rank_over_sites(of_part, sites or {}))
+        numbers_of_part = {name: np.stack([of_team(weights)[0] for of_team in of_teams])[None]
+                           for name, of_teams in measured.items()}  # fmt: skip
+        of_teams = _score_teams(definition, computed, tables, weights, numbers_of_part)[0]
+        return np.asarray(sign * of_teams)
+
+    scores = sign * score_part(frozenset(cases))
     places = rank_scores(scores, RankTies.MIN)
     titles = {rule.measure.id: f"{rule.measure.title or rule.measure.id} "
               f"{'↑' if rule.sign > 0 else '↓'}" for rule in computed}  # fmt: skip
     ranked = DefinedRanking(
-        names, numbers, sign * scores, places, None, tables, problems, titles=titles
-    )
+        names, numbers, sign * scores, places, None, tables, problems, titles=titles,
+        score_part=score_part, is_high=sign > 0,
+        title=definition.title or definition.name,
+    )  # fmt: skip
     draws = _draw_measures(computed, measured, len(cases), n_resamples, seed)
     if ranking.by is RankBy.SITES or not draws:
         return ranked
@@ -373,6 +387,15 @@ def _score_teams(
             mean = np.mean(of_group, axis=0)
             means.append(mean if len(of_group) == 1 else rank_scores(-mean, ranking.ties))
     return -np.asarray(np.mean(means, axis=0))
+
+
+def _keep_cases(table: RankingTable, part: frozenset[str]) -> RankingTable:
+    """Return the rows of a table that belong to some cases."""
+    chosen = np.flatnonzero([case_id in part for case_id in table.cases])
+    cases = tuple(table.cases[index] for index in chosen)
+    return RankingTable(
+        table.algorithms, cases, table.values[chosen], table.is_larger_better, metric=table.metric
+    )
 
 
 def _rank_over_sites(tables: Sequence[RankingTable], sites: Mapping[str, str]) -> _FLOAT:

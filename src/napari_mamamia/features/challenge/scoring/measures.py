@@ -1,4 +1,4 @@
-"""The measures of a challenge: what a case contributes, and how cases are combined.
+"""The measures of a challenge: the values of each case, and how they are combined.
 
 A measure is one function of a case, which returns a number or rows of numbers, and for measures of
 the whole set a second function of all rows.
@@ -200,13 +200,13 @@ def _root_mean_square(rows: Rows) -> float:
 
 
 def _correlation(rows: Rows) -> float:
-    """Return Pearson's correlation, nan if all answers or all true numbers are equal."""
+    """Return Pearson's correlation, or nan if all answers or all true numbers are equal."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return float(np.asarray(np.corrcoef(rows.T))[0, 1]) if len(rows) > 1 else np.nan
 
 
 def _determination(rows: Rows) -> float:
-    """Return R2, 1 - residual / total sum of squares, nan if all true numbers are equal."""
+    """Return R2, 1 - residual / total sum of squares, or nan if all true numbers are equal."""
     answer, true = rows.T
     total = np.sum((true - true.mean()) ** 2)
     return float(1 - np.sum((true - answer) ** 2) / total) if total > 0 else np.nan

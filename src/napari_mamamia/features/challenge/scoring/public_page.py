@@ -63,7 +63,7 @@ def public_page(site: Site, draws: Sequence[PublicDraws]) -> Page:
     if site.overall:
         sections.append(_describe_overall(site))
     for task, drawn in zip(site.tasks, draws, strict=True):
-        title = _title_of(task)
+        title = title_of(task)
         if several and task.challenge != title:
             title = f"{task.challenge}: {title}"
         sections += _describe_task(task, drawn, title)
@@ -83,14 +83,15 @@ def public_page(site: Site, draws: Sequence[PublicDraws]) -> Page:
     )
 
 
-def _title_of(task: PublicTask) -> str:
+def title_of(task: PublicTask) -> str:
+    """Return the heading of a task."""
     return task.title or _TITLES[task.task]
 
 
 def _answer_leader(task: PublicTask) -> Answer:
     first = [row for row in task.rows if row.rank == 1]
     if not first:
-        return Answer(f"{_title_of(task)}: who leads", ("No team has a rank.",))
+        return Answer(f"{title_of(task)}: who leads", ("No team has a rank.",))
     names = ", ".join(row.team for row in first)
     score = _find(first[0], "Score")
     text = f"{names} {'leads' if len(first) == 1 else 'share the first rank'}"
@@ -99,7 +100,7 @@ def _answer_leader(task: PublicTask) -> Answer:
         text += f" First in {100 * first[0].first:.0f} % of the resamples of the cases."
     if any(row.is_better_than_chance is False for row in first):
         text += " Its balanced accuracy is no better than chance."
-    return Answer(f"{_title_of(task)}: who leads", (text,))
+    return Answer(f"{title_of(task)}: who leads", (text,))
 
 
 def _describe_overall(site: Site) -> PageSection:

@@ -1,4 +1,4 @@
-"""What a prompt engine is: its protocol, its description and its errors."""
+"""The protocol, the description and the errors of a prompt engine."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -124,7 +124,7 @@ class PromptEngine(Protocol):
         """Return the box that the prompt changed, and the mask in it; empty for no change."""
 
     def undo(self, checksum: int) -> bool:
-        """Take back the last prompt; return whether the mask then has this CRC-32."""
+        """Undo the last prompt; return whether the mask then has this CRC-32."""
 
     def close(self) -> None:
         """End it; `connect` begins anew."""

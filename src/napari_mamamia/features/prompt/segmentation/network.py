@@ -106,7 +106,7 @@ class NetworkSession:
         self._before: list[tuple[tuple[slice, ...], NDArray[np.bool_]]] = []
 
     def set_image(self, image: NDArray[Any], properties: dict[str, Any] | None = None) -> None:
-        """Take an image ``(1, z, y, x)``; `properties` hold its spacing in mm (z, y, x)."""
+        """Set the image ``(1, z, y, x)``; `properties` hold its spacing in mm (z, y, x)."""
         own = (properties or {}).get("spacing", (1.0, 1.0, 1.0))
         self._spacing_mm = tuple(float(s) for s in own)
         self._image = image[0].astype(np.float32, copy=False)
@@ -161,7 +161,7 @@ class NetworkSession:
         return self._ask_filled(PromptKind.OUTLINE, crop, include, interaction_bbox)
 
     def undo(self) -> bool:
-        """Take back the last prompt; return whether there was one."""
+        """Undo the last prompt; return whether there was one."""
         if not self._before:
             return False
         where, before = self._before.pop()
@@ -308,7 +308,7 @@ class NetworkSession:
         return places[::-1] if code.axes == "xyz" else places
 
     def _measure(self, image: NDArray[Any]) -> tuple[float, float, float, float]:
-        """Return the range to clip to, and what to subtract and divide by."""
+        """Return the clipping range, the offset to subtract and the scale to divide by."""
         recipe = self._recipe
         voxels = image[image != 0] if recipe.over is Scope.NONZERO else image
         voxels = voxels if voxels.size else image

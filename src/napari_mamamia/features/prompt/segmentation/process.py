@@ -151,7 +151,7 @@ class WorkerEngine:
             raise self._refuse_answer(str(error)) from error
 
     def undo(self, checksum: int) -> bool:
-        """Take back the last prompt; return whether the mask then has this CRC-32."""
+        """Undo the last prompt; return whether the mask then has this CRC-32."""
         answer, _ = self._ask({"do": "undo"}, None, "Taking back the last prompt")
         return answer.get("undone") is True and answer.get("crc") == checksum
 

@@ -1,4 +1,4 @@
-"""Prompts: what a reader points at, and its place on an image."""
+"""Prompts: the points, boxes, scribbles and outlines that a reader draws on an image."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The recipe of a prompt model in one file: what the network takes and returns.
+"""The recipe of a prompt model in one file: the inputs and outputs of its network.
 
 It is the file ``mamamia_prompt.json`` next to a TorchScript or ONNX file.
 """
@@ -23,7 +23,7 @@ _MOST_VOXELS: Final = 2**27
 
 
 class InputKind(StrEnum):
-    """What one input of the network holds."""
+    """The content of one input of the network."""
 
     CHANNELS = "channels"
     """Volumes ``(1, channel, z, y, x)``."""
@@ -36,7 +36,7 @@ class InputKind(StrEnum):
 
 
 class ChannelKind(StrEnum):
-    """What one volume holds."""
+    """The content of one volume."""
 
     IMAGE = "image"
     MASK = "mask"
@@ -53,7 +53,7 @@ class NumberType(StrEnum):
 
 
 class Normalisation(StrEnum):
-    """How the image is scaled before the network."""
+    """The scaling of the image before the network."""
 
     NONE = "none"
     Z_SCORE = "z-score"
@@ -124,7 +124,7 @@ class PointCode:
 
 @dataclass(frozen=True, slots=True)
 class PromptRecipe:
-    """What a prompt model takes and returns.
+    """The inputs and outputs of a prompt model.
 
     Parameters
     ----------

@@ -196,7 +196,7 @@ class Engine:
         }
 
     def image(self, order: dict[str, Any], array: Any) -> dict[str, Any]:
-        """Take an image; the mask is empty then."""
+        """Set the image, and start with an empty mask."""
         properties = {"spacing": order["spacing_mm"]} if self._takes_spacing else None
         self._session.set_image(array[None], properties)
         self._mask = np.zeros(array.shape, np.uint8)
@@ -234,7 +234,7 @@ class Engine:
         return {"box": ends}, np.ascontiguousarray(self._mask[_slices(ends)])
 
     def undo(self, _order: dict[str, Any], _array: Any) -> dict[str, Any]:
-        """Take back the last prompt; return the checksum of the mask."""
+        """Undo the last prompt; return the checksum of the mask."""
         is_undone = bool(self._session.undo())
         return {"undone": is_undone, "crc": zlib.crc32(self._mask.data)}
 

@@ -13,7 +13,7 @@ from napari_mamamia.services.check_computer import Finding, State, without_names
 
 
 def check_prompt_models() -> Iterator[Finding]:
-    """Yield whether the environment of local prompt models is there and works."""
+    """Yield whether the environment for local prompt models exists and works."""
     from pathlib import Path
 
     stored = load_settings().get("environment", "")

@@ -85,7 +85,7 @@ class PromptWork:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PromptAnswer:
-    """What the engine answered: a region, and which prompts it knew."""
+    """The engine's answer: a region, and the prompts on which it is based."""
 
     region: Region
     history: History
@@ -94,7 +94,7 @@ class PromptAnswer:
 
 @dataclass(frozen=True, slots=True)
 class PromptOutcome:
-    """The recorded step, None if no voxel changed, and notes to show."""
+    """The recorded step, or None if no voxel changed, and notes to show."""
 
     step: Step | None
     notes: tuple[str, ...] = ()

@@ -192,8 +192,8 @@ def require_whole_key(path: Path) -> str:
     content = _read_key_file(path)
     if content.get("sha256") != _hash_content(content):
         raise FormatError(
-            f"expected the key file {path} to be unchanged, but its content was changed: restore "
-            "it from a copy, or create a new key"
+            f"the content of the key file {path} was changed: restore the file from a copy, or "
+            "create a new key"
         )
     return str(content["public"])
 

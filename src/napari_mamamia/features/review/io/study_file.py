@@ -285,7 +285,7 @@ def note_known(
 def list_missing(
     place: Path, folder: Path, origin: str, chains: Mapping[str, Sequence[Event]]
 ) -> tuple[EventProblem, ...]:
-    """Describe the content of a study that this computer has read and that is now missing."""
+    """Describe the content of a study that this computer once read and that is now missing."""
     before = read_known(place)
     problems = []
     if before.get("origin", origin) != origin:

@@ -272,7 +272,7 @@ class Reading(WindowPart):
         return self._session.mask(Role.REFINED) is not None
 
     def _is_empty(self) -> bool:
-        """Return whether the mask was begun from nothing and nothing is drawn yet."""
+        """Return whether the mask was started empty and nothing has been drawn yet."""
         live = self._editing.live
         return live is not None and not live.position and not live.summary.started_from
 

@@ -564,7 +564,7 @@ def _evaluate_defined(
 
 
 def _find_refusal(opened: OpenChallenge, contents: Contents) -> str:
-    """Return why a submission cannot be scored in this challenge, "" if it can."""
+    """Return why a submission cannot be scored in this challenge, or "" if it can."""
     challenge, kind = opened.challenge, contents.kind
     if kind is SubmissionKind.NOTHING:
         return contents.problem
@@ -694,7 +694,7 @@ def _score_answers(
 
 
 def _explain_missing(opened: OpenChallenge, model: ModelScores) -> ModelScores:
-    """Return scores that say what a missing mask is worth, in a challenge with its own measures."""
+    """Return scores that explain how missing masks count, in a challenge with its own measures."""
     definition = find_definition(opened, AnswerKind.MASKS)
     if definition.is_by_profile:
         return model

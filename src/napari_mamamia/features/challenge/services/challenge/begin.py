@@ -32,6 +32,7 @@ from napari_mamamia.features.challenge.io.definition import (
     OF_PROFILE,
     AnswerKind,
     ChallengeDefinition,
+    RankBy,
     definition_named,
     freeze_definition,
 )
@@ -232,6 +233,7 @@ def begin_challenge(folder: Path, settings: ChallengeSettings) -> BegunChallenge
 def choose_definitions(settings: ChallengeSettings) -> tuple[ChallengeDefinition, ...]:
     """Return the definition that was chosen, or the MAMA-MIA definition of each task."""
     if settings.definition is not None:
+        _refuse_ladder(settings.definition, settings)
         require_measures(settings.definition)
         return (settings.definition,)
     names = [MAMA_MIA_TASK1] * settings.wants_masks + [MAMA_MIA_TASK2] * settings.wants_responses
@@ -253,6 +255,7 @@ def _begin_defined(
     folder: Path, settings: ChallengeSettings, definition: ChallengeDefinition
 ) -> BegunChallenge:
     """Create a challenge whose files the definition names."""
+    _refuse_ladder(definition, settings)
     notes = require_measures(definition)
     honest = (definition_named(definition.honest),) if definition.honest else ()
     root = settings.reference
@@ -297,6 +300,7 @@ def _begin_defined(
         express=(),
         clinical=clinical,
         columns=columns,
+        ladder=settings.ladder,
         limits=settings.limits,
         definitions=_freeze_definitions(folder, (definition, *honest)),
         code=freeze_code((definition, *honest), tuple(models.values())),
@@ -312,6 +316,16 @@ def _begin_defined(
     load_models(challenge.models, folder)
     report_progress(1, 1, "Finished")
     return BegunChallenge(opened, (*definition.notes, *notes))
+
+
+def _refuse_ladder(definition: ChallengeDefinition, settings: ChallengeSettings) -> None:
+    """Raise `CaseError` if attempts without a score of their own should climb a ladder."""
+    if settings.ladder and definition.ranking.by is not RankBy.SCORE:
+        raise CaseError(
+            f"expected a ranking by a score for the ladder, but {definition.name} ranks by "
+            f"{definition.ranking.by.value}, which also depends on the other teams: rank by a "
+            "score, or leave the ladder out"
+        )
 
 
 def _require_enough(settings: ChallengeSettings) -> None:

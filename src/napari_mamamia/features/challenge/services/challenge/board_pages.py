@@ -50,6 +50,7 @@ from napari_mamamia.features.challenge.services.rank.pages import write_pages
 from napari_mamamia.features.challenge.services.rank.rank import write_ranking
 from napari_mamamia.features.challenge.services.rank.text import answer_first, leaderboard_content
 from napari_mamamia.scoring.classifier.response_ranking import ResponseRanking
+from napari_mamamia.scoring.classifier.scores import bayes_factors
 from napari_mamamia.scoring.cohort.groups import rules_of
 from napari_mamamia.scoring.cohort.policy import SAID, CountedCases
 from napari_mamamia.scoring.cohort.results import ModelScores, ResponseResult
@@ -76,6 +77,11 @@ from napari_mamamia.scoring.report.text import (
 from napari_mamamia.services.batch.output_folder import RUN_FILE, Existing, claim_folder
 
 _MOST_PAIRS: Final = 10
+_FACTORS: Final = "Bayes factor K: row over column"
+_OF_FACTORS: Final = (
+    "Resamples in which the row has the better score, divided by the others (ties count against "
+    "the row). Rules: K>3, K>=19 (one-sided 5 %), K>=39 (two-sided)."
+)
 """Largest number of teams for which tables of pairs are shown unfolded."""
 _MOST_CASES: Final = 40
 _MOST_NOTES: Final = 6
@@ -118,7 +124,7 @@ def _list_evidence(row: BoardRow) -> list[str]:
 
 
 def say_guarded(row: BoardRow) -> str:
-    """Return a team's guarded score as text, "" if it has none."""
+    """Return a team's guarded score as text, or "" if it has none."""
     if row.guarded_score is None:
         return ""
     return (
@@ -280,7 +286,8 @@ def _answer_defined(board: Board, ranking: ChallengeRanking) -> Answer:
     if len(first) == 1 and stable is not None:
         share = stable.first[names.index(first[0].team)]
         text += f", and is first in {100 * share:.0f} % of the resamples of the cases"
-    return Answer(f"{board.task}: who leads", (f"{text}.", f"Ranked by {board.ranked_by}."))
+    title = ranking.defined[board.task].title
+    return Answer(f"{title}: who leads", (f"{text}.", f"Ranked by {board.ranked_by}."))
 
 
 def _describe_defined(
@@ -301,8 +308,17 @@ def _describe_defined(
     heads = ("Rank", "Rank, 95 %", "First, %", "Score", *titles, "n", "Unusable", "Attempt")
     columns = (Column("Team", is_number=False), *map(Column, heads),
                Column("Remark", is_number=False))  # fmt: skip
-    table = ReportTable(f"Ranked by {board.ranked_by}", columns, tuple(rows))
-    return PageSection(f"{board.task}: the board", (table,))
+    tables = [ReportTable(f"Ranked by {board.ranked_by}", columns, tuple(rows))]
+    defined = ranking.defined[board.task]
+    drawn = defined.draws.get("Score")
+    if drawn is not None and 1 < len(defined.teams) <= _MOST_PAIRS:
+        sign = 1.0 if defined.is_high else -1.0
+        factors = {(factor.better, factor.other): factor.text
+                   for factor in bayes_factors(sign * drawn, defined.teams)}  # fmt: skip
+        ordered = [row.team for row in board.rows if row.team in defined.teams]
+        claims = [[factors.get((row, column), "") for column in ordered] for row in ordered]
+        tables.append(make_matrix(_FACTORS, ordered, claims, _OF_FACTORS))
+    return PageSection(f"{defined.title}: the board", tuple(tables))
 
 
 def _describe_board(
@@ -441,11 +457,7 @@ def _describe_responses(ranking: ResponseRanking) -> Iterator[PageSection]:
         order = np.argsort(ranking.method.ranks, kind="stable").tolist()
         ordered = [names[index] for index in order]
         cells = [[_find_factor(ranking, row, column) for column in ordered] for row in ordered]
-        note = (
-            "Resamples in which the row's ranking score is larger, divided by the others "
-            "(ties count against the row). Rules: K>3, K>=19 (one-sided 5 %), K>=39 (two-sided)."
-        )
-        tables.append(make_matrix("Bayes factor K: row over column", ordered, cells, note))
+        tables.append(make_matrix(_FACTORS, ordered, cells, _OF_FACTORS))
     if tables or figures:
         is_open = len(names) <= _MOST_PAIRS
         yield PageSection(

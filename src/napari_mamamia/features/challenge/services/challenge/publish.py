@@ -1,5 +1,6 @@
 """Publish leaderboards as a site without case ids, values of cases, or groups of cases."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isnan, nan
@@ -16,6 +17,15 @@ from napari_mamamia.core.names import name_some
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.features.challenge.io.challenge_file import OpenChallenge, read_challenge
+from napari_mamamia.features.challenge.io.codabench import (
+    FOLDER,
+    ScoringProgram,
+    write_competition,
+)
+from napari_mamamia.features.challenge.io.definition import (
+    Better,
+    definition_content,
+)
 from napari_mamamia.features.challenge.io.leaderboard_file import (
     Board,
     read_leaderboard,
@@ -29,7 +39,11 @@ from napari_mamamia.features.challenge.io.site_files import (
     write_site_files,
 )
 from napari_mamamia.features.challenge.scoring.defined_ranking import DefinedRanking
-from napari_mamamia.features.challenge.scoring.public_page import PublicDraws, public_page
+from napari_mamamia.features.challenge.scoring.public_page import (
+    PublicDraws,
+    public_page,
+    title_of,
+)
 from napari_mamamia.features.challenge.scoring.site_aggregates import SMALLEST_GROUP
 from napari_mamamia.features.challenge.services.challenge.answers import read_definitions
 from napari_mamamia.features.challenge.services.challenge.attempt import score_settings
@@ -112,7 +126,7 @@ def publish(
     """Write a public site from verified leaderboards, and search it for the ids of their cases.
 
     Writes ``index.html``, ``leaderboard.json`` with its schema, ``metrics/TEAM.json`` as
-    grand-challenge expects, and a scoring program for Codabench. Nothing is written if a file
+    grand-challenge expects, and a competition for Codabench. Nothing is written if a file
     contains an id.
 
     Parameters
@@ -140,6 +154,7 @@ def publish(
     draws: list[PublicDraws] = []
     case_ids: list[str] = []
     beside: set[str] = set()
+    programs: dict[str, ScoringProgram] = {}
     for folder in boards:
         _require_unchanged(folder)
         board = read_leaderboard(folder)
@@ -153,6 +168,9 @@ def publish(
             task, drawn = _publish_task(opened, ranking, task_board, settings)
             tasks.append(task)
             draws.append(drawn)
+            program = _make_program(opened, task, ranking)
+            if program is not None and task.task not in beside:
+                programs.setdefault(task.task, program)
     teams = {row.team for task in tasks for row in task.rows}
     if unknown := sorted(set(settings.links) - teams):
         raise CaseError(
@@ -166,7 +184,7 @@ def publish(
         software_version(),
         now_utc(),
     )
-    _write_searched(site, draws, out, boards, case_ids, existing)
+    _write_searched(site, draws, tuple(programs.values()), out, boards, case_ids, existing)
     return Published(site, split_ids(case_ids)[1])
 
 
@@ -186,6 +204,7 @@ def _require_unchanged(folder: Path) -> None:
 def _write_searched(
     site: Site,
     draws: Sequence[PublicDraws],
+    programs: Sequence[ScoringProgram],
     out: Path,
     boards: Sequence[Path],
     case_ids: Sequence[str],
@@ -196,6 +215,8 @@ def _write_searched(
     claim_folder(out, "challenge publish", parameters, existing, boards)
     with own_folder(out) as temporary:
         write_site_files(site, temporary)
+        if programs:
+            write_competition(site.title, site.created[:10], programs, temporary / FOLDER)
         write_page(public_page(site, draws), temporary / PAGE)
         report_progress(0, 1, "Searching for case ids")
         leaks = find_leaks(temporary, case_ids)
@@ -212,6 +233,23 @@ def _write_searched(
     report_progress(1, 1, "Finished")
 
 
+def _make_program(
+    opened: OpenChallenge, task: PublicTask, ranking: ChallengeRanking
+) -> ScoringProgram | None:
+    """Return the scoring program of a task; None if it needs model files, which are not public."""
+    if task.task not in ranking.defined:
+        return ScoringProgram(task.task, title_of(task), opened.challenge.profile)
+    if opened.challenge.model_files:
+        return None
+    definition = next(one for one in read_definitions(opened) if one.name == task.task)
+    score = (("score", "Score", True),) if definition.ranking.score else ()
+    measures = tuple((measure.id, measure.title or measure.id, measure.better is Better.HIGH)
+                     for measure in definition.measures)  # fmt: skip
+    text = json.dumps(definition_content(definition), indent=1)
+    return ScoringProgram(task.task, task.title, opened.challenge.profile, score + measures, text,
+                          opened.challenge.models)  # fmt: skip
+
+
 def _publish_task(
     opened: OpenChallenge, ranking: ChallengeRanking, board: Board, settings: PublishSettings
 ) -> tuple[PublicTask, PublicDraws]:
@@ -221,9 +259,10 @@ def _publish_task(
     results = dict(ranking.responses.results) if ranking.responses else {}
     is_masks = board.task == SEGMENTATION
     names, stable = find_stability(board, ranking)
-    title = next((definition.title or definition.name for definition in read_definitions(opened)
-                  if definition.name == board.task), "")  # fmt: skip
-    parts = () if board.task in ranking.defined else _split_cases(opened, settings)
+    own = ranking.defined.get(board.task)
+    title = own.title if own else ""
+    parts = _split_cases(opened, settings)
+    part_scores = _score_defined(ranking, board.task, parts)
     rows, drawn = [], {}
     for row in board.rows:
         numbers: tuple[PublicNumber, ...] = ()
@@ -239,6 +278,7 @@ def _publish_task(
             _require_many(row.n, settings, board.task)
             numbers = _number_defined(ranking.defined[board.task], row.team)
             drawn[row.team] = ranking.defined[board.task].draw_scores(row.team)
+            parted = part_scores[row.team]
         elif row.rank is not None:
             result = results[row.team]
             _require_many(row.n, settings, board.task)
@@ -271,7 +311,7 @@ def _publish_task(
                 coverage=coverage,
             )
         )
-    rows = _rank_parts(rows) if parts else rows
+    rows = _rank_parts(rows, 1 if own is None or own.is_high else -1) if parts else rows
     ranked = [row.team for row in sorted(rows, key=lambda row: row.rank or 0) if row.rank]
     shares = None
     if stable is not None:
@@ -288,8 +328,7 @@ def _publish_task(
         tuple(len(part) for part in parts),
         tuple(rows),
     )
-    defined = ranking.defined.get(board.task)
-    titles = defined.titles if defined else {}
+    titles = own.titles if own else {}
     return task, PublicDraws({team: drawn[team] for team in ranked}, shares or {}, titles)
 
 
@@ -313,12 +352,29 @@ def _split_cases(opened: OpenChallenge, settings: PublishSettings) -> tuple[froz
     return public, private
 
 
-def _rank_parts(rows: Sequence[PublicRow]) -> list[PublicRow]:
+def _score_defined(
+    ranking: ChallengeRanking, task: str, parts: Sequence[frozenset[str]]
+) -> dict[str, tuple[float | None, ...]]:
+    """Return the scores of each team on the parts, {} for the tasks of MAMA-MIA."""
+    defined = ranking.defined.get(task)
+    if defined is None or defined.score_part is None:
+        return {}
+    scores = [defined.score_part(part) for part in parts]
+    return {
+        team: tuple(find_number(float(of_part[index])) for of_part in scores)
+        for index, team in enumerate(defined.teams)
+    }
+
+
+def _rank_parts(rows: Sequence[PublicRow], sign: int) -> list[PublicRow]:
+    """Return the rows with the ranks of both parts; `sign` is 1 if larger scores are better."""
     ranked = []
     for name in ("public", "private"):
         scores = [getattr(row, f"{name}_score") for row in rows]
         values = np.array([nan if score is None else score for score in scores])
-        ranked.append([None if isnan(rank) else int(rank) for rank in ranks(values).tolist()])
+        ranked.append(
+            [None if isnan(rank) else int(rank) for rank in ranks(sign * values).tolist()]
+        )
     return [
         replace(row, public_rank=public, private_rank=private)
         for row, public, private in zip(rows, *ranked, strict=True)

@@ -15,13 +15,17 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.core.choices import MissingKind, RankMethod
+from napari_mamamia.core.choices import MissingKind, RankMethod, RankTies
 from napari_mamamia.core.cohort import Cohort
 from napari_mamamia.core.errors import CaseError, FormatError, MamamiaError, is_refused
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.core.records import CaseFailure, CaseScore, ScoreStatus
-from napari_mamamia.features.challenge.io.challenge_file import OpenChallenge, relative_place
+from napari_mamamia.features.challenge.io.challenge_file import (
+    Challenge,
+    OpenChallenge,
+    relative_place,
+)
 from napari_mamamia.features.challenge.io.definition import (
     MISSING_TEXTS,
     OF_PROFILE,
@@ -43,12 +47,14 @@ from napari_mamamia.features.challenge.io.leaderboard_file import (
 from napari_mamamia.features.challenge.io.ledger import Attempt, AttemptOutcome, Ledger
 from napari_mamamia.features.challenge.scoring.defined_ranking import (
     DefinedRanking,
+    MeasureRule,
     describe_ranking,
     evaluate_formula,
     rank_by_definition,
 )
 from napari_mamamia.features.challenge.services.challenge.answers import (
     PROFILE_NUMBERS,
+    AnswerValues,
     find_definition,
     find_sites,
     has_mask_measures,
@@ -94,6 +100,7 @@ from napari_mamamia.scoring.cohort.model_results import scored_model
 from napari_mamamia.scoring.cohort.policy import CountedCases
 from napari_mamamia.scoring.cohort.ranking import ScoredModel, ranks
 from napari_mamamia.scoring.cohort.results import ModelScores, ResponseResult
+from napari_mamamia.scoring.ranking.methods import rank_scores
 from napari_mamamia.scoring.ranking.ranking import MethodRanking, rank_tables, seeded_weights
 from napari_mamamia.scoring.ranking.table import (
     VALUE_METHODS,
@@ -252,7 +259,7 @@ def _make_response_row(
 
 
 def find_number(value: float) -> float | None:
-    """Return a number for the leaderboard, None if it is undefined."""
+    """Return a number for the leaderboard, or None if it is undefined."""
     return None if isnan(value) else float(value)
 
 
@@ -389,7 +396,7 @@ def _find_masks(opened: OpenChallenge, row: BoardRow) -> Path | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Entry:
-    """The displayed attempt of a team; `shown` is its score on the ladder, NaN without a score."""
+    """The displayed attempt of a team; `shown` is its score on the ladder, NaN if it has none."""
 
     attempt: Attempt
     n_attempts: int
@@ -529,28 +536,35 @@ def _rank_defined(
 ) -> tuple[Board, DefinedRanking]:
     """Rank the last scored attempt of each team as a definition says."""
     challenge, name = opened.challenge, _find_table(definition)
-    reads_scores = _reads_scores(definition)
-    attempts = {attempt.team: attempt for attempt in scored if name in dict(attempt.files)}
-    teams, copies = {}, {}
-    for team, attempt in attempts.items():
-        path = opened.results(team, attempt.digest) / name
-        if sha256_of(path) != dict(attempt.files)[name]:
-            raise FormatError(
-                f"expected the values of {team} to be as recorded in the ledger, but {path} was "
-                "changed: restore it, then verify the challenge to list all changes"
-            )
-        scores = read_case_scores(path) if reads_scores else ()
-        teams[team] = measure_scores(definition, scores) if reads_scores else read_values(path)
-        copies[team] = count_copies(opened, attempt, scores)
+    sites = find_sites(definition, challenge.case_ids, cohort)
     rules = measure_rules(definition)
+    attempts: dict[str, Attempt] = {}
+    teams: dict[str, AnswerValues] = {}
+    copies, displayed = {}, {}
+    by_team: dict[str, list[Attempt]] = {}
+    for attempt in scored:
+        if name in dict(attempt.files):
+            by_team.setdefault(attempt.team, []).append(attempt)
+    for team, every in by_team.items():
+        own = every if challenge.ladder else every[-1:]
+        read = [_read_values(opened, attempt, definition) for attempt in own]
+        index = len(own) - 1
+        if challenge.ladder:
+            values = {f"{number}": of_attempt for number, (of_attempt, _) in enumerate(read)}
+            index, displayed[team] = _climb(definition, rules, values, challenge)
+        attempts[team], (teams[team], scores) = own[index], read[index]
+        copies[team] = count_copies(opened, own[index], scores)
     ranking = rank_by_definition(
         definition,
         rules,
         {team: of_team.by_id for team, of_team in teams.items()},
         challenge.n_resamples,
         challenge.seed,
-        find_sites(definition, opened.challenge.case_ids, cohort),
+        sites,
     )
+    if challenge.ladder:
+        shown = np.array([displayed[team] for team in ranking.teams])
+        ranking = replace(ranking, scores=shown, ranks=rank_scores(shown, RankTies.MIN))
     rows = []
     for index, (team, attempt) in enumerate(attempts.items()):
         n_unusable = len(teams[team].unusable)
@@ -565,9 +579,47 @@ def _rank_defined(
         n_copies, n_near = copies[team]
         row = replace(row, n_copies=n_copies, n_near_copies=n_near, measures=tuple(numbers))
         rows.append(row)
-    board = Board(definition.name, describe_ranking(definition), tuple(rows))
+    ranked_by = describe_ranking(definition) + ", displayed by the ladder" * challenge.ladder
+    board = Board(definition.name, ranked_by, tuple(rows))
     notes = {team: dict(values.unusable) for team, values in teams.items()}
     return _add_unscored(board, ledger), replace(ranking, notes=notes)
+
+
+def _read_values(
+    opened: OpenChallenge, attempt: Attempt, definition: ChallengeDefinition
+) -> tuple[AnswerValues, Sequence[CaseScore]]:
+    """Return the recorded values of an attempt, and the scores of masks if they are read.
+
+    Raises
+    ------
+    FormatError
+        If the file differs from the ledger's checksum.
+    """
+    name = _find_table(definition)
+    path = opened.results(attempt.team, attempt.digest) / name
+    if sha256_of(path) != dict(attempt.files)[name]:
+        raise FormatError(
+            f"expected the values of {attempt.team} to be as recorded in the ledger, but {path} "
+            "was changed: restore it, then verify the challenge to list all changes"
+        )
+    if not _reads_scores(definition):
+        return read_values(path), ()
+    scores = read_case_scores(path)
+    return measure_scores(definition, scores), scores
+
+
+def _climb(
+    definition: ChallengeDefinition,
+    rules: Sequence[MeasureRule],
+    attempts: Mapping[str, AnswerValues],
+    challenge: Challenge,
+) -> tuple[int, float]:
+    """Return the number of a team's displayed attempt, and its score on the ladder."""
+    values = {name: of_attempt.by_id for name, of_attempt in attempts.items()}
+    n = max(1, challenge.n_resamples)
+    drawn = rank_by_definition(definition, rules, values, n, challenge.seed).draws["Score"]
+    rungs = climb(list(drawn.T))
+    return max(index for index, rung in enumerate(rungs) if rung.is_new), rungs[-1].shown
 
 
 def _list_defined(opened: OpenChallenge, scored: Sequence[Attempt]) -> list[ChallengeDefinition]:

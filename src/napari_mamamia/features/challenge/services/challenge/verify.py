@@ -135,7 +135,7 @@ def _draw_nothing(_: Drawing) -> Drawn:
 
 
 def _find_line(there: str, here: str) -> str:
-    """Return the first line in which two texts differ, "" if none does."""
+    """Return the first line in which two texts differ, or "" if none does."""
     if there == here:
         return ""
     lines = zip_longest(there.split("\n"), here.split("\n"), fillvalue="")

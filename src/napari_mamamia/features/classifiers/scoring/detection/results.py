@@ -295,7 +295,7 @@ def _read_curve(x: Numbers, y: Numbers, rates: Numbers, reading: CurveReading) -
 
 
 def average_precision_of_lesions(events: Events) -> float:
-    """Return the mean precision at 101 recalls from 0 to 1 in steps of 0.01; NaN without a lesion.
+    """Return the mean precision at the recalls 0, 0.01, ..., 1; NaN if there is no lesion.
 
     At each recall, the highest precision at this or a higher recall is used, and 0 beyond the last
     recall. Equal scores share one threshold. Source: COCO's evaluation, as in nnDetection.
