@@ -36,6 +36,7 @@ from napari_mamamia.widgets.controls.controls import (
 )
 from napari_mamamia.widgets.controls.fields import line_edit
 from napari_mamamia.widgets.controls.table_fit import TableFit
+from napari_mamamia.widgets.controls.targets import LEAST
 
 _UNKNOWN: Final = "–"
 _SKIPPED_FIELDS: Final = ("case_id", "other", "acquisition_times_s")
@@ -735,7 +736,7 @@ class CasesPage(QWidget):
         longest = max((row.case_id for row in self._rows), key=len, default="")
         # The open case is shown in bold.
         wide = QFontMetrics(bold_font(self.table.font())).horizontalAdvance(longest) + 14
-        most = round(share * _MOST_CASE_WIDTH)
+        most = round(share * _MOST_CASE_WIDTH * self.table.fit.row_height / LEAST)
         self.table.setColumnWidth(0, min(max(wide, self.table.columnWidth(0)), most))
 
     def _open_chosen(self) -> None:

@@ -33,6 +33,7 @@ from napari_mamamia.widgets.base.layers import find_line_style, tag_of
 from napari_mamamia.widgets.base.notify import Level, Notifier
 from napari_mamamia.widgets.base.service_record import Services
 from napari_mamamia.widgets.base.session import Session
+from napari_mamamia.widgets.controls.call_later import call_later
 from napari_mamamia.widgets.controls.controls import style_sheet, tool_button
 from napari_mamamia.widgets.controls.inputs import PressGuard, TypingGuard, is_typing
 from napari_mamamia.widgets.controls.tab_order import FocusRing, ReadingOrder, join_rooms
@@ -336,6 +337,8 @@ class WorkListRoom(WindowPart):
 
 _WIDTH: Final = 340
 _MARGIN: Final = 8
+_STYLED_MS: Final = 100
+"""Time in ms until napari has applied a new font size to the controls (our choice)."""
 _RESULTS_SHARE: Final = 0.45
 """Fraction of the window's height for the results, which shows seven teams at 720 pixels."""
 
@@ -514,6 +517,7 @@ class MamamiaDock(ReadingOrder, DockParts):
         self.case_line = CaseLine(self.header, self.hanging.bar)
         self.reading = ReadingMode(self.context, self.case_line, self)
         width = lambda: self.pages.width + 2 * _MARGIN  # noqa: E731
+        self.bottom.list_width = width
         self.docking = Docking(self.context, self, width, self.header.case, self.close_down)
         self.pages.filled.connect(lambda width: self.docking.widen(width + 2 * _MARGIN))
         self.fold = PanelFold(self.context, self, self.docking, self.reading)
@@ -538,6 +542,7 @@ class MamamiaDock(ReadingOrder, DockParts):
         self.docking.hidden.connect(self.active_tool.turn_off)
         self.docking.closed.connect(self._put_aside)
         self.docking.window_came.connect(self.refresh.look)
+        self.docking.window_resized.connect(self._follow_window)
         self.docking.window_came.connect(self.measuring.record.read)
 
     def _connect_parts(self) -> None:
@@ -560,6 +565,7 @@ class MamamiaDock(ReadingOrder, DockParts):
         for follow in (self.header_flow.show, self.kinetics.flow.refresh):
             self.opening.mask_shown.connect(follow)
         adapter.watch_font(self._fit_sliders)
+        adapter.watch_font(self._follow_font)
         self.header.name_keys = self.keys.rename
         self.keys.bind(self._list_actions())
         for follow_keys in (self.refine_flow.set_keys, self.pages.set_keys):
@@ -660,6 +666,13 @@ class MamamiaDock(ReadingOrder, DockParts):
             needed = max(line.width() for line in lines) + 2 * _MARGIN
             room = self.bottom.share_left * self.window().width()
             self._set_wide(not has_results or needed <= room)
+
+    def _follow_font(self, _event: object = None) -> None:
+        call_later(self, self._follow_window, after_ms=_STYLED_MS)
+
+    def _follow_window(self) -> None:
+        self._share_room(self.bottom.is_shown)
+        self.bottom.follow_width()
 
     def _set_wide(self, is_wide: bool) -> None:
         ways = QBoxLayout.Direction

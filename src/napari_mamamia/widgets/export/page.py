@@ -497,8 +497,7 @@ class ExportPage(Page):
             item.setCheckState(Qt.CheckState.Checked if checked else Qt.CheckState.Unchecked)
             self.sets.addItem(item)
         self.sets.blockSignals(False)
-        rows = min(max(len(sets), 1), _MOST_ROWS)
-        self.sets.setFixedHeight(rows * self._row_height + 6)
+        self._fit_sets()
         self.options.show_kind(is_dicom=is_dicom)
         self._show_choice()
 
@@ -535,6 +534,15 @@ class ExportPage(Page):
         self._ask_target()
 
     # -------------------------------------------------------------------- inner
+
+    def showEvent(self, event: Any) -> None:
+        """Fit the list of masks to the current font size."""
+        super().showEvent(event)
+        self._fit_sets()
+
+    def _fit_sets(self) -> None:
+        rows = min(max(self.sets.count(), 1), _MOST_ROWS)
+        self.sets.setFixedHeight(rows * self._row_height + 6)
 
     def _take_own_choice(self) -> None:
         self._own_choice = True

@@ -266,7 +266,7 @@ class Judging(WindowPart):
         if dispute is None or not self._is_on_screen():
             return
         if not reason.strip():
-            self._view.say(NO_REASON)
+            self._view.ask_reason()
         elif self._session.mask(Role.REFINED) is None:
             self._view.say(NO_MASK)
         else:
@@ -311,7 +311,7 @@ class Judging(WindowPart):
         if client is None or dispute is None:
             return
         if not reason.strip():
-            self._view.say(NO_REASON)
+            self._view.ask_reason()
             return
         leave_out = review_services(self._services).leave_out
         self._finish_case(
@@ -435,6 +435,12 @@ class Planning(WindowPart):
         view.draft_wanted.connect(self.draft)
         view.cases_wanted.connect(self.list_cases)
         view.freezing_wanted.connect(self.freeze)
+
+    def propose_data_set(self) -> None:
+        """Enter the open data set into an empty form."""
+        opened = self._session.opened
+        if opened is not None and not self._view.data_set.text().strip():
+            self._view.data_set.setText(str(opened.data_set.root))
 
     def list_cases(self, data_set: Path) -> None:
         """List the cases of the data set for selection."""
@@ -609,6 +615,7 @@ class ReviewFlow(WindowPart):
         self.leading = Leading(context, page.progress)
         self.planning = Planning(context, page.planning)
         self.planning.frozen.connect(self._follow_frozen)
+        page.planning_wanted.connect(self.planning.propose_data_set)
         self._timer = QTimer(self)
         self._timer.setInterval(_LOOK_EVERY_MS)
         self._timer.timeout.connect(self.look)

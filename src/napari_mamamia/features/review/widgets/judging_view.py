@@ -217,7 +217,7 @@ class JudgingView(QWidget):
         self.reason = line_edit(
             "review_decision_reason",
             tr("Reason for the decision. It is stored with the decision."),
-            tr("reason"),
+            tr("reason (required)"),
         )
         self.reason.textEdited.connect(lambda _text: self.say(""))
         self.decide = button(
@@ -413,6 +413,11 @@ class JudgingView(QWidget):
         """Show why an action is not possible."""
         self.note.setText(text)
         self.note.setVisible(bool(text))
+
+    def ask_reason(self) -> None:
+        """Ask for the reason of a decision, and put the cursor into its field."""
+        self.say(judging_texts.NO_REASON)
+        self.reason.setFocus()
 
     # -------------------------------------------------------------------- inner
 

@@ -79,6 +79,8 @@ class _Tabs(QTabBar):
 class ReviewPage(QWidget):
     """The Review page; `leave_wanted` requests to leave the study.
 
+    `planning_wanted` reports that the form of a new study is about to be shown.
+
     Attributes
     ----------
     study_chosen, person_chosen
@@ -90,6 +92,7 @@ class ReviewPage(QWidget):
     study_chosen = Signal(object)
     person_chosen = Signal(str, str)
     leave_wanted = Signal()
+    planning_wanted = Signal()
 
     def __init__(self) -> None:
         super().__init__()
@@ -216,6 +219,7 @@ class ReviewPage(QWidget):
 
     def show_planning(self) -> None:
         """Show the form of a new study."""
+        self.planning_wanted.emit()
         self._entry.hide()
         self.planning.show()
 

@@ -31,18 +31,19 @@ from napari_mamamia.widgets.controls.controls import (
     fill_column,
     heading,
     line,
+    named,
     row,
     row_name,
     set_primary,
 )
 from napari_mamamia.widgets.controls.fields import (
     checkbox,
-    combo_box,
     double_spin_box,
     line_edit,
     spin_box,
 )
 from napari_mamamia.widgets.controls.revealing import reveal
+from napari_mamamia.widgets.controls.short_texts import DottedChoice
 from napari_mamamia.widgets.controls.targets import CheckBox
 
 _MODE_TEXTS: Final = {
@@ -161,7 +162,7 @@ class PlanningView(QWidget):
         )
 
     def _make_choice(self, name: str, tip: str, texts: Mapping[Any, str]) -> QComboBox:
-        chooser = combo_box(name, tip)
+        chooser: QComboBox = named(DottedChoice(), name, tip)
         chooser.setMinimumContentsLength(10)
         chooser.setSizeAdjustPolicy(
             QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon

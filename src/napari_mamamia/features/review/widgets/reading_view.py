@@ -208,7 +208,7 @@ class ReadingView(QWidget):
                 tr("You have submitted this case. To change it, give a reason and reopen it.")
             )
         elif taken is not None:
-            self.advice.setText(tr("Draw on the Refine page, answer here, then submit."))
+            self.advice.setText(tr("Draw on the Refine page (F3), answer here, then accept."))
         else:
             self.advice.setText(self.rest or note)
         self.advice.setVisible(bool(self.advice.text()))
