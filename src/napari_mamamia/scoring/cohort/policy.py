@@ -195,12 +195,12 @@ SAID: Final = MappingProxyType(
 _WORTH: Final = MappingProxyType(
     {
         UnusableRule.LEAST_FAVOURABLE: (
-            "count as least favourable, which means that they get the values that minimise the "
-            "ranking score, and that performance and fairness are computed from these values"
+            "scored with the values that make the ranking score lowest; performance and fairness "
+            "use these values"
         ),
-        UnusableRule.WORST_SCORE: "count with the worst score",
-        UnusableRule.LEAVE_OUT: "are left out",
-        UnusableRule.REJECT: "reject the submission",
+        UnusableRule.WORST_SCORE: "scored with the worst values",
+        UnusableRule.LEAVE_OUT: "left out",
+        UnusableRule.REJECT: "the submission is rejected",
     }
 )
 
@@ -222,7 +222,7 @@ def counted_lines(cases: CountedCases) -> tuple[str, ...]:
             listed = ", ".join(f"{n} {SAID[reason]}" for reason, n in reasons.items())
             n_of_rule = sum(reasons.values())
             lines.append(
-                f"{count_of(n_of_rule, 'case')} without a usable prediction ({listed}) "
+                f"{count_of(n_of_rule, 'case')} without a usable prediction ({listed}): "
                 f"{_WORTH[rule]}"
             )
     return (*lines, *((cases.rejected,) if cases.rejected else ()))

@@ -78,6 +78,11 @@ class Readers(WindowPart):
         self._session.set_reader(reader)
         self._header.set_reader(name, is_fixed=True)
 
+    @property
+    def shown_name(self) -> str:
+        """The displayed name of the reader in a study."""
+        return self._name
+
     def _ask_reader(self, then: Callable[[], None] | None) -> None:
         if self._is_fixed:
             self._notifier.hint(self._why_fixed)

@@ -7,17 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from napari_mamamia.cli import options
 from napari_mamamia.cli.given import ALWAYS, Where, refuse_idle
-from napari_mamamia.cli.options import (
-    ClinicalOption,
-    ColumnsOption,
-    OutOption,
-    OverwriteOption,
-    ProfileOption,
-    SeedOption,
-    column_choice,
-    existing_policy,
-)
 from napari_mamamia.cli.printing import print_table, run
 from napari_mamamia.cli.quantities import Quantity
 from napari_mamamia.cli.scripting import report_result, reports_result
@@ -81,7 +72,7 @@ OPTIONS: Final[dict[str, Where]] = {
 @reports_result
 def rank(
     context: typer.Context,
-    out: OutOption,
+    out: options.OutOption,
     tables: Annotated[
         list[str] | None,
         typer.Argument(
@@ -139,7 +130,7 @@ def rank(
     resamples: Annotated[
         int, typer.Option("--resamples", parser=_RESAMPLES, help="Resamples of the cases.")
     ] = 1000,
-    seed: SeedOption = 42,
+    seed: options.SeedOption = 42,
     draws: Annotated[
         Path | None,
         typer.Option(
@@ -165,10 +156,10 @@ def rank(
             "--minimum-site", parser=_SITE, help="Leave smaller sites out of the ranking."
         ),
     ] = 0,
-    clinical: ClinicalOption = None,
-    columns: ColumnsOption = None,
-    profile: ProfileOption = ProfileName.CLINICAL,
-    overwrite: OverwriteOption = False,
+    clinical: options.ClinicalOption = None,
+    columns: options.ColumnsOption = None,
+    profile: options.ProfileOption = ProfileName.CLINICAL,
+    overwrite: options.OverwriteOption = False,
 ) -> None:
     """Rank algorithms by every method, with certainty: OUT/rank.json, OUT/ranks.csv.
 
@@ -180,7 +171,7 @@ def rank(
     from napari_mamamia.scoring.ranking.table import VALUE_METHODS, RankSettings
 
     refuse_idle(context, OPTIONS)
-    existing = existing_policy(False, overwrite)
+    existing = options.existing_policy(False, overwrite)
     inputs = _read_words(
         tables or [], table, metric or [], smaller, draws, clinical, columns, profile
     )
@@ -256,7 +247,7 @@ def _read_words(
             None if smaller is None else not smaller,
             draws,
             clinical,
-            column_choice(columns),
+            options.column_choice(columns),
             profile_named(profile),
         )
     except ValueError as error:

@@ -108,7 +108,7 @@ def _tabulate_groups(
             range_text(low, high, 4),
         )
         rows.append(Row(cells, is_small=indices.size < LEAST))
-    columns = (Column("Group", is_number=False), Column("n"), Column("Mean"), Column("95 %"))
+    columns = (Column("Group", is_number=False), *map(Column, ("n", "Mean", "95 %")))
     notes = [f"Groups under {LEAST} cases (grey) have no interval and are not compared."]
     if moments is not None and len(counted) > 1:
         labels = [name for name, indices in zip(grouping.labels, inside, strict=True)

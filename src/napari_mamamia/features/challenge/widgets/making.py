@@ -76,7 +76,8 @@ class RankingForm(QWidget):
         for widget in (
             self.state,
             self.tables,
-            row(self.start, self.metric, add, self.score, 1),
+            row(self.start, self.metric, 1),
+            row(add, self.score, 1),
         ):
             layout.addWidget(widget)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)

@@ -9,12 +9,7 @@ from qtpy.QtCore import QAbstractTableModel, QModelIndex, Qt, Signal
 from qtpy.QtGui import QBrush, QColor
 
 from napari_mamamia.core.texts import tr
-from napari_mamamia.features.challenge.services.rank.board import (
-    BoardTable,
-    CaseGrid,
-    CaseOrder,
-    list_ranked,
-)
+from napari_mamamia.features.challenge.services.rank import board
 from napari_mamamia.io.data_set.rank_files import RankedAlgorithm
 from napari_mamamia.widgets.controls.colours import AGREEMENT_COLOURS, QUIET_COLOUR
 
@@ -91,7 +86,7 @@ class TeamsModel(QAbstractTableModel):
         super().__init__()
         self.rows: tuple[TeamRow, ...] = ()
 
-    def show_table(self, table: BoardTable | None, method: int = 0) -> None:
+    def show_table(self, table: board.BoardTable | None, method: int = 0) -> None:
         """Show the teams of a table, ranked by one of its methods."""
         self.beginResetModel()
         self.rows = ()
@@ -99,7 +94,7 @@ class TeamsModel(QAbstractTableModel):
             counts = table.filled
             self.rows = tuple(
                 TeamRow(team, table.n_cases, counts.get(team.name))
-                for team in list_ranked(table, method)
+                for team in board.list_ranked(table, method)
             )
         self.endResetModel()
 
@@ -138,8 +133,8 @@ class TeamsModel(QAbstractTableModel):
 
 
 _BEFORE: Final = (
-    (CaseOrder.SPREAD, "spread", tr("Largest minus smallest value of the teams in a case")),
-    (CaseOrder.WORST, "worst", tr("Worst value of a team in a case; – if a team has none")),
+    (board.CaseOrder.SPREAD, "spread", tr("Largest minus smallest value of the teams in a case")),
+    (board.CaseOrder.WORST, "worst", tr("Worst value of a team in a case; – if a team has none")),
 )
 """The columns before the teams: sort key, title, tooltip."""
 
@@ -155,12 +150,12 @@ class CasesModel(QAbstractTableModel):
 
     def __init__(self) -> None:
         super().__init__()
-        self._grid: CaseGrid | None = None
+        self._grid: board.CaseGrid | None = None
         self._columns: tuple[int, ...] = ()
         self._order: tuple[int, ...] = ()
         self._rule = ""
 
-    def show_grid(self, grid: CaseGrid | None, teams: Sequence[str], rule: str) -> None:
+    def show_grid(self, grid: board.CaseGrid | None, teams: Sequence[str], rule: str) -> None:
         """Show cases and ordered teams of a table; `rule` is the rule for missing values."""
         self.beginResetModel()
         self._grid, self._rule = grid, rule
@@ -201,7 +196,7 @@ class CasesModel(QAbstractTableModel):
 
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
         """Request another order; column -1 means the order of the file."""
-        by: str = CaseOrder.LISTED
+        by: str = board.CaseOrder.LISTED
         if 0 <= column < len(_BEFORE):
             by = _BEFORE[column][0]
         elif self._grid is not None and column >= 0:
@@ -244,17 +239,17 @@ class CasesModel(QAbstractTableModel):
 
     # -------------------------------------------------------------------- inner
 
-    def _find_value(self, grid: CaseGrid, index: QModelIndex) -> float:
+    def _find_value(self, grid: board.CaseGrid, index: QModelIndex) -> float:
         row = self._order[index.row()]
         if index.column() < len(_BEFORE):
             by = _BEFORE[index.column()][0]
-            return float((grid.spread if by is CaseOrder.SPREAD else grid.worst)[row])
+            return float((grid.spread if by is board.CaseOrder.SPREAD else grid.worst)[row])
         return float(grid.values[row, self._columns[index.column() - len(_BEFORE)]])
 
-    def _describe_value(self, grid: CaseGrid, index: QModelIndex) -> str:
+    def _describe_value(self, grid: board.CaseGrid, index: QModelIndex) -> str:
         return _as_text(self._find_value(grid, index), grid.digits)
 
-    def _choose_brush(self, grid: CaseGrid, index: QModelIndex) -> QBrush | None:
+    def _choose_brush(self, grid: board.CaseGrid, index: QModelIndex) -> QBrush | None:
         cell = self._order[index.row()], self._columns[index.column() - len(_BEFORE)]
         badness = float(grid.badness[cell])
         if math.isnan(badness):
@@ -262,7 +257,7 @@ class CasesModel(QAbstractTableModel):
         step = round(badness * _STEPS)
         return QBrush(_bad_colour(step / _STEPS)) if step else None
 
-    def _make_tip(self, grid: CaseGrid, index: QModelIndex) -> str:
+    def _make_tip(self, grid: board.CaseGrid, index: QModelIndex) -> str:
         case_id, team = self.find_cell(index.row(), index.column())
         value = self._describe_value(grid, index)
         if not team:

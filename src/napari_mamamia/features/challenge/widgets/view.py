@@ -10,10 +10,11 @@ from qtpy.QtWidgets import (
     QComboBox,
     QFileDialog,
     QHeaderView,
+    QListWidget,
+    QListWidgetItem,
     QSizePolicy,
     QSplitter,
     QTableView,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -25,22 +26,124 @@ from napari_mamamia.features.challenge.services.rank.board import (
     order_cases,
     say_lead,
 )
-from napari_mamamia.features.challenge.widgets.making import RankingForm
-from napari_mamamia.features.challenge.widgets.models import (
-    BAD_COLOUR,
-    TEAM_WIDTHS,
-    CasesModel,
-    TeamsModel,
-)
+from napari_mamamia.features.challenge.services.rank.inputs import AlgorithmTable
+from napari_mamamia.features.challenge.widgets import models
 from napari_mamamia.widgets.controls.colours import QUIET_COLOUR
 from napari_mamamia.widgets.controls.controls import (
+    button,
+    fill_column,
     label,
     named,
     row,
     set_level,
+    set_primary,
     tool_button,
 )
+from napari_mamamia.widgets.controls.fields import combo_box
 from napari_mamamia.widgets.controls.table_fit import TableFit
+
+_METRICS: Final = (("dsc", "Dice"), ("hausdorff95_mm", "HD95 [mm]"), ("norm_hd", "NormHD"))
+_FEWEST: Final = 2
+_MOST_ROWS: Final = 4
+
+
+class RankingForm(QWidget):
+    """The score tables to rank, the metric, and a button that starts.
+
+    The signal `start_wanted` carries the tables and the metric; `scoring_wanted` carries nothing.
+    """
+
+    start_wanted = Signal(object, str)
+    scoring_wanted = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("ranking_form")
+        self.state = label("ranking_state", tip=tr("What a ranking needs."))
+        self.tables: QListWidget = named(
+            QListWidget(), "ranking_tables", tr("Score tables to rank; ticked tables are included.")
+        )
+        self.tables.itemChanged.connect(lambda _item: self._show_state())
+        self.metric = combo_box("ranking_metric", tr("Selects the value to rank by."))
+        for name, title in _METRICS:
+            self.metric.addItem(title, name)
+        self.start = button(
+            "ranking_start",
+            tr("Make ranking"),
+            tr("Ranks the models of these tables, and shows the leaderboard."),
+            self._request_start,
+        )
+        add = button(
+            "ranking_add",
+            tr("Add score table…"),
+            tr("Adds a table of case scores from another folder."),
+            self._browse_tables,
+        )
+        self.score = button(
+            "ranking_score",
+            tr("Score models"),
+            tr("Goes to the Batch page to score the masks of models."),
+            self.scoring_wanted.emit,
+        )
+        fill_column(self, self.state, self.tables, row(self.start, self.metric, add, self.score, 1))
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
+        self.show_tables(())
+
+    def show_tables(self, tables: Sequence[AlgorithmTable]) -> None:
+        """Show the score tables that were found, all ticked."""
+        self.tables.clear()
+        for table in tables:
+            self._add_table(table)
+        self._show_state()
+
+    def chosen(self) -> tuple[AlgorithmTable, ...]:
+        """Return the ticked tables."""
+        items = (self.tables.item(index) for index in range(self.tables.count()))
+        return tuple(
+            item.data(Qt.ItemDataRole.UserRole)
+            for item in items
+            if item is not None and item.checkState() == Qt.CheckState.Checked
+        )
+
+    def _add_table(self, table: AlgorithmTable) -> None:
+        item = QListWidgetItem(f"{table.name}   …/{table.path.parent.name}/{table.path.name}")
+        item.setToolTip(str(table.path))
+        item.setData(Qt.ItemDataRole.UserRole, table)
+        item.setCheckState(Qt.CheckState.Checked)
+        self.tables.addItem(item)
+
+    def _show_state(self) -> None:
+        n_chosen = len(self.chosen())
+        is_enough = n_chosen >= _FEWEST
+        self.start.setEnabled(is_enough)
+        set_primary(self.start, is_enough)
+        set_primary(self.score, not is_enough)
+        self.state.setText(
+            tr("Ranking of {n} models.", n=n_chosen)
+            if is_enough
+            else tr(
+                "A ranking compares at least two models: score them first, or add score tables."
+            )
+        )
+        set_level(self.state, "" if is_enough else "warning")
+        shown = min(max(self.tables.count(), 1), _MOST_ROWS)
+        self.tables.setMaximumHeight(shown * self.tables.fontMetrics().height() * 2)
+        self.tables.setVisible(self.tables.count() > 0)
+
+    def _request_start(self) -> None:
+        self.start_wanted.emit(self.chosen(), str(self.metric.currentData()))
+
+    def _browse_tables(self) -> None:
+        chosen, _ = QFileDialog.getOpenFileNames(
+            self,
+            tr("Add score tables"),
+            str(Path.home()),
+            tr("Tables (*.csv *.xlsx *.parquet)"),
+        )
+        for path in map(Path, chosen):
+            self._add_table(AlgorithmTable(path.parent.name, path))
+        self._show_state()
+
 
 _NOTHING: Final = tr("No ranking is open. Rank your scored models, or open a ranking.")
 _LEAST_HEIGHT: Final = 60
@@ -121,8 +224,8 @@ class LeaderboardTab(QWidget):
         self._table: BoardTable | None = None
         self._team = ""
         self._by: tuple[str, bool] = (CaseOrder.LISTED, False)
-        self.teams_model = TeamsModel()
-        self.cases_model = CasesModel()
+        self.teams_model = models.TeamsModel()
+        self.cases_model = models.CasesModel()
         self.cases_model.sort_wanted.connect(self._sort_by)
         self._make_choices()
         self._make_tables()
@@ -245,7 +348,7 @@ class LeaderboardTab(QWidget):
         self.teams.setSelectionBehavior(QTableView.SelectionBehavior.SelectRows)
         self.teams.setModel(self.teams_model)
         self.teams.verticalHeader().hide()
-        self.teams.fit.set_widths(TEAM_WIDTHS)
+        self.teams.fit.set_widths(models.TEAM_WIDTHS)
         self.teams.opened.connect(lambda at, _column: self._show_team(at))
         self.cases: CellTable = named(
             CellTable(),
@@ -303,25 +406,26 @@ class LeaderboardTab(QWidget):
         title = row(self.sentence, self.open)
         title.layout().setStretch(0, 1)
         right = QWidget()
-        inside = QVBoxLayout(right)
-        inside.setContentsMargins(0, 0, 0, 0)
-        inside.addWidget(self.cases)
-        inside.addWidget(self.no_cases, stretch=1)
+        fill_column(right, self.cases, (self.no_cases, 1))
         self._tables = QSplitter(Qt.Orientation.Horizontal)
         self._tables.addWidget(self.teams)
         self._tables.addWidget(right)
         for index in range(2):
             self._tables.setStretchFactor(index, 1)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 4, 0, 0)
-        layout.setSpacing(4)
-        layout.addWidget(title)
-        layout.addWidget(self.form)
-        layout.addWidget(self._choices)
-        layout.addWidget(self._tables, stretch=1)
-        for widget in (self.masks_line, self.cases_note, self.legend, self.notes):
-            layout.addWidget(widget)
-        layout.addStretch()
+        fill_column(
+            self,
+            title,
+            self.form,
+            self._choices,
+            (self._tables, 1),
+            self.masks_line,
+            self.cases_note,
+            self.legend,
+            self.notes,
+            0,
+            margins=(0, 4, 0, 0),
+            spacing=4,
+        )
 
     def _show_notes(self, notes: Sequence[str]) -> None:
         """Show the first notes, with all notes in the tooltip."""
@@ -431,7 +535,7 @@ def _explain_method(name: str) -> str:
 
 
 def _make_combo(name: str, tip: str) -> QComboBox:
-    combo: QComboBox = named(QComboBox(), name, tip)
+    combo = combo_box(name, tip)
     combo.setMinimumContentsLength(_FEWEST_LETTERS)
     policy = QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
     combo.setSizeAdjustPolicy(policy)
@@ -453,6 +557,6 @@ def _legend_text() -> str:
         'worst value of the table &nbsp; <span style="color:{bad_colour}">▨</span> – '
         "no usable answer, scored by the rule &nbsp; <span "
         'style="color:{quiet_colour}">–</span> unknown',
-        bad_colour=BAD_COLOUR,
+        bad_colour=models.BAD_COLOUR,
         quiet_colour=QUIET_COLOUR,
     )

@@ -47,13 +47,11 @@ class Act(StrEnum):
     # without effect on states
     UNBLIND = "unblind"
     NOTE = "note"
-    REASSIGN = "reassign"
     # of the study
     ENTER = "enter"
     KEY = "key"
     COUNTERSIGN = "countersign"
     REVOKE = "revoke"
-    RENAME = "rename"
 
 
 class Scope(StrEnum):

@@ -15,15 +15,7 @@ from napari_mamamia.core.errors import CaseError, FormatError, MamamiaError
 from napari_mamamia.core.form import Form
 from napari_mamamia.core.progress import report_progress, saying
 from napari_mamamia.core.provenance import Maker, Provenance
-from napari_mamamia.features.review.core.review import (
-    Meaning,
-    ReadingMode,
-    Role,
-    Study,
-    StudyCase,
-    StudyReader,
-    Task,
-)
+from napari_mamamia.features.review.core import review
 from napari_mamamia.features.review.io.share import Share
 from napari_mamamia.features.review.io.store import Claim, FolderStore, read_mask, write_mask_once
 from napari_mamamia.features.review.io.study_file import NO_DRAFT, STUDY_NAME, ClientFiles, Draft
@@ -56,7 +48,7 @@ from napari_mamamia.io.workspace.workspace import Workspace
 class TaskRow:
     """A row for a person's own reading, submitted or current; `visit` is "" if unknown."""
 
-    task: Task
+    task: review.Task
     case_id: str
     state: CaseState
     visit: str = ""
@@ -99,7 +91,7 @@ class StudySnapshot:
 
     study: str
     person: str
-    roles: tuple[Role, ...]
+    roles: tuple[review.Role, ...]
     blinding: Blinding
     n_tasks: int
     n_read: int
@@ -129,7 +121,7 @@ class StudyTask:
     the window.
     """
 
-    task: Task
+    task: review.Task
     case_id: str
     round: int
     state: CaseState
@@ -188,13 +180,13 @@ def list_dispute_rows(
     )
 
 
-def find_images(study: Study, files: ClientFiles) -> Path:
+def find_images(study: review.Study, files: ClientFiles) -> Path:
     """Return the image folder set on this computer, otherwise the folder in the study."""
     return files.read_images() or Path(study.data_set)
 
 
 def require_images(
-    case: StudyCase,
+    case: review.StudyCase,
     data_set: Path,
     known: set[tuple[Path, int, int]],
     pseudonymizer: Pseudonymizer = NO_PSEUDONYMS,
@@ -227,7 +219,7 @@ def require_images(
 
 
 def _hold_images(
-    case: StudyCase, name: str, known: frozenset[tuple[Path, int, int]], data_set: Path
+    case: review.StudyCase, name: str, known: frozenset[tuple[Path, int, int]], data_set: Path
 ) -> set[tuple[Path, int, int]]:
     stamps = set()
     for number, image in enumerate(case.images):
@@ -307,7 +299,7 @@ class StudyClient:
         self._kept_at = -_KEEP_EVERY_S
 
     @property
-    def reader(self) -> StudyReader:
+    def reader(self) -> review.StudyReader:
         """The person who uses the client."""
         return self.session.reader
 
@@ -377,7 +369,7 @@ class StudyClient:
             return look if self.store.is_known else leave_out_unseen(look)
 
     def _list_readers(self, state: ReviewState) -> tuple[ReaderProgress, ...]:
-        if Role.LEAD not in self.reader.roles:
+        if review.Role.LEAD not in self.reader.roles:
             return ()
         return tuple(reader for reader in list_progress(state) if reader.n_tasks)
 
@@ -405,7 +397,7 @@ class StudyClient:
                 held = held or taken
             return held
 
-    def take(self, task: Task) -> StudyTask:
+    def take(self, task: review.Task) -> StudyTask:
         """Claim a reading, or open a submitted reading, after checking its images.
 
         Raises
@@ -445,7 +437,9 @@ class StudyClient:
                 self.pseudonymizer,
             )
 
-    def _find_draft(self, task: Task, round_: int, reading: ReadingView, *, whole: bool) -> Draft:
+    def _find_draft(
+        self, task: review.Task, round_: int, reading: ReadingView, *, whole: bool
+    ) -> Draft:
         draft = self.files.read_draft(task, round_)
         if draft.answers or reading.answers == "{}":
             return draft
@@ -533,7 +527,7 @@ class StudyClient:
             view = self.session.refresh().case(case)
             looks = [reading for reading in view.readings if reading.occasion == 0]
             is_second = len(looks) > 1 and looks[-1].reader == self.reader.reader_id
-            is_second_look = self.store.study.plan.mode is ReadingMode.SECOND_LOOK
+            is_second_look = self.store.study.plan.mode is review.ReadingMode.SECOND_LOOK
             if is_second_look and is_second and view.state is CaseState.READ and view.comparison:
                 self.session.accept(case, looks[-1])
 
@@ -545,7 +539,7 @@ class StudyClient:
             if is_open and self.session.is_by_me(reading):
                 self.session.put_back(taken.task)
 
-    def read_again(self, task: Task, reason: str) -> StudyTask:
+    def read_again(self, task: review.Task, reason: str) -> StudyTask:
         """Reopen a submitted reading, and claim that reading."""
         with self._turn:
             self.require_same_study()
@@ -569,7 +563,7 @@ class StudyClient:
         """Return whether this person has a signing key on this computer."""
         return self.session.key_file.exists()
 
-    def sign(self, case: str, meaning: Meaning, passphrase: str, occasion: int = 0) -> str:
+    def sign(self, case: str, meaning: review.Meaning, passphrase: str, occasion: int = 0) -> str:
         """Sign, creating a key first if there is none; return the next required step, or "".
 
         Raises
@@ -594,16 +588,10 @@ class StudyClient:
 
     # ---------------------------------------------------------------------- inner
 
-    def _find_reading(self, task: Task) -> ReadingView:
+    def _find_reading(self, task: review.Task) -> ReadingView:
         readings = self.session.refresh().case(task.case).readings
         mine = (task.reader, task.occasion)
-        for reading in readings:
-            if (reading.reader, reading.occasion) == mine:
-                return reading
-        raise CaseError(
-            "expected one of your own readings, but this reading was reassigned to another "
-            "reader: open the next case"
-        )
+        return next(reading for reading in readings if (reading.reader, reading.occasion) == mine)
 
     def require_same_study(self) -> None:
         """Raise an error if the study file has changed."""

@@ -19,17 +19,7 @@ from napari_mamamia.core.errors import CaseError, MamamiaError, SaveConflictErro
 from napari_mamamia.core.names import count_of
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import now_utc, software_version
-from napari_mamamia.features.review.core.review import (
-    FilePrint,
-    Honeypots,
-    LeadKey,
-    Role,
-    Study,
-    StudyCase,
-    StudyPlan,
-    StudyReader,
-    Triggers,
-)
+from napari_mamamia.features.review.core import review
 from napari_mamamia.features.review.io.keys import make_lead_key
 from napari_mamamia.features.review.io.share import Share
 from napari_mamamia.features.review.io.study_file import read_case_list, write_study
@@ -63,7 +53,7 @@ class StudyDraft:
     with reasons, because freezing excludes them permanently.
     """
 
-    study: Study
+    study: review.Study
     deal: Deal
     notes: tuple[str, ...] = field(default=())
     texts: tuple[tuple[str, str], ...] = field(default=(), repr=False)
@@ -72,7 +62,7 @@ class StudyDraft:
 
 def draft_study(
     opened: OpenDataSet,
-    plan: StudyPlan,
+    plan: review.StudyPlan,
     people: StudyPeople,
     case_ids: Sequence[str] = (),
     honeypots: Sequence[str] = (),
@@ -124,7 +114,7 @@ def draft_study(
         )
     readers = name_people(people)
     cases = tuple(_print_cases(opened, usable, plan))
-    ids = [reader.reader_id for reader in readers if Role.READER in reader.roles]
+    ids = [reader.reader_id for reader in readers if review.Role.READER in reader.roles]
     keys = [case.key for case in cases]
     deal = deal_cases(plan, keys, ids, () if order is None else keys)
     if not deal.is_connected and plan.n_readers > 1:
@@ -138,11 +128,11 @@ def draft_study(
             "the site is hidden, but the data set does not state the site of any case; cases are "
             "still named by numbers"
         )
-    if sum(Role.LEAD in reader.roles for reader in readers) == 1:
+    if sum(review.Role.LEAD in reader.roles for reader in readers) == 1:
         notes.append(
             "there is only one lead; add a second lead, who can help if a passphrase is forgotten"
         )
-    study = Study(
+    study = review.Study(
         secrets.token_hex(8),
         now_utc(),
         software_version(),
@@ -152,7 +142,7 @@ def draft_study(
         readers,
         deal.tasks,
         hash_honeypots(honeypots),
-        tuple(FilePrint(name, hash_text(text)) for name, text in texts),
+        tuple(review.FilePrint(name, hash_text(text)) for name, text in texts),
     )
     return StudyDraft(study, deal, tuple(notes), texts, tuple(left_out))
 
@@ -196,12 +186,14 @@ def freeze_study(
             "freeze the study without these cases"
         )
     ids = {case_key(reader.name): reader.reader_id for reader in draft.study.readers}
-    bound = tuple(LeadKey(ids.get(case_key(who.strip()), who), key) for who, key in lead_keys)
+    bound = tuple(
+        review.LeadKey(ids.get(case_key(who.strip()), who), key) for who, key in lead_keys
+    )
     study = replace(draft.study, lead_keys=bound)
     return Share(folder).run(partial(_write_frozen, draft.texts, study))
 
 
-def _write_frozen(texts: Sequence[tuple[str, str]], study: Study, folder: Path) -> str:
+def _write_frozen(texts: Sequence[tuple[str, str]], study: review.Study, folder: Path) -> str:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise SaveConflictError(
             f"expected a new or empty folder for the study, but {folder} is not empty: choose "
@@ -244,17 +236,17 @@ def read_lead_keys(text: str) -> tuple[tuple[str, str], ...]:
     return tuple(pairs)
 
 
-def name_people(people: StudyPeople) -> tuple[StudyReader, ...]:
+def name_people(people: StudyPeople) -> tuple[review.StudyReader, ...]:
     """Return every person once, with all roles and an id derived from the name.
 
     Names that differ only in letter case or Unicode normalisation denote one person.
     """
-    roles: dict[str, list[Role]] = {}
+    roles: dict[str, list[review.Role]] = {}
     names: dict[str, str] = {}
     for role, given in (
-        (Role.LEAD, people.leads),
-        (Role.READER, people.readers),
-        (Role.ADJUDICATOR, people.adjudicators),
+        (review.Role.LEAD, people.leads),
+        (review.Role.READER, people.readers),
+        (review.Role.ADJUDICATOR, people.adjudicators),
     ):
         for name in given:
             shown = unicodedata.normalize("NFC", " ".join(name.split()))
@@ -270,7 +262,7 @@ def name_people(people: StudyPeople) -> tuple[StudyReader, ...]:
         raise CaseError("expected a name for everybody, but found an empty name: type all names")
     ids = _make_ids(names.values())
     return tuple(
-        StudyReader(reader_id, name, tuple(roles[key]))
+        review.StudyReader(reader_id, name, tuple(roles[key]))
         for reader_id, (key, name) in zip(ids, names.items(), strict=True)
     )
 
@@ -286,8 +278,8 @@ def _make_ids(names: Iterable[str]) -> list[str]:
 
 
 def _print_cases(
-    opened: OpenDataSet, files: Sequence[CaseFiles], plan: StudyPlan
-) -> list[StudyCase]:
+    opened: OpenDataSet, files: Sequence[CaseFiles], plan: review.StudyPlan
+) -> list[review.StudyCase]:
     root, cases = opened.data_set.root, []
     keys = [f"c{number:04d}" for number in range(1, len(files) + 1)]
     if plan.blinding.hides(Hidden.SITE):
@@ -302,11 +294,13 @@ def _print_cases(
         report_progress(number - 1, len(files), f"Checksums of {one.case_id}")
         paths = dict.fromkeys(path for phase in one.phases for path in phase.files)
         prints = tuple(
-            FilePrint(relative_name(path, root), sha256_of_large(path)) for path in paths
+            review.FilePrint(relative_name(path, root), sha256_of_large(path)) for path in paths
         )
         site = find_site(one.case_id, opened.record(one.case_id))
         visit = one.visit.name if one.visit else ""
-        case = StudyCase(keys[number - 1], one.case_id, prints, site, one.patient, visit, one.side)
+        case = review.StudyCase(
+            keys[number - 1], one.case_id, prints, site, one.patient, visit, one.side
+        )
         cases.append(case)
     report_progress(len(files), len(files), "Checksums")
     return cases
@@ -320,16 +314,16 @@ def relative_name(path: Path, root: Path) -> str:
         return path.name
 
 
-def hash_honeypots(case_ids: Sequence[str]) -> Honeypots:
+def hash_honeypots(case_ids: Sequence[str]) -> review.Honeypots:
     """Return the number of honeypots and the SHA-256 of their list."""
     if not case_ids:
-        return Honeypots()
+        return review.Honeypots()
     text = "\n".join(sorted(case_ids))
-    return Honeypots(len(set(case_ids)), hashlib.sha256(text.encode()).hexdigest())
+    return review.Honeypots(len(set(case_ids)), hashlib.sha256(text.encode()).hexdigest())
 
 
 _MOST_PAIRS: Final = 30
-_USUAL: Final = Triggers()
+_USUAL: Final = review.Triggers()
 
 
 class SetupError(CaseError):
@@ -361,7 +355,7 @@ class StudySetup:
     """
 
     data_set: Path | None
-    plan: StudyPlan
+    plan: review.StudyPlan
     people: StudyPeople
     cases: tuple[str, ...] = ()
     honeypots: Path | None = None
@@ -558,7 +552,7 @@ def describe_draft(draft: StudyDraft) -> tuple[str, ...]:
     return (*lines, *(f"Note: {note}" for note in (*draft.left_out, *draft.notes)))
 
 
-def describe_triggers(triggers: Triggers) -> str:
+def describe_triggers(triggers: review.Triggers) -> str:
     """Describe when two readings disagree.
 
     Examples

@@ -8,12 +8,9 @@ from typing import Final
 from qtpy.QtCore import QSize, Signal
 from qtpy.QtGui import QShowEvent
 from qtpy.QtWidgets import (
-    QComboBox,
     QFileDialog,
     QLabel,
-    QLineEdit,
     QTabBar,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -34,12 +31,14 @@ from napari_mamamia.features.review.widgets.signing_view import SigningView
 from napari_mamamia.widgets.controls.controls import (
     button,
     column,
+    fill_column,
     label,
     named,
     row,
     set_level,
     set_primary,
 )
+from napari_mamamia.widgets.controls.fields import combo_box, line_edit
 from napari_mamamia.widgets.controls.page_area import ALL
 from napari_mamamia.widgets.controls.targets import LEAST
 from napari_mamamia.widgets.findings.form_view import FormView
@@ -80,6 +79,8 @@ class _Tabs(QTabBar):
 class ReviewPage(QWidget):
     """The Review page; `leave_wanted` requests to leave the study.
 
+    `planning_wanted` reports that the form of a new study is about to be shown.
+
     Attributes
     ----------
     study_chosen, person_chosen
@@ -91,6 +92,7 @@ class ReviewPage(QWidget):
     study_chosen = Signal(object)
     person_chosen = Signal(str, str)
     leave_wanted = Signal()
+    planning_wanted = Signal()
 
     def __init__(self) -> None:
         super().__init__()
@@ -98,13 +100,8 @@ class ReviewPage(QWidget):
         self.form = FormView()
         self.reading = ReadingView(self.form)
         self.judging = JudgingView()
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
         self.planning = PlanningView()
-        layout.addWidget(self._make_entry())
-        layout.addWidget(self.planning)
-        layout.addWidget(self._make_work(), ALL)
-        layout.addStretch(1)
+        fill_column(self, self._make_entry(), self.planning, (self._make_work(), ALL), 1)
         self._ended: tuple[DisputeRow, ...] = ()
         self.show_entry()
 
@@ -125,7 +122,7 @@ class ReviewPage(QWidget):
             self._choose_folder,
             primary=True,
         )
-        self.who: QComboBox = named(QComboBox(), "review_who", tr("Your name in this study"))
+        self.who = combo_box("review_who", tr("Your name in this study"))
         self.who.setPlaceholderText(tr("your name"))
         self.begin = button(
             "review_begin",
@@ -133,14 +130,13 @@ class ReviewPage(QWidget):
             tr("Begins as this person in this window."),
             self._choose_person,
         )
-        self.secret: QLineEdit = named(
-            QLineEdit(),
+        self.secret = line_edit(
             "review_secret",
             tr("Passphrase of your key, which prevents other people from using your name."),
+            tr("passphrase of your key"),
+            is_secret=True,
+            on_return=self._choose_person,
         )
-        self.secret.setEchoMode(QLineEdit.EchoMode.Password)
-        self.secret.setPlaceholderText(tr("passphrase of your key"))
-        self.secret.returnPressed.connect(self._choose_person)
         self.why_key = label("review_why_key", tip=tr("Why a passphrase is needed"))
         self._asking_key = column(self.why_key, self.secret)
         self._asking = row(QLabel(tr("I am")), self.who, self.begin)
@@ -165,9 +161,7 @@ class ReviewPage(QWidget):
     def _make_work(self) -> QWidget:
         self.person = label("review_person", tip=tr("The study, and your name in it"))
         self.person.setProperty("heading", True)
-        self.origin: QLineEdit = named(
-            QLineEdit(), "review_origin", tr("SHA-256 of the study file, for copying")
-        )
+        self.origin = line_edit("review_origin", tr("SHA-256 of the study file, for copying"))
         self.origin.setReadOnly(True)
         self.origin.setFrame(False)
         self._origin = row(QLabel(tr("study.json SHA-256")), self.origin)
@@ -225,6 +219,7 @@ class ReviewPage(QWidget):
 
     def show_planning(self) -> None:
         """Show the form of a new study."""
+        self.planning_wanted.emit()
         self._entry.hide()
         self.planning.show()
 

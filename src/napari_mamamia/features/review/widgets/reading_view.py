@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import (
-    QLineEdit,
     QListWidgetItem,
     QVBoxLayout,
     QWidget,
@@ -25,6 +24,7 @@ from napari_mamamia.widgets.controls.controls import (
     set_level,
     set_primary,
 )
+from napari_mamamia.widgets.controls.fields import line_edit
 from napari_mamamia.widgets.controls.line_list import make_line_list
 from napari_mamamia.widgets.controls.progress_bar import ProgressBar
 from napari_mamamia.widgets.controls.revealing import reveal
@@ -126,13 +126,12 @@ class ReadingView(QWidget):
         self.show_task(None)
 
     def _make_reopening(self) -> QWidget:
-        self.reason: QLineEdit = named(
-            QLineEdit(),
+        self.reason = line_edit(
             "review_reason",
             tr("Reason for reading the case again. It is stored with the case."),
+            tr("reason for reading again"),
+            on_return=self._want_reopening,
         )
-        self.reason.setPlaceholderText(tr("reason for reading again"))
-        self.reason.returnPressed.connect(self._want_reopening)
         self.reopen = button(
             "review_reopen",
             tr("Reopen"),
@@ -209,7 +208,7 @@ class ReadingView(QWidget):
                 tr("You have submitted this case. To change it, give a reason and reopen it.")
             )
         elif taken is not None:
-            self.advice.setText(tr("Draw on the Refine page, answer here, then submit."))
+            self.advice.setText(tr("Draw on the Refine page (F3), answer here, then accept."))
         else:
             self.advice.setText(self.rest or note)
         self.advice.setVisible(bool(self.advice.text()))

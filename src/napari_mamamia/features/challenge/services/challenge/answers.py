@@ -17,14 +17,7 @@ from napari_mamamia.core.names import count_of, name_some
 from napari_mamamia.core.plugins import PluginCode, Registry
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.records import CaseScore, ScoreStatus
-from napari_mamamia.features.challenge.io.answer_files import (
-    file_of,
-    list_ids,
-    read_answer,
-    read_answer_table,
-    read_image,
-    read_truth_table,
-)
+from napari_mamamia.features.challenge.io import answer_files
 from napari_mamamia.features.challenge.io.challenge_file import OpenChallenge
 from napari_mamamia.features.challenge.io.definition import (
     MAMA_MIA_TASK1,
@@ -323,17 +316,19 @@ def list_truth(
     truth = definition.truth
     ids: tuple[str, ...] = ()
     if truth.table:
-        ids = tuple(read_truth_table(folder, truth))
+        ids = tuple(answer_files.read_truth_table(folder, truth))
     patterns = tuple(truth.files.values())
     if patterns:
-        there = list_ids(folder, patterns[0])
+        there = answer_files.list_ids(folder, patterns[0])
         ids = tuple(case_id for case_id in there if case_id in ids) if truth.table else there
     if not ids:
         raise CaseError(
             f"expected cases in {folder} ({truth.table or patterns[0]}), but found none: choose "
             "the folder to which the definition's paths are relative"
         )
-    paths = [file_of(folder, pattern, case_id) for pattern in patterns for case_id in ids]
+    paths = [
+        answer_files.file_of(folder, pattern, case_id) for pattern in patterns for case_id in ids
+    ]
     names = [path.relative_to(folder).as_posix() for path in paths if path.is_file()]
     return ids, (*names, *([truth.table] if truth.table else []))
 
@@ -462,16 +457,16 @@ def measure_folder(
     """
     answers: dict[str, Any] | None = None
     if "{id}" not in definition.answer.file:
-        answers = read_answer_table(folder, definition.answer)
-    table = read_truth_table(root, definition.truth) if definition.truth.table else {}
+        answers = answer_files.read_answer_table(folder, definition.answer)
+    table = answer_files.read_truth_table(root, definition.truth) if definition.truth.table else {}
     specs = tuple((measure, _find_spec(definition, measure)) for measure in definition.measures)
     team = _TeamMeasures(specs, {measure.id: [] for measure in definition.measures})
     for number, case_id in enumerate(case_ids):
         report_progress(number, len(case_ids), f"Measuring {case_id}")
         truth: dict[str, Any] = {"table": table[case_id]} if case_id in table else {}
         for role, pattern in definition.truth.files.items():
-            path = file_of(root, pattern, case_id)
-            truth[role] = read_image(path) if path.is_file() else None
+            path = answer_files.file_of(root, pattern, case_id)
+            truth[role] = answer_files.read_image(path) if path.is_file() else None
         answer, reason = _find_answer(folder, definition, case_id, answers, truth)
         n_classes = len(definition.answer.classes)
         team.add(CaseAnswer(case_id, answer, MappingProxyType(truth), models, n_classes), reason)
@@ -522,11 +517,11 @@ def _find_answer(
     """Return a case's answer, or None and the reason."""
     if answers is not None:
         answer = answers.get(case_key(case_id), "the table has no row for this case")
-    elif not file_of(folder, definition.answer.file, case_id).is_file():
+    elif not answer_files.file_of(folder, definition.answer.file, case_id).is_file():
         return None, "there is no file for this case"
     else:
         try:
-            answer = read_answer(folder, definition.answer, case_id)
+            answer = answer_files.read_answer(folder, definition.answer, case_id)
         except MamamiaError as error:
             if is_of_system(error):
                 raise

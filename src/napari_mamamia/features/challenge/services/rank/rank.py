@@ -10,22 +10,11 @@ from napari_mamamia.core.names import count_of
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.features.challenge.scoring.sites import SitesResult, describe_sites
+from napari_mamamia.features.challenge.services.rank import output
 from napari_mamamia.features.challenge.services.rank.inputs import (
     RankInputs,
     ReadInputs,
     read_inputs,
-)
-from napari_mamamia.features.challenge.services.rank.output import (
-    CASES_FILE,
-    DETAILS_FILE,
-    RANKS_FILE,
-    VALUES_FILE,
-    RankSummary,
-    case_rows,
-    details_content,
-    rank_content,
-    rank_rows,
-    value_rows,
 )
 from napari_mamamia.features.challenge.services.rank.pages import ranking_pages, write_pages
 from napari_mamamia.io.data_set.rank_files import RANK_FILE
@@ -50,7 +39,7 @@ def rank_files(
     *,
     smallest_site: int = 0,
     existing: Existing = Existing.REFUSE,
-) -> RankSummary:
+) -> output.RankSummary:
     """Rank the algorithms of tables; write ``rank.json``, its details, two tables and pages.
 
     Parameters
@@ -86,7 +75,7 @@ def rank_files(
         overall = combine(ranking.tables, settings)
     sites = describe_sites(read.tables, smallest_site)
     notes = (*read.notes, *_list_notes(ranking, sites))
-    summary = RankSummary(ranking, overall, sites, notes, out)
+    summary = output.RankSummary(ranking, overall, sites, notes, out)
     overwrite = existing is not Existing.REFUSE
     write_ranking(summary, read, overwrite=overwrite)
     groupings = () if read.group is None else read.group(ranking.tables[0].cases)
@@ -111,7 +100,9 @@ def setting_parameters(
     )
 
 
-def write_ranking(summary: RankSummary, read: ReadInputs, *, overwrite: bool = False) -> None:
+def write_ranking(
+    summary: output.RankSummary, read: ReadInputs, *, overwrite: bool = False
+) -> None:
     """Write the five data files of a ranking.
 
     Parameters
@@ -130,20 +121,20 @@ def write_ranking(summary: RankSummary, read: ReadInputs, *, overwrite: bool = F
     """
     ranking, out = summary.ranking, summary.folder
     report_progress(0, 1, f"Writing {RANK_FILE}")
-    content = rank_content(ranking, read, summary.sites, summary.overall)
+    content = output.rank_content(ranking, read, summary.sites, summary.overall)
     write_json(content, out / RANK_FILE, overwrite=overwrite)
-    details = details_content(ranking, read, summary.sites, summary.notes)
-    write_json(details, out / DETAILS_FILE, overwrite=overwrite)
-    head, *rows = rank_rows(ranking, summary.overall)
+    details = output.details_content(ranking, read, summary.sites, summary.notes)
+    write_json(details, out / output.DETAILS_FILE, overwrite=overwrite)
+    head, *rows = output.rank_rows(ranking, summary.overall)
     heads = [str(cell) for cell in head]
-    write_flat_table(heads, rows, len(rows), out / RANKS_FILE, overwrite=overwrite)
+    write_flat_table(heads, rows, len(rows), out / output.RANKS_FILE, overwrite=overwrite)
     columns = ["task", "metric", "site", "case", *read.tables[0].algorithms]
     n_cases = sum(len(table.cases) for table in ranking.tables)
-    lines = case_rows(ranking.tables)
-    write_flat_table(columns, lines, n_cases, out / CASES_FILE, overwrite=overwrite)
-    values = value_rows(ranking.tables)
+    lines = output.case_rows(ranking.tables)
+    write_flat_table(columns, lines, n_cases, out / output.CASES_FILE, overwrite=overwrite)
+    values = output.value_rows(ranking.tables)
     n_listed = sum(len(table.table.cases) for table in ranking.tables)
-    write_flat_table(columns, values, n_listed, out / VALUES_FILE, overwrite=overwrite)
+    write_flat_table(columns, values, n_listed, out / output.VALUES_FILE, overwrite=overwrite)
 
 
 def _check_inputs(read: ReadInputs, settings: RankSettings) -> None:

@@ -23,24 +23,7 @@ from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.features.review.core.review import Study
 from napari_mamamia.features.review.io.store import EventStore
-from napari_mamamia.features.review.rules.agreement import (
-    N_RESAMPLES,
-    SEED,
-    Estimate,
-    Floats,
-    divide_all,
-    estimate_mean,
-    estimate_sums,
-)
-from napari_mamamia.features.review.rules.ratings import (
-    CategoryAgreement,
-    NumberAgreement,
-    PairedValues,
-    ReaderAnswers,
-    collect_questions,
-    compare_table,
-    compare_values,
-)
+from napari_mamamia.features.review.rules import agreement, ratings
 from napari_mamamia.features.review.rules.replay import ReviewState
 from napari_mamamia.features.review.rules.states import CaseState, CaseView, ReadingView
 from napari_mamamia.features.review.services.compare import (
@@ -122,9 +105,9 @@ class MaskAgreement:
     n: int
     n_both_empty: int
     n_one_empty: int
-    dsc: Estimate
-    hd95_mm: Estimate
-    nsd: Estimate
+    dsc: agreement.Estimate
+    hd95_mm: agreement.Estimate
+    nsd: agreement.Estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +132,8 @@ class LesionAgreement:
     n_first: int
     n_second: int
     n_parts: int
-    positive: Estimate
-    dsc: Estimate
+    positive: agreement.Estimate
+    dsc: agreement.Estimate
 
 
 class CaseMasks:
@@ -292,9 +275,9 @@ def summarise_pairs(
         len(pairs),
         sum(pair.empty == "both" for pair in pairs),
         sum(pair.empty == "one" for pair in pairs),
-        estimate_mean([pair.dsc for pair in pairs], *sizes),
-        estimate_mean([pair.hd95_mm for pair in pairs], *sizes),
-        estimate_mean([pair.nsd for pair in pairs], *sizes),
+        agreement.estimate_mean([pair.dsc for pair in pairs], *sizes),
+        agreement.estimate_mean([pair.hd95_mm for pair in pairs], *sizes),
+        agreement.estimate_mean([pair.nsd for pair in pairs], *sizes),
     )
 
 
@@ -308,11 +291,11 @@ def summarise_readers(
 
 def compare_volumes(
     pairs: Iterable[MaskPair], order: Sequence[str], sizes: tuple[int, int]
-) -> Iterator[PairedValues]:
+) -> Iterator[ratings.PairedValues]:
     """Yield the volume agreement (mm3) of each pair of readers."""
     for names, own_pairs in group_pairs(pairs, order):
         volumes = [(pair.volume_first_mm3, pair.volume_second_mm3) for pair in own_pairs]
-        yield compare_values(*names, volumes, *sizes)
+        yield ratings.compare_values(*names, volumes, *sizes)
 
 
 def compare_lesions(
@@ -344,17 +327,19 @@ def compare_lesions(
             n_first,
             n_second,
             n_parts,
-            estimate_sums(_share_both, np.stack([counts[:, 0], alone], axis=1), *sizes),
-            estimate_sums(_mean_dice, np.stack([counts[:, 0], np.array(sums)], axis=1), *sizes),
+            agreement.estimate_sums(_share_both, np.stack([counts[:, 0], alone], axis=1), *sizes),
+            agreement.estimate_sums(
+                _mean_dice, np.stack([counts[:, 0], np.array(sums)], axis=1), *sizes
+            ),
         )
 
 
-def _share_both(sums: Floats) -> Floats:
-    return divide_all(2 * sums[..., 0], 2 * sums[..., 0] + sums[..., 1])
+def _share_both(sums: agreement.Floats) -> agreement.Floats:
+    return agreement.divide_all(2 * sums[..., 0], 2 * sums[..., 0] + sums[..., 1])
 
 
-def _mean_dice(sums: Floats) -> Floats:
-    return divide_all(sums[..., 1], sums[..., 0])
+def _mean_dice(sums: agreement.Floats) -> agreement.Floats:
+    return agreement.divide_all(sums[..., 1], sums[..., 0])
 
 
 def group_pairs(
@@ -445,15 +430,15 @@ class StudyAgreement:
     n_compared: int
     masks: MaskAgreement
     readers: tuple[MaskAgreement, ...]
-    volumes: tuple[PairedValues, ...]
+    volumes: tuple[ratings.PairedValues, ...]
     lesions: tuple[LesionAgreement, ...]
-    categories: tuple[CategoryAgreement, ...]
-    numbers: tuple[NumberAgreement, ...]
+    categories: tuple[ratings.CategoryAgreement, ...]
+    numbers: tuple[ratings.NumberAgreement, ...]
     n_lesions_unmatched: int
     repeats: tuple[MaskAgreement, ...]
-    repeat_volumes: tuple[PairedValues, ...]
-    repeat_answers: tuple[CategoryAgreement, ...]
-    repeat_numbers: tuple[NumberAgreement, ...]
+    repeat_volumes: tuple[ratings.PairedValues, ...]
+    repeat_answers: tuple[ratings.CategoryAgreement, ...]
+    repeat_numbers: tuple[ratings.NumberAgreement, ...]
     honeypots: tuple[HoneypotCourse, ...]
     notes: tuple[str, ...]
     left_out: tuple[LeftOut, ...]
@@ -495,8 +480,8 @@ def measure_agreement(
     store: EventStore,
     truth: Truth | None = None,
     orders: Mapping[str, Sequence[str]] | None = None,
-    n_resamples: int = N_RESAMPLES,
-    seed: int = SEED,
+    n_resamples: int = agreement.N_RESAMPLES,
+    seed: int = agreement.SEED,
 ) -> StudyAgreement:
     """Return the agreement of a study's readers in the current round.
 
@@ -648,7 +633,7 @@ def _summarise_cases(pairs: Iterable[MaskPair], sizes: tuple[int, int]) -> MaskA
         len(every),
         sum(one.empty == "both" for one in every),
         sum(one.empty == "one" for one in every),
-        *(estimate_mean(values, *sizes) for values in means),
+        *(agreement.estimate_mean(values, *sizes) for values in means),
     )
 
 
@@ -723,9 +708,11 @@ def _compare_answers(
     readers: Sequence[str],
     orders: Mapping[str, Sequence[str]],
     sizes: tuple[int, int],
-) -> tuple[tuple[CategoryAgreement, ...], tuple[NumberAgreement, ...], list[str], int]:
-    table = collect_questions(
-        ReaderAnswers(
+) -> tuple[
+    tuple[ratings.CategoryAgreement, ...], tuple[ratings.NumberAgreement, ...], list[str], int
+]:
+    table = ratings.collect_questions(
+        ratings.ReaderAnswers(
             index,
             reading.reader,
             reading.answers,
@@ -737,7 +724,7 @@ def _compare_answers(
         for reading in readings
     )
     notes = [f"{name} is not compared: {why}" for name, why in table.notes]
-    return *compare_table(table, readers, orders, sizes), notes, table.n_unmatched
+    return *ratings.compare_table(table, readers, orders, sizes), notes, table.n_unmatched
 
 
 def _compare_repeated_answers(
@@ -745,19 +732,19 @@ def _compare_repeated_answers(
     matched: LesionNames,
     orders: Mapping[str, Sequence[str]],
     sizes: tuple[int, int],
-) -> tuple[tuple[CategoryAgreement, ...], tuple[NumberAgreement, ...]]:
+) -> tuple[tuple[ratings.CategoryAgreement, ...], tuple[ratings.NumberAgreement, ...]]:
     both = [
         (index, view.key, pair)
         for index, view in enumerate(state.cases)
         for pair in list_repeats(view)
     ]
-    table = collect_questions(
-        ReaderAnswers(index, time, one.answers, _name_lesions(one, time, names, pair))
+    table = ratings.collect_questions(
+        ratings.ReaderAnswers(index, time, one.answers, _name_lesions(one, time, names, pair))
         for index, (_, key, pair) in enumerate(both)
         for names in [matched.of_repeats.get((key, pair[0].reader), {})]
         for time, one in zip(_TIMES, pair, strict=True)
     )
-    return compare_table(table, _TIMES, orders, sizes, [case for case, _, _ in both])
+    return ratings.compare_table(table, _TIMES, orders, sizes, [case for case, _, _ in both])
 
 
 def _name_lesions(
