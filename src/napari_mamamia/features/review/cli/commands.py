@@ -418,7 +418,9 @@ def init(
     dice_below: Annotated[
         float,
         typer.Option(
-            "--dice-below", parser=_DICE, help="Readings with a Dice below this disagree."
+            "--dice-below",
+            parser=_DICE,
+            help="Two readings with a Dice below this value count as disagreeing.",
         ),
     ] = 0.7,
     volume_ratio: Annotated[

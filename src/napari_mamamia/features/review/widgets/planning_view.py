@@ -47,14 +47,14 @@ from napari_mamamia.widgets.controls.short_texts import DottedChoice
 from napari_mamamia.widgets.controls.targets import CheckBox
 
 _MODE_TEXTS: Final = {
-    ReadingMode.INDEPENDENT: tr("independent: every reader alone; an adjudicator accepts"),
+    ReadingMode.INDEPENDENT: tr("independent: each reader works alone; an adjudicator accepts"),
     ReadingMode.SECOND_LOOK: tr("second look: the second reader sees the first reading"),
     ReadingMode.ARBITRATION: tr("arbitration: two readers, and an adjudicator if they disagree"),
-    ReadingMode.PANEL: tr("panel: every reader alone; all cases are adjudicated"),
+    ReadingMode.PANEL: tr("panel: each reader works alone; all cases are adjudicated"),
 }
 _RULE_TEXTS: Final = {
-    ConsensusRule.MAJORITY_BACKGROUND: tr("majority; ties are background"),
-    ConsensusRule.MAJORITY_FOREGROUND: tr("majority; ties are lesion"),
+    ConsensusRule.MAJORITY_BACKGROUND: tr("majority; a tie counts as background"),
+    ConsensusRule.MAJORITY_FOREGROUND: tr("majority; a tie counts as lesion"),
     ConsensusRule.MAJORITY_THIRD: tr("majority; a third reader breaks ties"),
     ConsensusRule.UNION: tr("union: voxels in any reading"),
     ConsensusRule.INTERSECTION: tr("intersection: voxels in all readings"),
@@ -222,7 +222,10 @@ class PlanningView(QWidget):
 
     def _make_rules(self) -> QWidget:
         self.dice = self._make_limit(
-            "review_plan_dice", tr("Readings with a Dice below this disagree."), 1.0, 0.05
+            "review_plan_dice",
+            tr("Two readings with a Dice below this value count as disagreeing."),
+            1.0,
+            0.05,
         )
         self.ratio = self._make_limit(
             "review_plan_ratio",
